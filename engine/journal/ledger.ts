@@ -64,22 +64,25 @@ export class Ledger {
   }
 
   /**
-   * Writes a decided record, which must be the next one, and the data derived from it. Resolves when all of it is on
-   * disk.
-   * @throws CairnlogError `storage-failed`: it may still be on disk, so call `restore` before the next commit;
-   *   `corrupt-log` if it is not the next record
+   * Writes decided records, which must be the next ones, and the data derived from them, in one transaction. Resolves
+   * when all of it is on disk.
+   * @param decided at least one; of these only the first may replace private rows
+   * @throws CairnlogError `storage-failed`: they may still be on disk, so call `restore` before the next commit;
+   *   `corrupt-log` if one is not the next record
    */
-  async apply({ record, hash, replacesPrivateRows }: Decided, { rows, tiles }: Consequences): Promise<void> {
-    checkNext(this.#position, record);
-    const { sequence, epoch, firstIndex, batch } = record;
-    const position = { sequence, epoch, hash };
-    const gone = replacesPrivateRows ? this.#privateRows() : [];
+  async apply(decided: readonly Decided[], { rows, tiles }: Consequences): Promise<void> {
+    let position = this.#position;
+    for (const { record, hash } of decided) {
+      checkNext(position, record);
+      position = { sequence: record.sequence, epoch: record.epoch, hash };
+    }
+    const { hash } = position;
+    const gone = decided[0]!.replacesPrivateRows ? this.#privateRows() : [];
     const changes = {
-      after: sequence - 1,
+      after: this.#position.sequence,
       position,
-      firstIndex,
-      batch,
-      rows: [...gone, ...record.rows, ...rows],
+      batches: decided.flatMap(({ record: { firstIndex, batch } }) => (batch ? [{ firstIndex, batch }] : [])),
+      rows: [...gone, ...decided.flatMap(({ record }) => record.rows), ...rows],
       tiles,
     };
     try {
@@ -98,17 +101,9 @@ export class Ledger {
    * Has a log that was made without the journal stand at its place in it. The entries stay as they are.
    * @throws CairnlogError `storage-failed`
    */
-  async adopt({ position, rows }: PlaceInJournal, size: number): Promise<void> {
+  async adopt({ position, rows }: PlaceInJournal): Promise<void> {
     const after = this.#position.sequence;
-    const changes = {
-      after,
-      position,
-      firstIndex: size,
-      batch: null,
-      rows: [...this.#privateRows(), ...rows],
-      tiles: [],
-    };
-    await this.#store.commit(changes);
+    await this.#store.commit({ after, position, batches: [], rows: [...this.#privateRows(), ...rows], tiles: [] });
     this.#position = position;
   }
 
@@ -126,7 +121,7 @@ export class Ledger {
 
 /** Commits rows that are not derived from entries to a log of `size` entries. @throws as the ledger does */
 export async function commitRows(ledger: Ledger, size: number, rows: readonly RecordedChange[]): Promise<void> {
-  await ledger.apply(await ledger.decide({ firstIndex: size, batch: null, rows }), NOTHING);
+  await ledger.apply([await ledger.decide({ firstIndex: size, batch: null, rows })], NOTHING);
 }
 
 const NOTHING: Consequences = { rows: [], tiles: [] };

@@ -101,10 +101,10 @@ export class LogWriter extends LogView implements Executor {
     await this.#sequencer.settled();
     try {
       await this.#applier.adopt();
-      await this.#applier.catchUp((decided, made) => {
+      await this.#applier.catchUp((records, made) => {
         this.#sequencer.forget();
         this.showDisk();
-        this.#feed?.applied(decided, made);
+        this.#feed?.applied(records, made);
       });
     } catch (error) {
       this.#applier.restore();

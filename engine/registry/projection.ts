@@ -89,9 +89,9 @@ function addAttestationTerms(event: LoggedEvent, terms: Pick<TermTable, "add">):
   terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
   const complete = completeAttestation(event);
   if (!complete) return;
-  const { submission, payload, signature } = submissionTerms(event.event_type, complete);
-  for (const term of [submission, payload]) terms.add(term, event.leafIndex);
-  if (complete.signed_payload_hash === undefined) terms.add(signature, event.leafIndex);
+  const filed = submissionTerms(event.event_type, complete);
+  for (const term of [filed.submission, filed.payload]) terms.add(term, event.leafIndex);
+  if (complete.signed_payload_hash === undefined) terms.add(filed.signature, event.leafIndex);
 }
 
 function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {

@@ -45,15 +45,19 @@ export interface TileChange {
   readonly hashes: Uint8Array | null;
 }
 
+/** Packed entries and heads, and the leaf index of the first of them. */
+export interface PlacedBatch {
+  readonly firstIndex: number;
+  readonly batch: Buffer;
+}
+
 export interface ChangeSet {
   /** Sequence that the environment's position must have. If it has another one, nothing is written. */
   readonly after: number;
   /** The position after the commit; null if the changes are repairs of derived data and not a record. */
   readonly position: JournalPosition | null;
-  /** Leaf index of the first entry of `batch`. */
-  readonly firstIndex: number;
-  /** Packed entries and heads; null when only rows change. */
-  readonly batch: Buffer | null;
+  /** In order; empty when only rows change. */
+  readonly batches: readonly PlacedBatch[];
   readonly rows: readonly RowChange[];
   readonly tiles: readonly TileChange[];
 }

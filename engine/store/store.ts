@@ -241,21 +241,23 @@ class LmdbStore implements Store {
   }
 
   async commit(changes: ChangeSet): Promise<void> {
-    const { position, batch, firstIndex } = changes;
+    const { position, batches } = changes;
     this.checkRoom();
     const journal = this.#journal!;
     const write = () => {
       if (position) unheard(journal.put(POSITION, packPosition(position), position.sequence));
-      if (batch) unheard(this.#batches.put(firstIndex, batch));
+      for (const { firstIndex, batch } of batches) unheard(this.#batches.put(firstIndex, batch));
       for (const tile of changes.tiles) this.#putTile(tile);
       for (const change of changes.rows) this.#put(change);
     };
     const rows = changes.rows.length + changes.tiles.length;
-    const bytes = (batch?.length ?? 0) + changes.tiles.reduce((sum, { hashes }) => sum + (hashes?.length ?? 0), 0);
+    const bytes =
+      batches.reduce((sum, { batch }) => sum + batch.length, 0) +
+      changes.tiles.reduce((sum, { hashes }) => sum + (hashes?.length ?? 0), 0);
     await this.#openedReserve.spend(growthOf(rows, bytes), () => this.#transact(changes, write));
   }
 
-  async #transact({ after, batch, firstIndex }: ChangeSet, write: () => void): Promise<void> {
+  async #transact({ after, batches: [first] }: ChangeSet, write: () => void): Promise<void> {
     const journal = this.#journal!;
     let written: Promise<boolean> | undefined;
     const compareAndSwap = () => {
@@ -263,7 +265,7 @@ class LmdbStore implements Store {
     };
     // During an upgrade, a version that knows no position may still write. It also appends at the end of the log, so
     // refuse to put a batch where one already exists.
-    if (batch) unheard(this.#batches.ifNoExists(firstIndex, compareAndSwap));
+    if (first) unheard(this.#batches.ifNoExists(first.firstIndex, compareAndSwap));
     else compareAndSwap();
     if (!(await settled(written!, this.health)))
       throw new CairnlogError("storage-failed", "Another process has written to this log. Only one may write it.");

@@ -30,6 +30,8 @@ const ATTESTATION = "attestation";
 interface Judged {
   readonly kind: Kind;
   readonly members: readonly string[];
+  /** Those that no payload lacks. */
+  readonly required: readonly string[];
   /** Accepts a payload that has all members except those that may be null or empty, which old entries may lack. */
   readonly shape: Shape;
 }
@@ -50,7 +52,8 @@ function judged(kind: Kind, { payload }: EventKind): Judged {
   const members = Object.entries(payload);
   const required = Object.fromEntries(members.filter(([name, shape]) => !mayLack(name, shape)));
   const optional = Object.fromEntries(members.filter(([name, shape]) => mayLack(name, shape)));
-  return { kind, members: Object.keys(payload), shape: objectOf(required, optional, "ignored") };
+  const shape = objectOf(required, optional, "ignored");
+  return { kind, members: Object.keys(payload), required: Object.keys(required), shape };
 }
 
 /**
@@ -116,8 +119,9 @@ function kindOfType(eventType: string, version: 1 | 2): Kind | undefined {
 function kindsOfPayload(payload: Entry["payload"], exactly: boolean): readonly Kind[] {
   let most = 0;
   let kinds: Kind[] = [];
-  for (const { kind, members, shape } of JUDGED) {
-    if (shape(payload, "") !== undefined) continue;
+  for (const { kind, members, required, shape } of JUDGED) {
+    // Most kinds are ruled out by names alone, without a sentence about each.
+    if (!required.every((name) => Object.hasOwn(payload, name)) || shape(payload, "") !== undefined) continue;
     if (exactly && Object.keys(payload).some((name) => name !== "tags" && !members.includes(name))) continue;
     const count = members.filter((name) => Object.hasOwn(payload, name)).length;
     if (count < most) continue;

@@ -38,7 +38,7 @@ async function changeMeta(path: string, change: (meta: LogMeta) => LogMeta | und
   const store = openStore({ path, mapSize: MAP_SIZE });
   const rows = [{ table: "meta", key: "log", row: change(store.get("meta", "log")!) }] as const;
   const after = store.position().sequence;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows, tiles: [] });
   await store.close();
 }
 

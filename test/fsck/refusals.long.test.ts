@@ -138,7 +138,7 @@ test("an older format is brought up to date step by step, again after a crash, a
       const row = { last: (store.get("counters", "webhook")?.last ?? 0) + 1 };
       const rows = [{ table: "counters", key: "webhook", row }] as const;
       const after = store.position().sequence;
-      await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+      await store.commit({ after, position: null, batches: [], rows, tiles: [] });
     };
   const crash: Migration = () => Promise.reject(new Error("the power failed"));
   const open = (migrations: readonly Migration[]) =>

@@ -79,7 +79,7 @@ test("every commit has a number, whether it has entries or rows, and none is lef
 describe("a ledger", () => {
   const rows = (last: number) => [{ table: "counters", key: "webhook", row: { last } }] as const;
   const commit = async (ledger: Ledger, proposed: Draft) =>
-    ledger.apply(await ledger.decide(proposed), { rows: [], tiles: [] });
+    ledger.apply([await ledger.decide(proposed)], { rows: [], tiles: [] });
   const draft = (last: number) => ({ firstIndex: 0, batch: null, rows: rows(last) });
 
   test("that is behind writes nothing, wherever it is behind", async () => {

@@ -27,8 +27,7 @@ async function changeMeta(path: string, change: Partial<LogMeta>): Promise<void>
   await store.commit({
     after: store.position().sequence,
     position: null,
-    firstIndex: 0,
-    batch: null,
+    batches: [],
     rows: [{ table: "meta", key: "log", row }],
     tiles: [],
   });

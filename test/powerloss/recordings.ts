@@ -306,6 +306,6 @@ async function setFormat(path: string, format: number): Promise<void> {
   const row = { ...store.get("meta", "log")!, format };
   const after = store.position().sequence;
   const rows = [{ table: "meta", key: "log", row }] as const;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows, tiles: [] });
   await store.close();
 }

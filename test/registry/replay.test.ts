@@ -4,11 +4,16 @@
  */
 import { type Key, open } from "lmdb";
 import { afterAll, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openLog } from "#cairnlog/engine/log/log.js";
 import { type Command, commandNamed, commandNames } from "#cairnlog/engine/log/write/commands.js";
 import type { Committed } from "#cairnlog/engine/log/write/executor.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
 import { BYTE_TABLES, RECORD_TABLES } from "#cairnlog/engine/store/schema.js";
 import { EVENT_TYPES, payloadMisfit } from "#cairnlog/engine/verify/kinds.js";
+import { FakeJournal } from "../journal/fakejournal.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
 import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";
@@ -298,4 +303,44 @@ test("the same commands at the same times write the same bytes", async () => {
   const empty = [...written].filter(([, rows]) => !rows.length).map(([name]) => name);
   expect(empty).toEqual(["seams", "operatorRotations", "leader"]);
   for (const [name, rows] of written) expect(replayed.get(name), name).toEqual(rows);
+});
+
+test("a node that follows writes the same, however many records it finds at a time", async () => {
+  const pem = generatePrivateKey("ed25519");
+  const [path, signer, journal] = [newFolder(), operatorKey(pem), new FakeJournal()];
+  await (await openLog({ path, signer, journal })).close();
+  const world = await openWorld(path, pem, { replicated: { journal, standing: { refusal: null } } });
+  await tour(world);
+  await world.registry.close();
+  const { records } = journal;
+  expect(records.length).toBeGreaterThan(40);
+
+  // The log of the tour has events that are none of the service's.
+  const { checksEvents: _, ...lenient } = projection;
+  /** Follows the journal, which has so many more records at each look. */
+  const followed = async (more: number) => {
+    const [own, seen] = [newFolder(), new FakeJournal()];
+    const standing = { refusal: new CairnlogError("not-leader", "Another node leads.") };
+    const log = await openLog({ path: own, signer, projection: lenient, journal: seen, standing });
+    for (let at = 0; at < records.length; at += more) {
+      seen.records.push(...records.slice(at, at + more));
+      await log.follow();
+    }
+    expect(log.stateDifferences()).toEqual([]);
+    await log.close();
+    return contents(own);
+  };
+  const [led, one, three, all] = [
+    await contents(path),
+    await followed(1),
+    await followed(3),
+    await followed(records.length),
+  ];
+  for (const [name, rows] of one) for (const other of [three, all]) expect(other.get(name), name).toEqual(rows);
+  for (const name of ["batches", "tiles", "journal"]) expect(all.get(name), name).toEqual(led.get(name));
+  for (const [name, rows] of led)
+    expect(
+      all.get(name)!.map(([key]) => key),
+      name,
+    ).toEqual(rows.map(([key]) => key));
 });

@@ -25,7 +25,7 @@ async function commitAll(store: Store, commits: readonly number[]): Promise<void
     const position: JournalPosition = { sequence: sequence + 1, epoch: 0, hash: Buffer.alloc(32) };
     const rows =
       commit % 2 ? bigRows(commit) : [{ table: "userNames" as const, key: `${commit}`, row: { user_id: "x" } }];
-    await store.commit({ after: sequence, position, firstIndex: 0, batch: null, tiles: [], rows });
+    await store.commit({ after: sequence, position, batches: [], tiles: [], rows });
   }
 }
 

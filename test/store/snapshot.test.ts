@@ -16,8 +16,7 @@ const write = (key: string, id: number | undefined) =>
   store.commit({
     after: 0,
     position: null,
-    firstIndex: 0,
-    batch: null,
+    batches: [],
     rows: [{ table: "trustConfigHeads", key, row: id === undefined ? undefined : { id } }],
     tiles: [],
   });

@@ -265,7 +265,7 @@ export function commitRepairs(
   { rows = [], tiles = [] }: Partial<Pick<ChangeSet, "rows" | "tiles">>,
 ): Promise<void> {
   const after = store.position().sequence;
-  return store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles });
+  return store.commit({ after, position: null, batches: [], rows, tiles });
 }
 
 function applyReadable(replay: Replay, index: number): void {

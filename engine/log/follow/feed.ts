@@ -10,8 +10,8 @@ import type { Decided } from "../../journal/journal.js";
 import { Batch } from "../../store/batch.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf } from "../../store/schema.js";
-import type { Made } from "../apply/applier.js";
 import type { LogMemory } from "../apply/memory.js";
+import type { Made } from "../apply/stretch.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
@@ -42,8 +42,6 @@ export type FeedMessage =
   /** The log cannot be used by this process any more. */
   | { readonly kind: "failed"; readonly message: string };
 
-const NO_DIGESTS = new Uint8Array(0);
-
 /** Belongs to the writer's thread. */
 export class Feed {
   readonly #send: (message: FeedMessage) => void;
@@ -72,19 +70,21 @@ export class Feed {
     this.#send({ kind: "batch", firstIndex, size, digests: leaves, terms, rows });
   }
 
-  /** A record that another node has written is on disk. */
-  applied({ record }: Decided, { size, terms, rows: derived }: Made): void {
+  /** Records that another node has written are on disk. */
+  applied(decided: readonly Decided[], { size, terms, rows: derived }: Made): void {
     // Ids and times no longer ascend with leaf indexes alone, or rows were exchanged: readers begin anew.
     if (derived.some(({ table }) => table === "seams")) {
       this.restored();
       return;
     }
-    const { firstIndex, batch } = record;
-    const digests = batch ? new Batch(firstIndex, batch).digests : NO_DIGESTS;
-    const rows = record.rows.flatMap(({ table, key }) =>
-      WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
-    );
-    this.#batch(firstIndex, size, digests, terms, rows);
+    const { firstIndex } = decided[0]!.record;
+    const batches = decided.flatMap(({ record }) => (record.batch ? [new Batch(record.firstIndex, record.batch)] : []));
+    const rows = decided
+      .flatMap(({ record }) => record.rows)
+      .flatMap(({ table, key }) =>
+        WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
+      );
+    this.#batch(firstIndex, size, Buffer.concat(batches.map(({ digests }) => digests)), terms, rows);
   }
 
   restored(): void {

@@ -67,14 +67,7 @@ export async function beginRecords(
     const last = store.lastBatch();
     const firstIndex = last ? last.firstIndex + last.count : 0;
     const after = store.position().sequence;
-    await store.commit({
-      after,
-      position,
-      firstIndex,
-      batch: null,
-      rows: [{ table: "meta", key: "log", row }],
-      tiles: [],
-    });
+    await store.commit({ after, position, batches: [], rows: [{ table: "meta", key: "log", row }], tiles: [] });
     return firstIndex;
   } finally {
     await store.close();

@@ -100,10 +100,15 @@ export function submissionTerms(eventType: string, submitted: Submitted): Submis
   if (newest?.of.every((part, i) => part === of[i])) return newest.terms;
   const signed = (what: string) => hashedTerm(POSTING.signedPayload, `${signer}\n${what}`);
   const manifest = bareHash(manifest_hash);
+  let bySignature: string | undefined;
   const terms = {
     submission: hashedTerm(POSTING.submission, `${signer}\n${manifest}\n${eventType}\n${statement}`),
     payload: signed(bareHash(payloadHash)),
-    signature: signed(`signature ${oneForm(signature_algorithm, signature)}`),
+    // Most entries are not filed under it: a node that follows makes it for none of them.
+    get signature() {
+      bySignature ??= signed(`signature ${oneForm(signature_algorithm, signature)}`);
+      return bySignature;
+    },
   };
   newest = { of, terms };
   return terms;

@@ -62,7 +62,7 @@ export async function migrate(
     migrated = { ...migrated, format: migrated.format + 1 };
     const row = { table: "meta", key: "log", row: migrated } as const;
     const after = store.position().sequence;
-    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows: [row], tiles: [] });
+    await store.commit({ after, position: null, batches: [], rows: [row], tiles: [] });
   }
   return migrated;
 }

@@ -18,7 +18,7 @@ export async function addProven(store: Store): Promise<void> {
   const write = async () => {
     const rows = [...changed.values()].map((row) => ({ table: "keys", key: row.fingerprint, row }) as const);
     const after = store.position().sequence;
-    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    await store.commit({ after, position: null, batches: [], rows, tiles: [] });
     changed = new Map();
   };
 

@@ -28,6 +28,6 @@ export async function pairRequests(store: Store): Promise<void> {
   for (let from = 0; from < rows.length; from += CHUNK) {
     const after = store.position().sequence;
     const some = rows.slice(from, from + CHUNK);
-    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows: some, tiles: [] });
+    await store.commit({ after, position: null, batches: [], rows: some, tiles: [] });
   }
 }

@@ -71,9 +71,10 @@ export function objectOf<R extends Readonly<Record<string, Shape>>>(
   optional: Readonly<Record<string, Shape>> = {},
   others: "refused" | "ignored" = "refused",
 ): Shape<{ readonly [K in keyof R]: Fitting<R[K]> }> {
+  const members = Object.entries(required);
   return (value, path) => {
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
-    for (const [name, shape] of Object.entries(required)) {
+    for (const [name, shape] of members) {
       if (!Object.hasOwn(value, name)) return `${path}/${name} is missing.`;
       const misfit = shape(value[name], `${path}/${name}`);
       if (misfit !== undefined) return misfit;

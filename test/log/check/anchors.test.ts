@@ -25,7 +25,7 @@ const counted = (newest: number, pending: number, confirmed: number) => JSON.str
 async function said(rows: readonly RowChange[]): Promise<string[]> {
   const store = openStore({ path: temporaryFolder(), mapSize: MAP_SIZE });
   const after = store.position().sequence;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows, tiles: [] });
   const sentences = [...checkAnchors(store, { size: SIZE, lastId: SIZE })];
   await store.close();
   return sentences;

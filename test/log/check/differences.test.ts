@@ -29,7 +29,7 @@ const tile = (level: number, index: number, byte = 1): TileChange => ({
 async function storeWith(rows: readonly RowChange[], tiles: readonly TileChange[]): Promise<Store> {
   const store = openStore({ path: temporaryFolder(), mapSize: MAP_SIZE });
   const after = store.position().sequence;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles });
+  await store.commit({ after, position: null, batches: [], rows, tiles });
   return store;
 }
 

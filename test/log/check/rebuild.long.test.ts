@@ -69,7 +69,7 @@ async function changeMeta(path: string, change: object): Promise<void> {
     const row = { ...store.get("meta", "log"), ...change };
     const rows = [{ table: "meta", key: "log", row }] as const;
     const after = store.position().sequence;
-    return store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    return store.commit({ after, position: null, batches: [], rows, tiles: [] });
   });
 }
 

@@ -105,7 +105,7 @@ test("an id may be left out where a row of that id and place says so", async () 
     const row = { leaf_index, starts_at: 0, before: 0 };
     const rows = [{ table: "seams", key, row }] as const;
     const after = store.position().sequence;
-    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    await store.commit({ after, position: null, batches: [], rows, tiles: [] });
     await store.close();
   };
   await seams(8, 5);
@@ -209,7 +209,7 @@ test("heads may be missing where the log's own row says so, and not where it can
   const row = { ...store.get("meta", "log")!, sparse_heads: true as const };
   const after = store.position().sequence;
   const rows = [{ table: "meta", key: "log", row }] as const;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows, tiles: [] });
   await store.close();
   expect(await places(path, 0, 6)).toEqual([]);
   await tamper(path, "meta", (db) => db.put("log" as never, Buffer.from([0x82, 0xa1])));

@@ -95,7 +95,7 @@ test("a log of an older format is brought up to date by its own operator alone",
     const row = { ...store.get("meta", "log")!, ...(format && { format }) };
     const after = store.position().sequence;
     const rows = format ? ([{ table: "meta", key: "log", row }] as const) : [];
-    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    await store.commit({ after, position: null, batches: [], rows, tiles: [] });
     await store.close();
     return row.format;
   };

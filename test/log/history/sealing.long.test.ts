@@ -77,7 +77,7 @@ test("an empty log of an older format keeps its private rows; a log that has los
   const row = { ...older.get("meta", "log")!, format: FORMAT - 1 };
   const rows = [{ table: "meta", key: "log", row }] as const;
   const after = older.position().sequence;
-  await older.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await older.commit({ after, position: null, batches: [], rows, tiles: [] });
   await older.close();
 
   const entries = chain([{}, {}]);

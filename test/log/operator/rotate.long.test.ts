@@ -141,7 +141,7 @@ describe("a log of three keys", () => {
         { table: "meta", key: "log", row: forgetful },
       ] as const;
       const after = store.position().sequence;
-      await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+      await store.commit({ after, position: null, batches: [], rows, tiles: [] });
       const report = await checkLog(store, options(keys[2]!));
       expect(report.counts).toEqual({ entries: 0, derived: 2, private: 0 });
       expect(await rebuildLog(store, report, options(keys[2]!))).toMatchObject({ ok: true });

@@ -71,7 +71,7 @@ async function oldLog() {
   const meta = store.get("meta", "log")!;
   const after = store.position().sequence;
   const row = { table: "meta", key: "log", row: { ...meta, format: 2 } } as const;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows: [row], tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows: [row], tiles: [] });
   expect(store.postings.runIds().length).toBeGreaterThan(0);
   await store.close();
   return { path, pem };

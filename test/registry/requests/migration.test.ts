@@ -39,7 +39,7 @@ async function makeOld(path: string): Promise<void> {
   ];
   expect(rows.length).toBe(1 + 6 + 1 + 2);
   const after = store.position().sequence;
-  await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await store.commit({ after, position: null, batches: [], rows, tiles: [] });
   await store.close();
 }
 

@@ -42,7 +42,7 @@ test("a file may end before its last page, if the pages behind its end are free"
   const store = openStore({ path });
   const put = (count: number, row: object | undefined) => {
     const rows = Array.from({ length: count }, (_, id) => ({ table: "users", key: `user ${id}`, row }) as never);
-    return store.commit({ after: 0, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    return store.commit({ after: 0, position: null, batches: [], rows, tiles: [] });
   };
   await put(200, { display_name: "x".repeat(900) });
   await put(200, undefined);

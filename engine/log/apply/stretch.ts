@@ -1,0 +1,173 @@
+/**
+ * A stretch of records from another writer: each is checked and its data derived, and all of them are written in one
+ * transaction. A transaction costs the waking of threads, a flush and the pages on the way to every row, whatever is in it.
+ *
+ * If we crash here, nothing of the stretch is on disk, and its records are read from the journal again.
+ */
+import { CairnlogError } from "../../error.js";
+import type { Decided } from "../../journal/journal.js";
+import type { Consequences } from "../../journal/ledger.js";
+import { checkNext, type JournalRecord } from "../../journal/record.js";
+import { Layer, type TileChange } from "../../store/changeset.js";
+import type { Store } from "../../store/contract.js";
+import { checkFormat } from "../../store/lmdb/migrations.js";
+import type { JournalPosition } from "../../store/position.js";
+import type { TermTable } from "../../store/postings/termtable.js";
+import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
+import type { HistoryReader, Predecessor } from "../history/entry.js";
+import type { Operators } from "../operator/operators.js";
+import type { Edge } from "../read/seams.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
+import { CommittedRows } from "../write/committed.js";
+import { LayeredState } from "../write/layered.js";
+import type { Projection } from "../write/projection.js";
+import { derive } from "./derive.js";
+import type { LogMemory } from "./memory.js";
+import { checkHeads, entriesOf } from "./outside.js";
+
+/** A stretch ends behind the record with which it has so many entries, or so many bytes of them. */
+const MAX_ENTRIES = 1024;
+const MAX_BYTES = 4 * 2 ** 20;
+
+/** The data derived from records. */
+export interface Made extends Consequences {
+  /** The terms of their entries. */
+  readonly terms: TermTable;
+  /** Number of entries in the log after the records. */
+  readonly size: number;
+}
+
+export interface StretchParts {
+  readonly store: Store;
+  readonly projection: Projection;
+  /** The memory of the writer's thread, which every record changes. */
+  readonly memory: LogMemory;
+  readonly reader: HistoryReader;
+}
+
+export class Stretch {
+  readonly #parts: StretchParts;
+  readonly #records: Decided[] = [];
+  readonly #layer = new Layer();
+  readonly #state: LayeredState;
+  readonly #tiles = new Map<string, TileChange>();
+  #position: JournalPosition;
+  #last: Predecessor;
+  #size: number;
+  #entries = 0;
+  #bytes = 0;
+
+  /** @param position of the newest record on disk, and the newest entry */
+  constructor(parts: StretchParts, position: JournalPosition, last: Predecessor) {
+    const { store, memory } = parts;
+    this.#position = position;
+    this.#parts = parts;
+    this.#state = new LayeredState(new CommittedRows(store), memory.postings, [this.#layer]);
+    this.#last = last;
+    this.#size = memory.frontier.size;
+  }
+
+  /** In order. */
+  get records(): readonly Decided[] {
+    return this.#records;
+  }
+
+  /** The newest entry after the records. */
+  get last(): Predecessor {
+    return this.#last;
+  }
+
+  get isFull(): boolean {
+    return this.#entries >= MAX_ENTRIES || this.#bytes >= MAX_BYTES;
+  }
+
+  /**
+   * Adds the next record. The trees and the keys in memory are ahead of the disk from here on.
+   * @throws CairnlogError for a record that is wrong. The stretch is as it was; the memory is not, and must be read again
+   *   when the stretch is written
+   */
+  add(decided: Decided): void {
+    const { record, hash } = decided;
+    checkNext(this.#position, record);
+    this.#layer.begin();
+    try {
+      this.#derive(record);
+    } catch (error) {
+      this.#layer.undo();
+      throw error;
+    }
+    this.#layer.keep();
+    this.#records.push(decided);
+    this.#position = { sequence: record.sequence, epoch: record.epoch, hash };
+  }
+
+  /** What follows from the records. */
+  get made(): Made {
+    return {
+      rows: this.#layer.split().derived,
+      tiles: [...this.#tiles.values()],
+      terms: this.#layer.terms,
+      size: this.#size,
+    };
+  }
+
+  #derive(record: JournalRecord): void {
+    const { projection, memory, reader } = this.#parts;
+    const { frontier } = memory;
+    const { firstIndex, batch: packed, rows } = record;
+    if (firstIndex !== frontier.size)
+      throw new CairnlogError("corrupt-log", `it follows ${firstIndex} entries, and the log has ${frontier.size}.`);
+    for (const { table, row } of rows)
+      if (table === "signedHeads") frontier.notBefore((row as SignedHeadRow).timestamp);
+    if (!packed) {
+      checkOwner(record, memory.operators);
+      this.#record(record);
+      return;
+    }
+    const checked = entriesOf(firstIndex, packed, this.#last, reader);
+    const { batch, entries } = checked;
+    const { roots, tiles } = frontier.extend(batch.digests, batch.headInfo?.treeVersion);
+    const tree = frontier.trees[SIGNING_VERSION];
+    memory.operators = entries.reduce((operators, { event }) => operators.after(event, tree), memory.operators);
+    checkOwner(record, memory.operators);
+    const headTime = checkHeads(checked, roots, frontier.lastTimestamp, memory.operators);
+    let before: Edge = this.#last;
+    for (const entry of entries) {
+      derive(entry, before, projection, this.#state, this.#layer.terms);
+      before = entry;
+    }
+    const last = entries.at(-1)!;
+    frontier.lastHash = last.entryHash;
+    frontier.lastId = last.id;
+    frontier.lastTimestamp = headTime;
+    this.#record(record);
+    // A tile that grows in several records is written once, as it is after the last of them.
+    for (const tile of tiles) this.#tiles.set(`${tile.treeVersion} ${tile.level} ${tile.index}`, tile);
+    this.#last = last;
+    this.#size = frontier.size;
+    this.#entries += entries.length;
+    this.#bytes += packed.length;
+  }
+
+  /** Later records see the rows of this one, as they would if it were on disk. */
+  #record({ rows }: JournalRecord): void {
+    for (const { table, key, row } of rows) this.#layer.put(table, key as never, row as never);
+  }
+}
+
+/**
+ * Checks the owner of the log, which is in its first record and in that of every rotation. @throws CairnlogError if the
+ * record belongs to another operator, or comes from a newer version
+ */
+function checkOwner({ rows }: JournalRecord, { current }: Operators): void {
+  for (const { table, row } of rows) {
+    if (table !== "meta") continue;
+    const meta = row as LogMeta;
+    checkFormat(meta);
+    if (meta.key_id !== current.fingerprint)
+      throw new CairnlogError(
+        "wrong-operator",
+        `it is of the log of operator key ${meta.key_id}, not of ${current.fingerprint}.`,
+      );
+  }
+}
