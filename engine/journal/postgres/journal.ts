@@ -74,8 +74,12 @@ export interface PostgresJournalOptions {
 interface Held {
   readonly epoch: number;
   readonly holder: string;
-  /** The newest record that is decided. */
+  /** The newest record that is decided, and when it was, by a clock that nobody sets. */
   sequence: number;
+  decidedAt: number;
+  /** The newest record of which followers have been told that it is decided: every append tells that of the one before. */
+  told: number;
+  isAppending: boolean;
 }
 
 /** Seconds that the newest append took, in all and for the standby's word alone. */
@@ -129,6 +133,12 @@ export class PostgresJournal implements Journal {
     return performance.now() - this.#heard;
   }
 
+  /** Milliseconds for which the newest record has been decided, and neither an append nor `beat` has told others so; 0 if one has. */
+  get untold(): number {
+    const held = this.#held;
+    return held && !held.isAppending && held.told < held.sequence ? performance.now() - held.decidedAt : 0;
+  }
+
   get servers(): readonly ServerStatus[] {
     return this.#servers.statuses;
   }
@@ -180,13 +190,20 @@ export class PostgresJournal implements Journal {
       const held = this.#held;
       if (!held || held.epoch !== record.epoch) throw notLeading();
       const started = performance.now();
-      const isCertain = await this.#append(columns, held);
-      const written = performance.now();
-      if (!isCertain || !(await this.#isShown(columns))) await this.#resolve(columns, held);
-      held.sequence = columns.sequence;
-      this.#heard = started;
-      const ended = performance.now();
-      this.observeAppend({ append: (ended - started) / 1000, readBack: (ended - written) / 1000 });
+      held.isAppending = true;
+      try {
+        const isCertain = await this.#append(columns, held);
+        const written = performance.now();
+        if (!isCertain || !(await this.#isShown(columns))) await this.#resolve(columns, held);
+        const ended = performance.now();
+        held.told = held.sequence;
+        held.sequence = columns.sequence;
+        held.decidedAt = ended;
+        this.#heard = started;
+        this.observeAppend({ append: (ended - started) / 1000, readBack: (ended - written) / 1000 });
+      } finally {
+        held.isAppending = false;
+      }
       return columns.hash;
     });
   }
@@ -290,7 +307,8 @@ export class PostgresJournal implements Journal {
       if (outcome.kind !== "done" || outcome.rows[0]!.count !== "1") return false;
       // Everything before it is on a standby, too, as soon as it is.
       if (!(await this.#isShown(columns))) return false;
-      this.#held = { epoch, holder, sequence: columns.sequence };
+      const { sequence } = columns;
+      this.#held = { epoch, holder, sequence, decidedAt: started, told: seen.sequence, isAppending: false };
       this.#heard = started;
       return true;
     });
@@ -319,6 +337,7 @@ export class PostgresJournal implements Journal {
         }
         wanted = outcome.rows[0]!.wanted as string | null;
         this.#heard = started;
+        held.told = held.sequence;
       }
       return wanted;
     });

@@ -156,6 +156,28 @@ test("a node that takes the lead ends that of the other, which appends nothing m
   await checkSame([second, first], load, true);
 });
 
+test("a record counts as untold until the next append, or a sign of life, tells that it is decided", async () => {
+  const url = await newJournal(cluster);
+  const leader = await Node.open(url);
+  const follower = await Node.open(url);
+  expect(leader.journal.untold).toBe(0);
+  await leader.lead();
+  const shown = async () => {
+    await follower.journal.look();
+    await follower.log.follow();
+    return follower.log.size;
+  };
+  await leader.log.append({ event_type: "note", payload: { n: 1 } });
+  expect(leader.journal.untold).toBeGreaterThan(0);
+  expect(await shown()).toBe(0);
+  await leader.log.append({ event_type: "note", payload: { n: 2 } });
+  expect(leader.journal.untold).toBeGreaterThan(0);
+  expect(await shown()).toBe(1);
+  await leader.beat();
+  expect(leader.journal.untold).toBe(0);
+  expect(await shown()).toBe(2);
+});
+
 test.each(["not persisted", "persisted anyway"] as const)(
   "a decided record whose transaction fails (%s) is applied at the next start",
   async (fate) => {
