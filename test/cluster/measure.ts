@@ -12,7 +12,7 @@ import { Facts } from "./check/facts.js";
 import { Load, patient } from "./check/load.js";
 import type { Node } from "./rig/node.js";
 import { Rig } from "./rig/rig.js";
-import { measureThroughput, type Throughput } from "./throughput.js";
+import { measureThroughput, startAlone, type Throughput } from "./throughput.js";
 
 const WORKERS = 8;
 /** Appends one after the other, and pauses between those of an idle log, in milliseconds. */
@@ -35,8 +35,9 @@ export interface Measured {
   readonly lagUnderLoad: Spread;
   readonly lagIdle: Spread;
   readonly throughput: Throughput;
-  /** One append at a time, as its client sees it. */
+  /** One append at a time, as its client sees it: at the leader, and in turns at a service without replication. */
   readonly lone: Spread;
+  readonly loneAlone: Spread;
   /** What the leader says of these: seconds of the append and of the read-back, in all, in milliseconds on average. */
   readonly loneInJournal: { readonly append: number; readonly readBack: number };
 }
@@ -47,8 +48,10 @@ export async function measure(times: number, seed: number): Promise<Measured> {
   try {
     const scene = new Measurement(rig, seed);
     const machine = describeMachine();
-    const { lone, loneInJournal } = await scene.lone();
-    const throughput = await measureThroughput(rig);
+    const alone = await startAlone(rig);
+    const { lone, loneAlone, loneInJournal } = await scene.lone(alone);
+    const throughput = await measureThroughput(rig, alone);
+    await alone.stop();
     const lagIdle = await scene.lag((signal) => scene.idle(signal));
     const lagUnderLoad = await scene.lag((signal) => scene.loadFor(LOAD_MS, signal));
     const leaderKilled: number[] = [];
@@ -58,7 +61,7 @@ export async function measure(times: number, seed: number): Promise<Measured> {
       primaryPromoted.push(await scene.losePrimary());
     }
     return {
-      ...{ machine, lone, loneInJournal, throughput, lagIdle, lagUnderLoad },
+      ...{ machine, lone, loneAlone, loneInJournal, throughput, lagIdle, lagUnderLoad },
       ...{ leaderKilled: spread(leaderKilled), primaryPromoted: spread(primaryPromoted) },
     };
   } finally {
@@ -96,7 +99,7 @@ class Measurement {
     if (!(await this.#load.send(client, submission(this.#signer, newManifest())))) throw new Error("no append in 60 s");
   }
 
-  async lone(): Promise<Pick<Measured, "lone" | "loneInJournal">> {
+  async lone(alone: Node): Promise<Pick<Measured, "lone" | "loneAlone" | "loneInJournal">> {
     const leader = await this.#rig.leader();
     const sums = async () => {
       const text = String((await leader.ask("/metrics"))!.body);
@@ -105,19 +108,25 @@ class Measurement {
       return { append: of("append"), readBack: of("readback") };
     };
     for (let i = 0; i < LONE / 10; i++) await this.#append([leader]);
-    const before = await sums();
-    const took: number[] = [];
-    for (let i = 0; i < LONE; i++) {
+    const timed = async ({ url }: Node): Promise<number> => {
       const body = JSON.stringify(submission(this.#signer, newManifest()));
       const began = performance.now();
-      const response = await fetch(`${leader.url}/api/v1/attestations`, { method: "POST", body });
+      const response = await fetch(`${url}/api/v1/attestations`, { method: "POST", body });
       await response.arrayBuffer();
-      took.push(performance.now() - began);
       if (response.status !== 200) throw new Error(`POST /attestations: ${response.status}`);
+      return performance.now() - began;
+    };
+    for (let i = 0; i < LONE / 10; i++) await timed(alone);
+    const before = await sums();
+    const [took, tookAlone]: [number[], number[]] = [[], []];
+    for (let i = 0; i < LONE; i++) {
+      took.push(await timed(leader));
+      tookAlone.push(await timed(alone));
     }
     const after = await sums();
     const average = (name: "append" | "readBack") => round(((after[name] - before[name]) * 1000) / LONE);
-    return { lone: spread(took), loneInJournal: { append: average("append"), readBack: average("readBack") } };
+    const loneInJournal = { append: average("append"), readBack: average("readBack") };
+    return { lone: spread(took), loneAlone: spread(tookAlone), loneInJournal };
   }
 
   /** Appends now and then. */
@@ -210,6 +219,7 @@ export function printMeasured({ machine, loneInJournal, throughput, ...measured 
     lagUnderLoad: "until a follower shows an append, under load",
     lagIdle: "until a follower shows an append, on an idle log",
     lone: "an append, one at a time",
+    loneAlone: "an append, one at a time, without replication",
   };
   for (const [key, name] of Object.entries(names)) {
     const { p50, p99, most } = measured[key as keyof typeof measured];

@@ -34,28 +34,26 @@ export interface Throughput {
   readonly lags: readonly number[];
 }
 
-export async function measureThroughput(rig: Rig): Promise<Throughput> {
-  const leader = await rig.leader();
-  const follower = rig.nodes.find((node) => node !== leader)!;
+/** A service without replication, on the same machine. */
+export async function startAlone(rig: Rig): Promise<Node> {
   const folder = join(rig.cluster.folder, "alone");
   mkdirSync(folder, { mode: 0o700 });
   const [port] = await freePorts(1);
-  const { SERVICE_OPERATOR_KEY: operatorKey } = leader.environment;
+  const { SERVICE_OPERATOR_KEY: operatorKey } = (await rig.leader()).environment;
   const environment = { SERVICE_REPLICATION: "", SERVICE_NODE_URL: "" };
-  const alone = new Node({
-    name: "alone",
-    folder,
-    port: port!,
-    dist: DIST,
-    journal: "",
-    operatorKey: operatorKey!,
-    environment,
-  });
+  const place = { name: "alone", folder, port: port!, dist: DIST, journal: "", operatorKey: operatorKey!, environment };
+  const alone = new Node(place);
+  await alone.start();
+  return alone;
+}
+
+export async function measureThroughput(rig: Rig, alone: Node): Promise<Throughput> {
+  const leader = await rig.leader();
+  const follower = rig.nodes.find((node) => node !== leader)!;
   const generator = new Generator();
   const [own, replicated, lags]: [Turn[], Turn[], number[]] = [[], [], []];
   const followed: number[] = [];
   try {
-    await alone.start();
     // The first turn fills caches and has code compiled, and does not count.
     for (let turn = 0; turn <= TURNS; turn++) {
       await generator.sign({ attestations: APPENDS, name: `turn ${turn}` });
@@ -75,7 +73,6 @@ export async function measureThroughput(rig: Rig): Promise<Throughput> {
     }
   } finally {
     await generator.close();
-    await alone.stop();
   }
   const of = (turns: readonly Turn[], what: keyof Turn) => turns.map((turn) => turn[what]);
   return {
