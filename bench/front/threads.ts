@@ -25,6 +25,9 @@ function read(pid: number): ReadonlyMap<string, number> {
   return times;
 }
 
+/** What all threads that the process has now have used since they began. */
+export const cpuNow = (pid: number): number => [...read(pid).values()].reduce((sum, time) => sum + time, 0);
+
 /**
  * What `work` costs the process. A thread that ends meanwhile is not counted: a service ends only threads that had
  * nothing to do.

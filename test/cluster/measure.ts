@@ -8,6 +8,7 @@ import { quantile, spread as spell } from "../../bench/stats.js";
 import { DIST } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
+import { type CatchUp, measureCatchUp } from "./catchup.js";
 import { Facts } from "./check/facts.js";
 import { Load, patient } from "./check/load.js";
 import type { Node } from "./rig/node.js";
@@ -35,6 +36,7 @@ export interface Measured {
   readonly lagUnderLoad: Spread;
   readonly lagIdle: Spread;
   readonly throughput: Throughput;
+  readonly catchUp: CatchUp;
   /** One append at a time, as its client sees it: at the leader, and in turns at a service without replication. */
   readonly lone: Spread;
   readonly loneAlone: Spread;
@@ -52,6 +54,7 @@ export async function measure(times: number, seed: number): Promise<Measured> {
     const { lone, loneAlone, loneInJournal } = await scene.lone(alone);
     const throughput = await measureThroughput(rig, alone);
     await alone.stop();
+    const catchUp = await measureCatchUp(rig);
     const lagIdle = await scene.lag((signal) => scene.idle(signal));
     const lagUnderLoad = await scene.lag((signal) => scene.loadFor(LOAD_MS, signal));
     const leaderKilled: number[] = [];
@@ -61,7 +64,7 @@ export async function measure(times: number, seed: number): Promise<Measured> {
       primaryPromoted.push(await scene.losePrimary());
     }
     return {
-      ...{ machine, lone, loneAlone, loneInJournal, throughput, lagIdle, lagUnderLoad },
+      ...{ machine, lone, loneAlone, loneInJournal, throughput, catchUp, lagIdle, lagUnderLoad },
       ...{ leaderKilled: spread(leaderKilled), primaryPromoted: spread(primaryPromoted) },
     };
   } finally {
@@ -210,7 +213,7 @@ const spread = (values: readonly number[]): Spread => ({
   most: round(Math.max(...values)),
 });
 
-export function printMeasured({ machine, loneInJournal, throughput, ...measured }: Measured): void {
+export function printMeasured({ machine, loneInJournal, throughput, catchUp, ...measured }: Measured): void {
   const { cpu, cpus, node, loadAverage } = machine;
   console.log(`${cpu}, ${cpus} CPUs, Node ${node}, load average ${loadAverage.join(" ")}`);
   const names: Record<keyof typeof measured, string> = {
@@ -231,6 +234,10 @@ export function printMeasured({ machine, loneInJournal, throughput, ...measured 
       `${spell(share, 2)} of that; ${leaderMicros.toFixed(0)} and ${aloneMicros.toFixed(0)} µs of CPU an append, ` +
       `${followerMicros.toFixed(0)} µs an entry at the follower, which shows it after ${quantile(lags, 0.5).toFixed(0)} ms ` +
       `at the median, ${quantile(lags, 0.99).toFixed(0)} at p99`,
+  );
+  console.log(
+    `a node that starts empty, with ${catchUp.entries} entries in the journal: ${catchUp.rate.toFixed(0)} a second, ` +
+      `${catchUp.micros.toFixed(0)} µs of CPU for each`,
   );
   console.log(
     `the journal's part, on average: ${loneInJournal.append} ms, ${loneInJournal.readBack} ms of them for the read-back`,

@@ -57,11 +57,11 @@ export async function measureThroughput(rig: Rig, alone: Node): Promise<Throughp
     // The first turn fills caches and has code compiled, and does not count.
     for (let turn = 0; turn <= TURNS; turn++) {
       await generator.sign({ attestations: APPENDS, name: `turn ${turn}` });
-      const first = await post(generator, alone);
+      const first = await post(generator, alone, APPENDS);
       const late: number[] = [];
       const { cpu, result } = await cpuOfProcess(follower.pid!, async () => {
         const sampled = sampleLag(leader, follower, late);
-        const posted = await post(generator, leader);
+        const posted = await post(generator, leader, APPENDS);
         await sampled();
         return posted;
       });
@@ -93,18 +93,22 @@ interface Turn {
   readonly micros: number;
 }
 
-async function post(generator: Generator, node: Node): Promise<Turn> {
+/** Sends what the generator has signed. @param appends number of them, each of which must be answered with success */
+export async function post(generator: Generator, node: Node, appends: number): Promise<Turn> {
   const { cpu, result } = await cpuOfProcess(node.pid!, () =>
     generator.post(Number(new URL(node.url).port), CONNECTIONS),
   );
   const { seconds, statuses } = result;
-  if (statuses[200] !== APPENDS) throw new Error(`${node.name} answered ${JSON.stringify(statuses)}`);
-  return { rate: APPENDS / seconds, micros: cpu.all / APPENDS };
+  if (statuses[200] !== appends) throw new Error(`${node.name} answered ${JSON.stringify(statuses)}`);
+  return { rate: appends / seconds, micros: cpu.all / appends };
 }
+
+/** How many entries a node shows; undefined if it does not answer. */
+export const sizeOf = async (node: Node): Promise<number | undefined> =>
+  (await node.ask("/api/v1/log/head"))?.body?.entry_count as number | undefined;
 
 /** Looks at both until the returned function is called and the follower has everything. */
 function sampleLag(leader: Node, follower: Node, into: number[]): () => Promise<void> {
-  const sizeOf = async (node: Node) => (await node.ask("/api/v1/log/head"))?.body?.entry_count as number | undefined;
   const due: { readonly size: number; readonly at: number }[] = [];
   let isOver = false;
   let newest = 0;
