@@ -189,7 +189,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** An entry that a row names by its id: see `leafIndexOfRow`. */
   entryOfRow(entryId: number): Entry {
-    return JSON.parse(this.#reader.json(this.leafIndexOfRow(entryId))!.toString("utf8")) as Entry;
+    return this.#reader.entry(this.leafIndexOfRow(entryId))!;
   }
 
   /** The entry at this leaf index as it is served (JSON), not to be written to; or undefined. */

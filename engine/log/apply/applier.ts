@@ -24,8 +24,8 @@ import {
 import type { Operators } from "../operator/operators.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Projection } from "../write/projection.js";
+import { Intake, type Made } from "./intake.js";
 import type { LogMemory } from "./memory.js";
-import { type Made, Stretch } from "./stretch.js";
 
 /** Number of entries whose postings may be in memory only. */
 const MAX_BACKLOG = 4 * 4096;
@@ -82,40 +82,40 @@ export class Applier {
 
   /**
    * Applies the records that the journal has decided but that are not on disk, each checked as one of another writer.
-   * @param applied called for each stretch of them that is on disk
+   * @param applied called when some of them are on disk, in order
    * @throws CairnlogError `storage-failed`; `corrupt-log` for a record that is not the next one of this log, or is wrong.
    *   Then those before it are on disk, and memory is what the disk says
    */
   async catchUp(applied: (records: readonly Decided[], made: Made) => void = () => {}): Promise<void> {
-    const write = async (stretch: Stretch) => {
-      if (!stretch.records.length) return;
-      const { records, made } = stretch;
+    const write = async (intake: Intake) => {
+      if (!intake.records.length) return;
+      const { records, made } = intake;
       await this.#apply(records, made);
-      this.#last = stretch.last;
+      this.#last = intake.last;
       applied(records, made);
       await this.relieved();
     };
-    let stretch = await this.#stretch();
+    let intake = await this.#intake();
     for await (const decided of this.#ledger.tail()) {
-      if (stretch.isFull || decided.replacesPrivateRows) {
-        await write(stretch);
-        stretch = await this.#stretch();
+      if (intake.isFull || decided.replacesPrivateRows) {
+        await write(intake);
+        intake = await this.#intake();
       }
       try {
-        stretch.add(decided);
+        intake.add(decided);
       } catch (error) {
-        await write(stretch);
+        await write(intake);
         // The trees may be ahead of the disk.
         this.restore();
         throw refused(decided, error);
       }
     }
-    await write(stretch);
+    await write(intake);
   }
 
-  async #stretch(): Promise<Stretch> {
+  async #intake(): Promise<Intake> {
     this.#reader ??= await createHistoryReader(this.#parts.projection);
-    return new Stretch({ ...this.#parts, reader: this.#reader }, this.position, this.last);
+    return new Intake({ ...this.#parts, reader: this.#reader }, this.position, this.last);
   }
 
   /**

@@ -10,8 +10,8 @@ import type { Decided } from "../../journal/journal.js";
 import { Batch } from "../../store/batch.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf } from "../../store/schema.js";
+import type { Made } from "../apply/intake.js";
 import type { LogMemory } from "../apply/memory.js";
-import type { Made } from "../apply/stretch.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */

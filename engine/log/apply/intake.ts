@@ -1,8 +1,8 @@
 /**
- * A stretch of records from another writer: each is checked and its data derived, and all of them are written in one
+ * An intake: records from another writer, of which each is checked and its data derived, and all are written in one
  * transaction. A transaction costs the waking of threads, a flush and the pages on the way to every row, whatever is in it.
  *
- * If we crash here, nothing of the stretch is on disk, and its records are read from the journal again.
+ * If we crash here, nothing of the intake is on disk, and its records are read from the journal again.
  */
 import { CairnlogError } from "../../error.js";
 import type { Decided } from "../../journal/journal.js";
@@ -25,7 +25,7 @@ import { derive } from "./derive.js";
 import type { LogMemory } from "./memory.js";
 import { checkHeads, entriesOf } from "./outside.js";
 
-/** A stretch ends behind the record with which it has so many entries, or so many bytes of them. */
+/** An intake ends behind the record with which it has so many entries, or so many bytes of them. */
 const MAX_ENTRIES = 1024;
 const MAX_BYTES = 4 * 2 ** 20;
 
@@ -37,7 +37,7 @@ export interface Made extends Consequences {
   readonly size: number;
 }
 
-export interface StretchParts {
+export interface IntakeParts {
   readonly store: Store;
   readonly projection: Projection;
   /** The memory of the writer's thread, which every record changes. */
@@ -45,8 +45,8 @@ export interface StretchParts {
   readonly reader: HistoryReader;
 }
 
-export class Stretch {
-  readonly #parts: StretchParts;
+export class Intake {
+  readonly #parts: IntakeParts;
   readonly #records: Decided[] = [];
   readonly #layer = new Layer();
   readonly #state: LayeredState;
@@ -58,7 +58,7 @@ export class Stretch {
   #bytes = 0;
 
   /** @param position of the newest record on disk, and the newest entry */
-  constructor(parts: StretchParts, position: JournalPosition, last: Predecessor) {
+  constructor(parts: IntakeParts, position: JournalPosition, last: Predecessor) {
     const { store, memory } = parts;
     this.#position = position;
     this.#parts = parts;
@@ -83,8 +83,8 @@ export class Stretch {
 
   /**
    * Adds the next record. The trees and the keys in memory are ahead of the disk from here on.
-   * @throws CairnlogError for a record that is wrong. The stretch is as it was; the memory is not, and must be read again
-   *   when the stretch is written
+   * @throws CairnlogError for a record that is wrong. The intake is as it was; the memory is not, and must be read again
+   *   when the intake is written
    */
   add(decided: Decided): void {
     const { record, hash } = decided;
