@@ -92,8 +92,8 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
       },
       {
         file: `${POSTGRES}/journal.js`,
-        text: "this.#held = { epoch, holder, sequence: columns.sequence };",
-        replacement: "this.#held = { epoch, holder, sequence: columns.sequence, end: columns.hash };",
+        text: "told: seen.sequence, isAppending: false };",
+        replacement: "told: seen.sequence, isAppending: false, end: columns.hash };",
       },
     ],
     shows: ["the leader is killed"],
