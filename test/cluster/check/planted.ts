@@ -44,6 +44,13 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
     file: `${POSTGRES}/journal.js`,
     text: "upTo: this.#held?.sequence ?? lead.acked,",
     replacement: "upTo: lead.sequence,",
+    also: [
+      {
+        file: "server/replication/replication.js",
+        text: "return position.sequence < acked ||",
+        replacement: "return position.sequence < sequence ||",
+      },
+    ],
     shows: ["waiting commits are ended, and the primary is lost with them"],
     rounds: 6,
   },
