@@ -11,7 +11,7 @@ import type { Store } from "../store/contract.js";
 import { type JournalPosition, NO_HASH } from "../store/position.js";
 import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema.js";
 import type { Decided, Journal, PlaceInJournal } from "./journal.js";
-import { checkNext, type JournalRecord } from "./record.js";
+import { type JournalRecord, positionBehind } from "./record.js";
 import type { RecordedChange } from "./rows.js";
 
 /** The content of a commit: a record without its place in the journal. */
@@ -71,11 +71,7 @@ export class Ledger {
    *   `corrupt-log` if one is not the next record
    */
   async apply(decided: readonly Decided[], { rows, tiles }: Consequences): Promise<void> {
-    let position = this.#position;
-    for (const { record, hash } of decided) {
-      checkNext(position, record);
-      position = { sequence: record.sequence, epoch: record.epoch, hash };
-    }
+    const position = decided.reduce(positionBehind, this.#position);
     const { hash } = position;
     const gone = decided[0]!.replacesPrivateRows ? this.#privateRows() : [];
     const changes = {

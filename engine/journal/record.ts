@@ -157,5 +157,14 @@ export function checkNext(position: JournalPosition, record: JournalRecord): voi
     );
 }
 
+/** The position behind a decided record, which must be the next one. @throws CairnlogError as `checkNext` does */
+export function positionBehind(
+  position: JournalPosition,
+  { record, hash }: { readonly record: JournalRecord; readonly hash: Uint8Array },
+): JournalPosition {
+  checkNext(position, record);
+  return { sequence: record.sequence, epoch: record.epoch, hash };
+}
+
 const damaged = (why: string): CairnlogError =>
   new CairnlogError("corrupt-log", `A record of the journal is damaged: ${why}.`);

@@ -30,7 +30,7 @@ const ATTESTATION = "attestation";
 interface Judged {
   readonly kind: Kind;
   readonly members: readonly string[];
-  /** Those that no payload lacks. */
+  /** The members that every payload of this kind has. */
   readonly required: readonly string[];
   /** Accepts a payload that has all members except those that may be null or empty, which old entries may lack. */
   readonly shape: Shape;

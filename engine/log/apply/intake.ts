@@ -1,13 +1,14 @@
 /**
- * An intake: records from another writer, of which each is checked and its data derived, and all are written in one
- * transaction. A transaction costs the waking of threads, a flush and the pages on the way to every row, whatever is in it.
+ * Takes in records that another writer made. It checks each record and derives its data in memory. Then all records are
+ * written in one transaction, because a transaction wakes threads and flushes, whatever it holds. It writes nothing
+ * itself: `Applier` does.
  *
- * If we crash here, nothing of the intake is on disk, and its records are read from the journal again.
+ * If we crash here, none of these records is on disk, and they are read from the journal again.
  */
 import { CairnlogError } from "../../error.js";
 import type { Decided } from "../../journal/journal.js";
 import type { Consequences } from "../../journal/ledger.js";
-import { checkNext, type JournalRecord } from "../../journal/record.js";
+import { type JournalRecord, positionBehind } from "../../journal/record.js";
 import { Layer, type TileChange } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
@@ -87,18 +88,17 @@ export class Intake {
    *   when the intake is written
    */
   add(decided: Decided): void {
-    const { record, hash } = decided;
-    checkNext(this.#position, record);
+    const position = positionBehind(this.#position, decided);
     this.#layer.begin();
     try {
-      this.#derive(record);
+      this.#derive(decided.record);
     } catch (error) {
       this.#layer.undo();
       throw error;
     }
     this.#layer.keep();
     this.#records.push(decided);
-    this.#position = { sequence: record.sequence, epoch: record.epoch, hash };
+    this.#position = position;
   }
 
   /** What follows from the records. */

@@ -1,4 +1,4 @@
-/** A reader beside the writer may see rows a moment before it is told of their entries. */
+/** A reader in another thread reads rows from disk. It may read a row before the writer tells it of the row's entry. */
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
