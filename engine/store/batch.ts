@@ -17,7 +17,8 @@ export const BATCH_EVENTS = 512;
 export const BATCH_BYTES = 4 * 2 ** 20;
 
 const FORMAT = 1;
-const HEADER = 8;
+/** Bytes before the ends of the entries. */
+export const BATCH_HEADER = 8;
 const MAX_TREE_VERSION = 2;
 
 /** The stored part of a tree head; its size is the entry's leaf index + 1. */
@@ -107,7 +108,7 @@ export function packJoined({ bytes, ends }: JoinedEntries, digests: Uint8Array, 
     for (const to = at + signatureLength; at < to; ) row[at++] = signatures[signed++]!;
   }
   row.set(bytes.subarray(0, end), entriesAt);
-  for (let i = 0; i < count; i++) row.writeUInt32LE(ends[i]!, HEADER + 4 * i);
+  for (let i = 0; i < count; i++) row.writeUInt32LE(ends[i]!, BATCH_HEADER + 4 * i);
   return row;
 }
 
@@ -118,9 +119,9 @@ function layOut(
   heads: (Omit<BatchHeads, "heads"> & { readonly signatureLength: number }) | null,
   entryBytes: number,
 ): { readonly row: Buffer; readonly headsAt: number; readonly entriesAt: number } {
-  const digestsAt = HEADER + 4 * count;
+  const digestsAt = BATCH_HEADER + 4 * count;
   const headsAt = digestsAt + HASH * count;
-  const entriesAt = headsAt + (heads ? HASH + (HASH + 8 + heads.signatureLength) * count : 0);
+  const entriesAt = headsAt + (heads ? HASH + headLength(heads.signatureLength) * count : 0);
   const row = Buffer.allocUnsafe(entriesAt + entryBytes);
   row[0] = FORMAT;
   row[1] = heads?.treeVersion ?? 0;
@@ -144,42 +145,60 @@ export function packBatch(entries: readonly Uint8Array[], digests: Uint8Array, h
       row.set(head.root, at);
       row.writeDoubleLE(head.timestamp, at + HASH);
       row.set(head.signature, at + HASH + 8);
-      at += HASH + 8 + signatureLength;
+      at += headLength(signatureLength);
     }
   }
   let end = 0;
   entries.forEach((entry, i) => {
     row.set(entry, entriesAt + end);
     end += entry.length;
-    row.writeUInt32LE(end, HEADER + 4 * i);
+    row.writeUInt32LE(end, BATCH_HEADER + 4 * i);
   });
   return row;
 }
+
+/** Number of a batch's entries, and where its parts begin. */
+interface Layout {
+  readonly treeVersion: number;
+  readonly signatureLength: number;
+  readonly count: number;
+  readonly digestsAt: number;
+  readonly headsAt: number;
+  readonly entriesAt: number;
+}
+
+/** What the first bytes of a batch say; null if it is not in a format that this version reads. */
+export function layoutOf(head: Buffer): Layout | null {
+  if (head.length < BATCH_HEADER || head[0] !== FORMAT || head[1]! > MAX_TREE_VERSION) return null;
+  const treeVersion = head[1]!;
+  const signatureLength = head.readUInt16LE(2);
+  const count = head.readUInt32LE(4);
+  const digestsAt = BATCH_HEADER + 4 * count;
+  const headsAt = digestsAt + HASH * count;
+  const entriesAt = headsAt + (treeVersion ? HASH + headLength(signatureLength) * count : 0);
+  return { treeVersion, signatureLength, count, digestsAt, headsAt, entriesAt };
+}
+
+/** Bytes of one head. */
+const headLength = (signatureLength: number): number => HASH + 8 + signatureLength;
 
 /** A view of a packed batch. It returns slices of `row`, which are valid as long as `row` is. */
 export class Batch {
   readonly firstIndex: number;
   readonly count: number;
   readonly #row: Buffer;
-  readonly #treeVersion: number;
-  readonly #signatureLength: number;
-  readonly #digestsAt: number;
-  readonly #headsAt: number;
-  readonly #entriesAt: number;
+  readonly #layout: Layout;
 
   /** @throws CairnlogError `corrupt-log` if the row is not a batch of a known format. */
   constructor(firstIndex: number, row: Buffer) {
-    if (row.length < HEADER || row[0] !== FORMAT || row[1]! > MAX_TREE_VERSION)
+    const layout = layoutOf(row);
+    if (!layout)
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is not in a format this version reads.`);
     this.firstIndex = firstIndex;
+    this.count = layout.count;
     this.#row = row;
-    this.#treeVersion = row[1]!;
-    this.#signatureLength = row.readUInt16LE(2);
-    this.count = row.readUInt32LE(4);
-    this.#digestsAt = HEADER + 4 * this.count;
-    this.#headsAt = this.#digestsAt + HASH * this.count;
-    this.#entriesAt = this.#headsAt + (this.#treeVersion ? HASH + this.#headLength * this.count : 0);
-    if (row.length < this.#entriesAt || row.length !== this.#entriesAt + this.#end(this.count - 1))
+    this.#layout = layout;
+    if (row.length < layout.entriesAt || row.length !== layout.entriesAt + this.#end(this.count - 1))
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is cut short.`);
   }
 
@@ -188,46 +207,35 @@ export class Batch {
     return this.#row;
   }
 
-  /** Where its parts begin, and the ends of its entries, counted from the first. */
-  get layout(): { readonly digestsAt: number; readonly entriesAt: number; readonly ends: Uint32Array } {
-    const ends = new Uint32Array(this.count);
-    for (let i = 0; i < this.count; i++) ends[i] = this.#end(i);
-    return { digestsAt: this.#digestsAt, entriesAt: this.#entriesAt, ends };
-  }
-
-  get #headLength(): number {
-    return HASH + 8 + this.#signatureLength;
-  }
-
   #end(i: number): number {
-    return i < 0 ? 0 : this.#row.readUInt32LE(HEADER + 4 * i);
+    return i < 0 ? 0 : this.#row.readUInt32LE(BATCH_HEADER + 4 * i);
   }
 
   /** Entry number `i` of the batch, as JSON. */
   entry(i: number): Buffer {
-    return this.#row.subarray(this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
+    return this.#row.subarray(this.#layout.entriesAt + this.#end(i - 1), this.#layout.entriesAt + this.#end(i));
   }
 
   /** Entry number `i` as text. */
   text(i: number): string {
-    return this.#row.toString("utf8", this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
+    return this.#row.toString("utf8", this.#layout.entriesAt + this.#end(i - 1), this.#layout.entriesAt + this.#end(i));
   }
 
   /** Hash of entry number `i`, hex. */
   digest(i: number): string {
-    return this.#row.toString("hex", this.#digestsAt + HASH * i, this.#digestsAt + HASH * (i + 1));
+    return this.#row.toString("hex", this.#layout.digestsAt + HASH * i, this.#layout.digestsAt + HASH * (i + 1));
   }
 
   /** Entry hashes of the whole batch, 32 bytes each. */
   get digests(): Buffer {
-    return this.#row.subarray(this.#digestsAt, this.#headsAt);
+    return this.#row.subarray(this.#layout.digestsAt, this.#layout.headsAt);
   }
 
   /** Tree version and signer of the heads; null for imported history, which has no heads. */
   get headInfo(): HeadInfo | null {
-    if (this.#treeVersion === 0) return null;
-    const keyId = this.#row.subarray(this.#headsAt, this.#headsAt + HASH);
-    return { treeVersion: this.#treeVersion as 1 | 2, keyId };
+    if (this.#layout.treeVersion === 0) return null;
+    const keyId = this.#row.subarray(this.#layout.headsAt, this.#layout.headsAt + HASH);
+    return { treeVersion: this.#layout.treeVersion as 1 | 2, keyId };
   }
 
   /** All heads; null for imported history. */
@@ -238,12 +246,13 @@ export class Batch {
 
   /** The head of tree size `firstIndex + i + 1`, or null if there is none. */
   head(i: number): HeadRecord | null {
-    if (this.#treeVersion === 0) return null;
-    const at = this.#headsAt + HASH + this.#headLength * i;
+    if (this.#layout.treeVersion === 0) return null;
+    const { headsAt, signatureLength } = this.#layout;
+    const at = headsAt + HASH + headLength(signatureLength) * i;
     return {
       root: this.#row.subarray(at, at + HASH),
       timestamp: this.#row.readDoubleLE(at + HASH),
-      signature: this.#row.subarray(at + HASH + 8, at + this.#headLength),
+      signature: this.#row.subarray(at + HASH + 8, at + headLength(signatureLength)),
     };
   }
 }

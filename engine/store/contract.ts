@@ -1,8 +1,8 @@
 /** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
 import type { Batch } from "./batch.js";
 import type { ChangeSet } from "./changeset.js";
+import type { Place } from "./lmdb/file/places.js";
 import type { Health } from "./lmdb/health.js";
-import type { Place } from "./lmdb/places.js";
 import type { JournalPosition } from "./position.js";
 import type { LensRows, PostingTables } from "./postings/contract.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
@@ -60,8 +60,8 @@ export interface StoreReader {
   /** Like `batchAt`, but without a copy: valid only until the next read. */
   batchView(index: number): Batch | undefined;
   /**
-   * Where the batch with the entry at `index` lies in the data file, to read single entries of it; undefined if that is not
-   * known. `batchView` finds it out for large batches.
+   * Where the batch with the entry at `index`, which is on disk, lies in the data file, to read single entries of it;
+   * undefined for small batches, and where that cannot be found out.
    */
   batchPlace(index: number): Place | undefined;
   lastBatch(): Batch | undefined;

@@ -12,8 +12,8 @@ import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { type Environment, fileBytes, openEnvironment, RECORDS, settled, unheard, view } from "./lmdb/environment.js";
+import { type Place, Places } from "./lmdb/file/places.js";
 import { Health, unreadable } from "./lmdb/health.js";
-import { type Place, Places } from "./lmdb/places.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import type { LensRows, PostingTables } from "./postings/contract.js";
@@ -189,19 +189,24 @@ class LmdbStore implements Store {
   }
 
   batchView(index: number): Batch | undefined {
-    let row: Buffer | undefined;
-    const before = this.#batchBefore(index, (view) => {
-      row = view;
-      return view;
-    });
-    const batch = holding(before, index);
-    if (batch) this.#places.learn(batch, row!);
-    return batch;
+    return holding(
+      this.#batchBefore(index, (view) => view),
+      index,
+    );
   }
 
   batchPlace(index: number): Place | undefined {
     this.health.check();
-    return this.#places.at(index);
+    const place = this.#places.at(index);
+    return (place === undefined ? this.#findPlace(index) : place) ?? undefined;
+  }
+
+  /** While a transaction reads, LMDB reuses no page that was in use when it began, or since. */
+  #findPlace(index: number): Place | null | undefined {
+    const transaction = this.#pinned ? null : this.health.reading(() => this.#env.useReadTransaction());
+    const place = this.#places.find(index);
+    transaction?.done();
+    return place;
   }
 
   lastBatch(): Batch | undefined {

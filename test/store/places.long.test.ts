@@ -1,60 +1,125 @@
 /** Entries that are read at their place in the data file, without the rest of their batch. */
+import { appendFileSync, copyFileSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
-import { Places } from "#cairnlog/engine/store/lmdb/places.js";
-import { openStore } from "#cairnlog/engine/store/store.js";
+import { Places } from "#cairnlog/engine/store/lmdb/file/places.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { openTestLog, temporaryFolder } from "../log/harness.js";
 
 const PER_BATCH = 8;
-/** Bytes of one payload: a batch of eight is large. */
+/** Bytes of one payload. */
 const TEXT = 2_500;
+/** A large batch and one of a single entry, which has no pages of its own. */
+const PAIR = PER_BATCH + 1;
+
+const large = (n: number, letter: string) =>
+  Array.from({ length: PER_BATCH }, (_, i) => ({
+    event_type: "note",
+    payload: { n, i, text: letter.repeat(TEXT + i) },
+  }));
+const small = (n: number) => ({ event_type: "note", payload: { n } });
 
 /** A log of `batches` large batches, each followed by one of a single entry. @returns its directory */
 async function logOf(batches: number, letter: string): Promise<string> {
   const { log, path } = await openTestLog();
   for (let n = 0; n < batches; n++) {
-    const large = Array.from({ length: PER_BATCH }, (_, i) => ({ n, i, text: letter.repeat(TEXT + i) }));
-    await log.append(large.map((payload) => ({ event_type: "note", payload })));
-    await log.append({ event_type: "note", payload: { n } });
+    await log.append(large(n, letter));
+    await log.append(small(n));
   }
   await log.close();
   return path;
 }
 
+/** What LMDB gives of an entry, and what its place gives, if it has one. */
+function compare(store: Store, index: number): void {
+  const batch = store.batchAt(index)!;
+  const i = index - batch.firstIndex;
+  const place = store.batchPlace(index);
+  if (batch.count === 1) {
+    expect(place, `${index}`).toBeUndefined();
+    return;
+  }
+  expect(place, `${index}`).toMatchObject({ firstIndex: batch.firstIndex, count: PER_BATCH });
+  expect(place!.entry(i)).toEqual(batch.entry(i));
+  expect(place!.digest(i)).toBe(batch.digest(i));
+}
+
 test("what is read at its place is what LMDB gives, in a file of several levels", async () => {
   const batches = 160;
   const store = openStore({ path: await logOf(batches, "a"), readOnly: true });
-  for (let index = 0; index < batches * (PER_BATCH + 1); index++) {
-    const batch = store.batchAt(index)!;
-    const i = index - batch.firstIndex;
-    expect(store.batchView(index)!.firstIndex).toBe(batch.firstIndex);
-    const place = store.batchPlace(index);
-    if (batch.count === 1) {
-      expect(place).toBeUndefined();
-      continue;
-    }
-    expect(place).toMatchObject({ firstIndex: batch.firstIndex, count: PER_BATCH });
-    expect(place!.entry(i)).toEqual(batch.entry(i));
-    expect(place!.digest(i)).toBe(batch.digest(i));
-  }
+  for (let index = 0; index < batches * PAIR; index++) compare(store, index);
   expect(store.batchPlace(-1)).toBeUndefined();
-  expect(store.batchPlace(batches * (PER_BATCH + 1))).toBeUndefined();
+  expect(store.batchPlace(batches * PAIR)).toBeUndefined();
   await store.close();
 });
 
-test("a place is not taken where the file has other bytes than LMDB gave", async () => {
-  const [one, other] = [await logOf(2, "a"), await logOf(2, "b")];
-  const store = openStore({ path: one, readOnly: true });
-  const places = { own: new Places(one), foreign: new Places(other), absent: new Places(temporaryFolder()) };
-  const stored = store.batchAt(0)!;
-  const entries = Array.from({ length: stored.count }, (_, i) => stored.entry(i));
-  const row = packBatch(entries, stored.digests, stored.heads);
-  const batch = new Batch(0, row);
-  for (const each of Object.values(places)) each.learn(batch, row);
-  expect(places.own.at(0)).toMatchObject({ firstIndex: 0, count: PER_BATCH });
-  expect(places.foreign.at(0)).toBeUndefined();
-  expect(places.absent.at(0)).toBeUndefined();
-  places.own.close();
-  expect(places.own.at(0)).toBeUndefined();
-  await store.close();
+test("places stay right while the log grows and LMDB writes the pages that name them anew", async () => {
+  const { log, path } = await openTestLog();
+  await log.append(large(0, "a"));
+  const [newest, pinned] = [0, 1].map(() => openStore({ path, readOnly: true })) as [Store, Store];
+  pinned.pin();
+  let pinnedSize = log.size;
+  for (let n = 1; n <= 200; n++) {
+    await log.append(large(n, "a"));
+    await log.append(small(n));
+    newest.refresh();
+    if (n % 7 === 0) {
+      pinned.pin();
+      pinnedSize = log.size;
+    }
+    // The newest, and some all over.
+    for (let k = 0; k < 4; k++) {
+      compare(newest, log.size - 1 - k);
+      compare(newest, (n * 7_919 + k * 104_729) % log.size);
+      compare(pinned, pinnedSize - 1 - k);
+      compare(pinned, (n * 7_919 + k * 104_729) % pinnedSize);
+    }
+  }
+  for (let index = 0; index < log.size; index++) compare(newest, index);
+  await Promise.all([newest.close(), pinned.close()]);
+  await log.close();
 });
+
+test("where the file has something else than its leaf page says, nothing is read", async () => {
+  const path = await logOf(2, "a");
+  const bytes = readFileSync(join(path, "data.mdb"));
+  const sound = new Places(path);
+  const firstEntry = sound.find(0)!.entry(0)!;
+  expect(firstEntry.toString()).toContain('"id":1,');
+  sound.close();
+  expect(sound.at(0)).toBeUndefined();
+
+  const batchAt = bytes.indexOf(firstEntry) - beforeEntries(PER_BATCH);
+  const pageAt = batchAt - 24;
+  /** `change` a copy of the file, and read the first entry at its place. */
+  const read = (name: string, change: (file: string) => void) => {
+    const folder = join(path, "..", name);
+    mkdirSync(folder);
+    const file = join(folder, "data.mdb");
+    copyFileSync(join(path, "data.mdb"), file);
+    change(file);
+    const places = new Places(folder);
+    const place = places.find(0);
+    const found = { entry: place?.entry(0), digest: place?.digest(0) };
+    places.close();
+    return found;
+  };
+  const overwrite = (at: number, by: number[]) => (file: string) =>
+    void writeSync(openSync(file, "r+"), Buffer.from(by), 0, by.length, at);
+  const nothing = { entry: undefined, digest: undefined };
+  expect(read("unchanged", () => {}).entry).toEqual(firstEntry);
+  expect(read("number-of-page", overwrite(pageAt, [1, 2]))).toEqual(nothing);
+  expect(read("kind-of-page", overwrite(pageAt + 18, [2, 0]))).toEqual(nothing);
+  expect(read("format", overwrite(batchAt, [9]))).toEqual(nothing);
+  expect(read("count", overwrite(batchAt + 4, [PER_BATCH - 1]))).toEqual(nothing);
+  expect(read("end", overwrite(batchAt + 8 + 4 * (PER_BATCH - 1), [1, 1]))).toEqual(nothing);
+  expect(read("cut", (file) => truncateSync(file, pageAt + 4096))).toEqual(nothing);
+  expect(read("no-lmdb", overwrite(0, Array(8192).fill(255)))).toEqual(nothing);
+  expect(read("longer", (file) => appendFileSync(file, "more")).entry).toEqual(firstEntry);
+  const absent = new Places(temporaryFolder());
+  expect(absent.find(0)).toBeUndefined();
+  expect(absent.find(0)).toBeUndefined();
+});
+
+/** Bytes of a batch before its entries: header, ends, digests, the signer's id and heads by Ed25519. */
+const beforeEntries = (count: number): number => 8 + 36 * count + 32 + 104 * count;

@@ -6,7 +6,7 @@
 import { CairnlogError } from "../../error.js";
 import { Lately, Recent } from "../../recent.js";
 import type { Batch } from "../../store/batch.js";
-import type { Place } from "../../store/lmdb/places.js";
+import type { Place } from "../../store/lmdb/file/places.js";
 import { HASH } from "../../store/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
@@ -76,7 +76,9 @@ export class EntryReader {
 
   /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
   entry(index: number): Entry | undefined {
-    return this.#read(index, (batch, i) => parsed(batch.text(i), index));
+    const place = this.#glance(index);
+    const json = place?.entry(index - place.firstIndex);
+    return json ? parsed(json.toString(), index) : this.#read(index, (batch, i) => parsed(batch.text(i), index));
   }
 
   /** Entry hash, hex. */

@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
 import { isPresent } from "../presence.js";
-import { PageFile } from "./pagefile.js";
-import { type PageFault, PageWalk } from "./pages.js";
+import { PageFile } from "./file/pagefile.js";
+import { type PageFault, PageWalk } from "./file/pages.js";
 
 /** Name of an environment's data file. */
 export const DATA_FILE = "data.mdb";

@@ -5,8 +5,13 @@
  * What a record contains is not checked here: hashes and signatures do that.
  */
 import {
+  BIG,
+  LEAF,
+  MAX_DEPTH,
   META_PAGES,
   type Meta,
+  NODE_HEADER,
+  OVERFLOW,
   PAGE_HEADER,
   type PageFile,
   TREE_BYTES,
@@ -16,16 +21,10 @@ import {
 } from "./pagefile.js";
 
 const BRANCH = 1;
-const LEAF = 2;
-const OVERFLOW = 4;
-const NODE_HEADER = 8;
-/** Flags of a node: its data is on pages of its own; its data describes a tree. */
-const BIG = 1;
+/** The flag of a node whose data describes a tree. */
 const TREE = 2;
 /** Length of the reference to pages of its own. */
 const REFERENCE_BYTES = 24;
-/** LMDB's own limit. */
-const MAX_DEPTH = 32;
 /** Bytes read at once of data on pages of its own. */
 const PIECE = 2 ** 20;
 

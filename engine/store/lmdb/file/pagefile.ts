@@ -7,6 +7,15 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** Length of the header of a page. Offsets inside a page are counted from its end. */
 export const PAGE_HEADER = 24;
+/** Flags of a page: its nodes are records; it is the first of those of a value. */
+export const LEAF = 2;
+export const OVERFLOW = 4;
+/** Bytes of a node before its key. */
+export const NODE_HEADER = 8;
+/** The flag of a node whose data is on pages of its own. */
+export const BIG = 1;
+/** LMDB's own limit of the levels of a tree. */
+export const MAX_DEPTH = 32;
 /** Where LMDB keeps the number of "no page": 64 set bits, which are this number as a double. */
 const NO_PAGE = 2 ** 64;
 const MAGIC = 0xbeefc0de;
