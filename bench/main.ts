@@ -40,7 +40,7 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the log of growth and lens (1000000, which takes minutes) and of front (100000); at least 100000
+  --entries N  size of the log of growth, lens and front (1000000, which takes minutes); at least 100000
   --rounds N   rounds of front (7) and lens (25); for a machine that is busy
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this

@@ -17,7 +17,7 @@ import { openStage, type Row, type Stage } from "./stage.js";
 
 const ROUNDS = 7;
 /** Entries of the log that is read. */
-const ENTRIES = 100_000;
+const ENTRIES = 1_000_000;
 
 function print(rows: readonly Row[]): void {
   console.log();

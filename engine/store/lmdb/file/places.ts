@@ -18,8 +18,9 @@ import { keyEnd, type LeafPage, leafOf, nodeAt, numberOf, sizeOf } from "./desce
 import { BIG, OVERFLOW, PAGE_HEADER, PageFile, uint64 } from "./pagefile.js";
 
 /**
- * Leaf pages that are kept, 28 bytes for each of their 75 to 150 batches: at most 8 MiB, for five million entries in batches
- * of 32. To find one that is not kept takes 20 µs.
+ * Leaf pages that are kept, 28 bytes for each of their 75 to 150 batches: 9 MB at most, and five million entries in batches
+ * of 32. To find one that is not kept took 22 µs, and to read an entry all over a log of 1.3 GB 4 µs (3,000 and 50,000 of a
+ * million entries, Node 20).
  */
 const KEPT_LEAVES = 2048;
 /** Ends of entries that are kept: 4 MiB, for a million entries. Those of other batches take one more read of the file. */
