@@ -1,5 +1,5 @@
 /** Entries that are read at their place in the data file, without the rest of their batch. */
-import { appendFileSync, copyFileSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
+import { appendFileSync, copyFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Places } from "#cairnlog/engine/store/lmdb/file/places.js";
@@ -92,9 +92,8 @@ test("where the file has something else than its leaf page says, nothing is read
   const batchAt = bytes.indexOf(firstEntry) - beforeEntries(PER_BATCH);
   const pageAt = batchAt - 24;
   /** `change` a copy of the file, and read the first entry at its place. */
-  const read = (name: string, change: (file: string) => void) => {
-    const folder = join(path, "..", name);
-    mkdirSync(folder);
+  const read = (change: (file: string) => void) => {
+    const folder = temporaryFolder();
     const file = join(folder, "data.mdb");
     copyFileSync(join(path, "data.mdb"), file);
     change(file);
@@ -104,18 +103,22 @@ test("where the file has something else than its leaf page says, nothing is read
     places.close();
     return found;
   };
-  const overwrite = (at: number, by: number[]) => (file: string) =>
-    void writeSync(openSync(file, "r+"), Buffer.from(by), 0, by.length, at);
+  const overwrite = (at: number, by: number[]) => (file: string) => {
+    const changed = readFileSync(file);
+    changed.set(by, at);
+    writeFileSync(file, changed);
+  };
   const nothing = { entry: undefined, digest: undefined };
-  expect(read("unchanged", () => {}).entry).toEqual(firstEntry);
-  expect(read("number-of-page", overwrite(pageAt, [1, 2]))).toEqual(nothing);
-  expect(read("kind-of-page", overwrite(pageAt + 18, [2, 0]))).toEqual(nothing);
-  expect(read("format", overwrite(batchAt, [9]))).toEqual(nothing);
-  expect(read("count", overwrite(batchAt + 4, [PER_BATCH - 1]))).toEqual(nothing);
-  expect(read("end", overwrite(batchAt + 8 + 4 * (PER_BATCH - 1), [1, 1]))).toEqual(nothing);
-  expect(read("cut", (file) => truncateSync(file, pageAt + 4096))).toEqual(nothing);
-  expect(read("no-lmdb", overwrite(0, Array(8192).fill(255)))).toEqual(nothing);
-  expect(read("longer", (file) => appendFileSync(file, "more")).entry).toEqual(firstEntry);
+  expect(read(() => {}).entry).toEqual(firstEntry);
+  // The page's number and kind; the batch's format, count and length; the end of the file; no LMDB file at all.
+  expect(read(overwrite(pageAt, [1, 2]))).toEqual(nothing);
+  expect(read(overwrite(pageAt + 18, [2, 0]))).toEqual(nothing);
+  expect(read(overwrite(batchAt, [9]))).toEqual(nothing);
+  expect(read(overwrite(batchAt + 4, [PER_BATCH - 1]))).toEqual(nothing);
+  expect(read(overwrite(batchAt + 8 + 4 * (PER_BATCH - 1), [1, 1]))).toEqual(nothing);
+  expect(read((file) => truncateSync(file, pageAt + 4096))).toEqual(nothing);
+  expect(read(overwrite(0, Array(8192).fill(255)))).toEqual(nothing);
+  expect(read((file) => appendFileSync(file, "more")).entry).toEqual(firstEntry);
   const absent = new Places(temporaryFolder());
   expect(absent.find(0)).toBeUndefined();
   expect(absent.find(0)).toBeUndefined();
