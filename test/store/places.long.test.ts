@@ -124,5 +124,18 @@ test("where the file has something else than its leaf page says, nothing is read
   expect(absent.find(0)).toBeUndefined();
 });
 
+test("a meta page that is read while it is written costs one read by LMDB, not all of them", async () => {
+  const path = await logOf(1, "a");
+  const folder = temporaryFolder();
+  const file = join(folder, "data.mdb");
+  const sound = readFileSync(join(path, "data.mdb"));
+  writeFileSync(file, Buffer.from(sound).fill(255, 0, 8192));
+  const places = new Places(folder);
+  expect(places.find(0)).toBeUndefined();
+  writeFileSync(file, sound);
+  expect(places.find(0)).toMatchObject({ firstIndex: 0, count: PER_BATCH });
+  places.close();
+});
+
 /** Bytes of a batch before its entries: header, ends, digests, the signer's id and heads by Ed25519. */
 const beforeEntries = (count: number): number => 8 + 36 * count + 32 + 104 * count;

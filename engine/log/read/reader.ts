@@ -77,8 +77,8 @@ export class EntryReader {
   /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
   entry(index: number): Entry | undefined {
     const place = this.#glance(index);
-    const json = place?.entry(index - place.firstIndex);
-    return json ? parsed(json.toString(), index) : this.#read(index, (batch, i) => parsed(batch.text(i), index));
+    const text = place?.entry(index - place.firstIndex)?.toString() ?? this.#read(index, (batch, i) => batch.text(i));
+    return text === undefined ? undefined : parsed(text, index);
   }
 
   /** Entry hash, hex. */

@@ -134,8 +134,6 @@ test("of a large batch, single entries and digests are read where they lie", asy
     expect(reads()).toBe(inPlace);
     reader.json(3);
     reads();
-    reader.json(3);
-    reads();
     expect(reader.digest(other)).toBe(JSON.parse(texts[other]!).entry_hash);
     expect(reads()).toBe(inPlace);
     // The second one in a row: the whole batch is kept.

@@ -29,6 +29,7 @@ const NONE = -1;
 
 /** The batches that a leaf page of the table names, ascending. */
 interface Leaf {
+  readonly pageSize: number;
   /** The first leaf index of each batch and, as one more, the index behind the last. */
   readonly firsts: Float64Array;
   /** Position of each batch in the file, or `NONE` if it has no pages of its own. */
@@ -103,12 +104,10 @@ export class Place {
 /** The file, and the ends of entries that were read of it. */
 class PlaceFile {
   readonly file: PageFile;
-  readonly pageSize: number;
   readonly ring = new Ring();
 
-  constructor(file: PageFile, pageSize: number) {
+  constructor(file: PageFile) {
     this.file = file;
-    this.pageSize = pageSize;
   }
 
   /**
@@ -123,11 +122,11 @@ class PlaceFile {
     return at;
   }
 
-  #readEnds({ firsts, positions, lengths }: Leaf, number: number): number {
+  #readEnds({ pageSize, firsts, positions, lengths }: Leaf, number: number): number {
     const position = positions[number]!;
     const count = firsts[number + 1]! - firsts[number]!;
     const bytes = this.bytes(position - PAGE_HEADER, PAGE_HEADER + BATCH_HEADER + 4 * count);
-    if (!bytes || !isFirstOfValue(bytes, (position - PAGE_HEADER) / this.pageSize)) return NONE;
+    if (!bytes || !isFirstOfValue(bytes, (position - PAGE_HEADER) / pageSize)) return NONE;
     const head = bytes.subarray(PAGE_HEADER);
     const layout = layoutOf(head);
     const endAt = (i: number) => layout!.entriesAt + head.readUInt32LE(BATCH_HEADER + 4 * i);
@@ -186,25 +185,17 @@ export class Places {
   find(index: number): Place | null | undefined {
     if (this.#file === null) return undefined;
     try {
-      this.#file ??= this.#open();
+      this.#file ??= new PlaceFile(new PageFile(join(this.#path, DATA_FILE)));
       const meta = this.#file.file.meta();
       if (typeof meta === "string") return undefined;
       const page = leafOf(this.#file.file, meta, "batches", index);
-      if (page) this.#keep(read(this.#file, page));
+      if (page) this.#keep(read(this.#file, page, meta.pageSize));
       return this.at(index);
     } catch {
       // A file that cannot be opened or read here is LMDB's to report.
       this.#file ??= null;
       return undefined;
     }
-  }
-
-  #open(): PlaceFile {
-    const file = new PageFile(join(this.#path, DATA_FILE));
-    const meta = file.meta();
-    if (typeof meta !== "string") return new PlaceFile(file, meta.pageSize);
-    file.close();
-    throw new RangeError(meta);
   }
 
   #keep(leaf: Leaf): void {
@@ -231,7 +222,7 @@ const isFirstOfValue = (page: Buffer, number: number): boolean =>
   uint64(page, 0) === number && (page.readUInt16LE(18) & OVERFLOW) !== 0;
 
 /** @throws RangeError if a number leads out of the page */
-function read(file: PlaceFile, { page, count }: LeafPage): Leaf {
+function read(file: PlaceFile, { page, count }: LeafPage, pageSize: number): Leaf {
   const firsts = new Float64Array(count + 1);
   const positions = new Float64Array(count).fill(NONE);
   const lengths = new Uint32Array(count);
@@ -239,7 +230,7 @@ function read(file: PlaceFile, { page, count }: LeafPage): Leaf {
     const node = nodeAt(page, i);
     firsts[i] = numberOf(page, node);
     if (!(page.readUInt16LE(node + 4) & BIG)) continue;
-    positions[i] = uint64(page, keyEnd(page, node)) * file.pageSize + PAGE_HEADER;
+    positions[i] = uint64(page, keyEnd(page, node)) * pageSize + PAGE_HEADER;
     lengths[i] = sizeOf(page, node);
   }
   // Only the last batch itself says where it ends.
@@ -247,5 +238,5 @@ function read(file: PlaceFile, { page, count }: LeafPage): Leaf {
   const isInPage = positions[last] === NONE;
   const head = isInPage ? page.subarray(keyEnd(page, nodeAt(page, last))) : file.bytes(positions[last]!, BATCH_HEADER);
   firsts[count] = firsts[last]! + ((head && layoutOf(head)?.count) ?? 0);
-  return { firsts, positions, lengths, ends: new Float64Array(count).fill(NONE) };
+  return { pageSize, firsts, positions, lengths, ends: new Float64Array(count).fill(NONE) };
 }
