@@ -49,6 +49,26 @@ test("suggests entries and keys while somebody types, and the keyboard chooses",
   await reader.leave();
 });
 
+test("keeps what is typed the moment that it appears", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/search");
+  await page.getByRole("heading", { name: "Search", level: 1 }).waitFor();
+  await page.evaluate(() => {
+    new MutationObserver((_, observer) => {
+      const typed = document.querySelector<HTMLInputElement>("[role=combobox]");
+      if (!typed || !document.querySelector("h1")?.textContent?.startsWith("Head")) return;
+      observer.disconnect();
+      typed.focus();
+      typed.value = "engine";
+      typed.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    }).observe(document.body, { childList: true, subtree: true });
+    window.location.hash = "#/";
+  });
+  await option(page, "engine.txt").waitFor();
+  expect(await box(page).evaluate((typed) => document.activeElement === typed)).toBe(true);
+  await reader.leave();
+});
+
 test("closes its suggestions on Escape, and when the focus leaves it", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url);

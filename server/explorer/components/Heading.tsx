@@ -1,6 +1,6 @@
 /** The heading of a view: sets the document's title, and takes the focus when the reader opens the view. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { arrivals } from "../state/arrivals.js";
 
 export interface HeadingProps {
@@ -13,7 +13,8 @@ export interface HeadingProps {
 /** The one `h1` of a view. */
 export function Heading({ title, children = title }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  // Before anything else of the view can be used: later, the focus would be taken from a reader who is typing already.
+  useLayoutEffect(() => {
     document.title = `${title} · Transparency log`;
     if (arrivals.take()) heading.current?.focus({ preventScroll: true });
   }, [title]);
