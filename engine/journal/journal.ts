@@ -16,6 +16,9 @@ export interface Decided {
 }
 
 export interface Journal {
+  /** Present if it asks other machines, so that a record takes milliseconds, however small it is. */
+  readonly isRemote?: true;
+
   /**
    * Decides a record.
    *

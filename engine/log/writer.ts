@@ -70,6 +70,7 @@ export class LogWriter extends LogView implements Executor {
       ...parts,
       applier: this.#applier,
       operatorKey: this.#operator,
+      isRemote: journal.isRemote ?? false,
       published: (batch) => this.#published(batch),
       recover: () => this.recover(),
     });

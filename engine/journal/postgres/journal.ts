@@ -89,6 +89,7 @@ export interface AppendTimes {
 }
 
 export class PostgresJournal implements Journal {
+  readonly isRemote = true;
   readonly #options: PostgresJournalOptions;
   readonly #servers: Servers;
   readonly #writer: Writer;

@@ -10,6 +10,8 @@ import { nameOf, type Place, type Target } from "./target.js";
 const QUESTION_MS = 1_000;
 /** Milliseconds for which others are waited for when a primary has answered: one of them may have been promoted. */
 const OTHERS_MS = 250;
+/** Milliseconds in which one standby must answer before another one is asked. */
+const SOON_MS = 3;
 /** Milliseconds for which an answer about a server's role is believed while its connection lives. */
 const BELIEVED_MS = 1_000;
 
@@ -92,6 +94,8 @@ export class Servers {
   readonly #target: Target;
   readonly #servers: readonly Server[];
   #primary: Server | null = null;
+  /** The standby that has shown the newest record. */
+  #shower: Server | null = null;
   #until = 0;
 
   constructor(target: Target) {
@@ -188,9 +192,15 @@ export class Servers {
     return this.#anyHas({ ...MARKED, values: [mark] }, milliseconds);
   }
 
-  /** Asks all standbys that are free, and resolves with the first that has an answer with rows. */
+  /**
+   * Asks standbys until one has an answer with rows. The one that had it the last time is asked first, by itself: most times
+   * it has it, and each question costs the leader 80 µs.
+   */
   async #anyHas(question: Statement, milliseconds: number): Promise<boolean> {
     const until = performance.now() + milliseconds;
+    const standbys = this.#servers.filter((server) => server !== this.#primary);
+    for (const server of standbys.sort((a, b) => Number(b === this.#shower) - Number(a === this.#shower)))
+      if (await this.#hasAtOnce(server, question)) return true;
     let isShown = false;
     const watch = async (server: Server) => {
       for (let pause = 0; !isShown && performance.now() < until; pause = Math.min(pause + 1, 10)) {
@@ -201,15 +211,30 @@ export class Servers {
         }
         // One that cannot be asked is asked again later: it may come back.
         const answer = await server.has(question).catch(() => sleep(50, false));
-        if (answer) isShown = true;
+        if (!answer) continue;
+        isShown = true;
+        this.#shower = server;
       }
       if (!isShown) throw new Error("not shown");
     };
-    const others = this.#servers.filter((server) => server !== this.#primary);
-    return Promise.any(others.map(watch)).then(
+    return Promise.any(standbys.map(watch)).then(
       () => true,
       () => false,
     );
+  }
+
+  /** Whether a standby has an answer with rows; false if it does not say so soon. */
+  async #hasAtOnce(server: Server, question: Statement): Promise<boolean> {
+    if (server.isBusy) return false;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<false>((resolve) => {
+      timer = setTimeout(resolve, SOON_MS, false);
+    });
+    const answer = server.has(question).catch(() => false);
+    const isShown = await Promise.race([answer, late]);
+    clearTimeout(timer);
+    if (isShown) this.#shower = server;
+    return isShown;
   }
 
   close(): void {

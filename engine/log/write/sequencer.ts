@@ -4,8 +4,9 @@
  *
  * A batch passes three stages, each of which holds one batch at a time: *formed* (commands run, entries hashed, trees
  * extended), *signed* (one head for every size), *written* (on disk). Where many commands wait, batch k+1 is formed while
- * k is signed and k−1 is written; where few do, they share the next batch when the disk is free. There is no timer: a
- * command on an idle log is formed at the end of the event-loop turn it came in.
+ * k is signed and k−1 is written; where few do, they share the next batch when the disk is free. A command on an idle log
+ * is formed at the end of the event-loop turn it came in. Only where a journal on other machines decides, a batch may
+ * wait for others (`stages/company.ts`).
  *
  * Every answer, a refusal too, is released when what it was based on is on disk, in order. If we crash here, nobody was
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
@@ -21,6 +22,7 @@ import type { BatchReport, Committed } from "./executor.js";
 import type { Signer } from "./signer.js";
 import { answer } from "./stages/answers.js";
 import type { FormedBatch, Waiting } from "./stages/batch.js";
+import { Company } from "./stages/company.js";
 import { Forming, type FormingParts } from "./stages/forming.js";
 import { Gate } from "./stages/gate.js";
 import { Signing } from "./stages/signing.js";
@@ -48,6 +50,8 @@ export interface SequencerParts extends FormingParts {
   readonly queueLimit: number;
   /** Absent where this process is the only one that may append. */
   readonly standing?: Standing | undefined;
+  /** Whether other machines are asked about each commit. */
+  readonly isRemote: boolean;
   /** Called when a batch that changes something is on disk, before anyone is told. */
   readonly published: (batch: FormedBatch) => void;
   /** Makes memory what the disk says, and the disk what the journal has decided. */
@@ -62,8 +66,11 @@ export class Sequencer {
   readonly #writing: Writing;
   readonly #signingGate = new Gate();
   readonly #writingGate = new Gate();
+  readonly #company: Company | null;
   #queue: Waiting[] = [];
   #scheduled = false;
+  /** Set while a batch waits for others. */
+  #waiting: NodeJS.Timeout | null = null;
   #closed = false;
   /** The batch that waits for the signing stage; while there is one, no other is formed. */
   #formed: FormedBatch | null = null;
@@ -82,6 +89,7 @@ export class Sequencer {
   constructor(parts: SequencerParts) {
     const { store, applier, signer, operatorKey, published } = parts;
     this.#parts = parts;
+    this.#company = parts.isRemote ? new Company() : null;
     this.#committed = new CommittedRows(store);
     this.#forming = new Forming(parts, this.#committed);
     this.#signing = new Signing(signer, operatorKey);
@@ -162,6 +170,14 @@ export class Sequencer {
   #schedule(): void {
     if (this.#scheduled || this.#formed || this.#recovering || !this.#queue.length) return;
     if (this.#inFlight && this.#queue.length < EARLY_COMMANDS) return;
+    const wait = this.#company?.wait(this.#queue.length) ?? 0;
+    if (wait > 0) {
+      this.#waiting ??= setTimeout(() => {
+        this.#waiting = null;
+        this.#schedule();
+      }, wait);
+      return;
+    }
     this.#scheduled = true;
     // The end of the turn: whatever else this turn of the event loop brings joins the batch.
     setImmediate(() => {
@@ -219,7 +235,9 @@ export class Sequencer {
       this.#checkFailure();
       const written = performance.now();
       if (await this.#writing.write(batch, signed)) this.lastFailure = null;
-      this.#report(batch, (wasSigned - started) / 1000, (performance.now() - written) / 1000);
+      const took = performance.now() - written;
+      this.#report(batch, (wasSigned - started) / 1000, took / 1000);
+      this.#company?.answered(batch.ran.length, this.#queue.length, took);
       answer(batch, signed, this.#parts.signer.fingerprint);
     } catch (error) {
       this.#fail(batch, error);

@@ -54,7 +54,7 @@ export interface CheckReport {
 /** Runs the rounds with a cluster of their own. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
   const began = Date.now();
-  const rig = await Rig.start({ dist: options.dist, hasLinks: true });
+  const rig = await Rig.start({ dist: options.dist, hasLinks: true, hasClocks: true });
   try {
     const report = await new Rounds(rig, options).run();
     report.seconds = Math.round((Date.now() - began) / 1000);

@@ -23,6 +23,8 @@ export interface NodePlace {
   /** PEM file of the operator key, which all nodes share. */
   readonly operatorKey: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Whether its clock can be set. */
+  readonly hasClock?: boolean;
 }
 
 export interface Answer {
@@ -41,15 +43,17 @@ export class Node {
   /** What the commands of this node need in their environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly #dist: string;
+  readonly #hasClock: boolean;
   #process: ChildProcess | null = null;
 
-  constructor({ name, folder, port, dist, journal, operatorKey, environment = {} }: NodePlace) {
+  constructor({ name, folder, port, dist, journal, operatorKey, environment = {}, hasClock = false }: NodePlace) {
     this.name = name;
     this.url = `http://127.0.0.1:${port}`;
     this.dataDir = join(folder, name);
     this.logFile = join(folder, `${name}.log`);
     this.clock = new SettableClock(join(folder, `${name}.clock`));
     this.#dist = dist;
+    this.#hasClock = hasClock;
     mkdirSync(this.dataDir, { mode: 0o700, recursive: true });
     this.environment = {
       PORT: String(port),
@@ -75,7 +79,12 @@ export class Node {
     if (this.isRunning) throw new Error(`${this.name} runs.`);
     const log = openSync(this.logFile, "a");
     this.#process = spawn(process.execPath, [mainOf(this.#dist), "serve", "--json"], {
-      env: { ...process.env, LOG_LEVEL: "info", ...this.environment, ...this.clock.environment },
+      env: {
+        ...process.env,
+        LOG_LEVEL: "info",
+        ...this.environment,
+        ...(this.#hasClock ? this.clock.environment : {}),
+      },
       stdio: ["ignore", log, log],
       // Ctrl-C on a terminal is for those who started it.
       detached: true,

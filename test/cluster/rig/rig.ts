@@ -20,6 +20,8 @@ export interface RigOptions {
   readonly nodes?: number;
   /** Whether all connections pass through links; without them nothing is between a node and a server. */
   readonly hasLinks?: boolean;
+  /** Whether the clocks of nodes can be set, for which each of their threads reads a file fifty times a second. */
+  readonly hasClocks?: boolean;
   /** Ports of the nodes; free ones if absent. */
   readonly ports?: readonly number[];
   /** Settings of the nodes. */
@@ -55,7 +57,7 @@ export class Rig {
 
   /** Starts everything: servers, an empty journal, nodes. Resolves when one of them leads. */
   static async start(options: RigOptions): Promise<Rig> {
-    const { dist, nodes: count = 2, hasLinks = false, settings = {}, environment = {} } = options;
+    const { dist, nodes: count = 2, hasLinks = false, hasClocks = false, settings = {}, environment = {} } = options;
     const links = new Map<string, Link>();
     const tap = new Tap();
     // Links are opened while the cluster starts.
@@ -83,7 +85,7 @@ export class Rig {
         const name = `n${i + 1}`;
         const reached = await Promise.all(cluster.servers.map((server) => portOf(name, server)));
         const journal = cluster.url({ ports: reached });
-        nodes.push(new Node({ name, folder, port, dist, journal, operatorKey, environment }));
+        nodes.push(new Node({ name, folder, port, dist, journal, operatorKey, environment, hasClock: hasClocks }));
       }
       const publicKey = key.publicKey.export({ type: "spki", format: "pem" }).toString();
       rig = new Rig({ cluster, nodes, operatorKey: publicKey, tap, dist, links });
