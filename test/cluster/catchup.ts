@@ -11,8 +11,9 @@ import type { Rig } from "./rig/rig.js";
 import { post, sizeOf } from "./throughput.js";
 
 /** Appends before it starts, beside those that are there. */
-const APPENDS = 48_000;
-const LOOK_MS = 20;
+const APPENDS = 150_000;
+/** A look has the node spell all of its metrics, which costs it a millisecond. */
+const LOOK_MS = 250;
 const PATIENCE_MS = 120_000;
 
 export interface CatchUp {

@@ -1,7 +1,7 @@
 /**
  * Reads `COPY … TO STDOUT (FORMAT binary)`: bytes as they are, where a query would give each of them as two characters.
  * The form is that of PostgreSQL's manual: a header of 19 bytes, then for each row the number of its fields, and each
- * field with its length.
+ * field with its length. Every row comes in a message of its own, the first one behind the header.
  */
 
 /** Fields of a row; null for SQL's null. */
@@ -21,7 +21,7 @@ interface Wire {
 /** To be given to `Client.query`, which calls the methods. */
 export class CopyReader {
   readonly #text: string;
-  readonly #chunks: Buffer[] = [];
+  readonly #messages: Buffer[] = [];
   readonly done: Promise<CopyRow[]>;
   #resolve: (rows: CopyRow[]) => void = () => {};
   #reject: (error: Error) => void = () => {};
@@ -39,13 +39,13 @@ export class CopyReader {
   }
 
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
-    // The buffer belongs to the library, which uses it again.
-    this.#chunks.push(Buffer.from(chunk));
+    // The buffer belongs to the library, which uses it again. Its bytes are copied once: records are megabytes.
+    this.#messages.push(Buffer.from(chunk));
   }
 
   handleReadyForQuery(): void {
     try {
-      this.#resolve(rowsOf(Buffer.concat(this.#chunks)));
+      this.#resolve(rowsOf(this.#messages));
     } catch (error) {
       this.#reject(error as Error);
     }
@@ -66,22 +66,28 @@ export class CopyReader {
   handleEmptyQuery(): void {}
 }
 
-function rowsOf(bytes: Buffer): CopyRow[] {
-  if (!bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE)) throw new Error("COPY did not begin as it should");
+function rowsOf(messages: readonly Buffer[]): CopyRow[] {
+  if (!messages[0]?.subarray(0, SIGNATURE.length).equals(SIGNATURE)) throw new Error("COPY did not begin as it should");
   const rows: CopyRow[] = [];
-  for (let at = HEADER; ; ) {
-    const count = bytes.readInt16BE(at);
-    at += 2;
-    if (count === END) return rows;
-    const row: (Buffer | null)[] = [];
-    for (let field = 0; field < count; field++) {
-      const length = bytes.readInt32BE(at);
-      at += 4;
-      row.push(length < 0 ? null : bytes.subarray(at, at + length));
-      at += Math.max(0, length);
+  let start = HEADER;
+  for (const bytes of messages) {
+    for (let at = start; at < bytes.length; ) {
+      const count = bytes.readInt16BE(at);
+      at += 2;
+      if (count === END) return rows;
+      const row: (Buffer | null)[] = [];
+      for (let field = 0; field < count; field++) {
+        const length = bytes.readInt32BE(at);
+        at += 4;
+        if (length > bytes.length - at) throw new Error("COPY gave a part of a row");
+        row.push(length < 0 ? null : bytes.subarray(at, at + length));
+        at += Math.max(0, length);
+      }
+      rows.push(row);
     }
-    rows.push(row);
+    start = 0;
   }
+  throw new Error("COPY did not end as it should");
 }
 
 /** A `bigint` field. */

@@ -42,6 +42,8 @@ export class Applier {
   readonly #parts: ApplierParts;
   readonly #ledger: Ledger;
   #reader: HistoryReader | undefined;
+  /** The terms of the newest intake. To let a new table grow each time cost 1 µs an entry. */
+  readonly #terms = new TermTable();
   /** The newest entry on disk; undefined until it is first needed. */
   #last: Predecessor | undefined;
 
@@ -115,7 +117,8 @@ export class Applier {
 
   async #intake(): Promise<Intake> {
     this.#reader ??= await createHistoryReader(this.#parts.projection);
-    return new Intake({ ...this.#parts, reader: this.#reader }, this.position, this.last);
+    this.#terms.clear();
+    return new Intake({ ...this.#parts, reader: this.#reader, terms: this.#terms }, this.position, this.last);
   }
 
   /**

@@ -44,12 +44,14 @@ export interface IntakeParts {
   /** The memory of the writer's thread, which every record changes. */
   readonly memory: LogMemory;
   readonly reader: HistoryReader;
+  /** An empty table for the terms of the entries, whose memory is reused. */
+  readonly terms: TermTable;
 }
 
 export class Intake {
   readonly #parts: IntakeParts;
   readonly #records: Decided[] = [];
-  readonly #layer = new Layer();
+  readonly #layer: Layer;
   readonly #state: LayeredState;
   readonly #tiles = new Map<string, TileChange>();
   #position: JournalPosition;
@@ -60,8 +62,9 @@ export class Intake {
 
   /** @param position of the newest record on disk, and the newest entry */
   constructor(parts: IntakeParts, position: JournalPosition, last: Predecessor) {
-    const { store, memory } = parts;
+    const { store, memory, terms } = parts;
     this.#position = position;
+    this.#layer = new Layer(terms);
     this.#parts = parts;
     this.#state = new LayeredState(new CommittedRows(store), memory.postings, [this.#layer]);
     this.#last = last;

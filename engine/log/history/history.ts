@@ -244,7 +244,8 @@ export class HistoryWriter {
   #checkEntries(items: readonly HistoryItem[]): CheckedEntry[] {
     let previous = this.#last;
     return items.map(({ entry, otsProof }, i) => {
-      previous = about(i, () => this.#reader.read(entry, previous, this.#size + i, otsProof));
+      // A copy: the bytes are the caller's, who may change them before the entry is written.
+      previous = about(i, () => this.#reader.read(Buffer.from(entry), previous, this.#size + i, otsProof));
       return previous as CheckedEntry;
     });
   }

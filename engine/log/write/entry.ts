@@ -49,21 +49,18 @@ export function preimageText(
   return `${DOMAIN}{"payload":${payload},"previous_hash":${quoted(previousHash)},"timestamp":"${timestamp}"}`;
 }
 
-/** What an entry is served as: its members, the payload as RFC 8785 text. */
-export interface SpelledEntry extends Omit<Entry, "payload" | "ots_proof"> {
-  readonly canonicalPayload: string;
-}
-
-/** An entry that was made elsewhere, as it is served, without `ots_proof`. */
-export function spellEntry(entry: SpelledEntry): Buffer {
-  const { id, timestamp, event_type, canonicalPayload, previous_hash, entry_hash, chain_version, entry_hashes } = entry;
-  const digests = entry_hashes.map(({ algorithm, digest_hex, is_primary }) =>
-    spellDigest(algorithm, digest_hex, is_primary),
-  );
+/**
+ * An entry that was made elsewhere, as it is served, without `ots_proof`.
+ * @param canonicalPayload RFC 8785 text of its payload
+ */
+export function spellEntry(entry: Omit<Entry, "payload" | "ots_proof">, canonicalPayload: string): string {
+  const { id, timestamp, event_type, previous_hash, entry_hash, chain_version, entry_hashes } = entry;
+  let digests = "";
+  for (const { algorithm, digest_hex, is_primary } of entry_hashes)
+    digests += (digests === "" ? "" : ",") + spellDigest(algorithm, digest_hex, is_primary);
   const version = chain_version === undefined ? "" : `"chain_version":${chain_version},`;
-  const [time, type] = [JSON.stringify(timestamp), JSON.stringify(event_type)];
-  const before = quoted(previous_hash);
-  return Buffer.from(spell(id, time, type, canonicalPayload, before, entry_hash, version, digests.join()), "utf8");
+  const [time, type, before] = [JSON.stringify(timestamp), quotedType(event_type), quoted(previous_hash)];
+  return spell(id, time, type, canonicalPayload, before, entry_hash, version, digests);
 }
 
 /** The one spelling of an entry, for what is appended and for what is imported. All texts but the hash are JSON. */

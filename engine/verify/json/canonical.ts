@@ -19,6 +19,11 @@ export function canonicalJson(value: unknown): string {
   return write(value, MAX_DEPTH);
 }
 
+/** The same for a value of at most so many levels of arrays and objects. */
+export function canonicalJsonWithin(value: unknown, levels: number): string {
+  return write(value, levels);
+}
+
 function write(value: unknown, depth: number): string {
   switch (typeof value) {
     case "string":
@@ -30,7 +35,7 @@ function write(value: unknown, depth: number): string {
       return value ? "true" : "false";
     case "object":
       if (value === null) return "null";
-      if (depth === 0) return refuse("more than 512 levels");
+      if (depth === 0) return refuse("too many levels");
       if (Array.isArray(value)) return writeArray(value, depth - 1);
       if ("toJSON" in value && typeof value.toJSON === "function") return write(value.toJSON(), depth - 1);
       return writeObject(value as Readonly<Record<string, unknown>>, depth - 1);

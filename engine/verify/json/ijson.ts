@@ -7,7 +7,7 @@
 import { CairnlogError } from "../../error.js";
 
 /** Maximum levels of arrays and objects. Deeper text is refused before any recursive function gets it. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
 /** Any decimal with this many digits survives conversion to a double (DBL_DIG). */
 const SAFE_DIGITS = 15;
 /** Maximum length of a member name in an error. */
@@ -30,15 +30,24 @@ const CLOSE_OBJECT = 0x7d;
  *   the first fault in `details`, when readers could disagree on its value or it nests deeper than 64 levels.
  */
 export function parseIJson(text: string): unknown {
-  let value: unknown;
+  const value = parseJson(text);
+  checkIJson(text, value);
+  return value;
+}
+
+/** The value of a JSON text, which need not be I-JSON. @throws CairnlogError `invalid-input` when the text is not JSON */
+export function parseJson(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     throw new CairnlogError("invalid-input", `Malformed JSON: ${(cause as Error).message}.`, { cause });
   }
+}
+
+/** @param value that `text` means @throws CairnlogError `not-i-json` as `parseIJson` does */
+export function checkIJson(text: string, value: unknown): void {
   // A duplicate makes the value have fewer members than the text. Only then are all names stored to find it.
   if (new Scan(text, false).run() !== countMembers(value)) new Scan(text, true).run();
-  return value;
 }
 
 /** The number of members of all objects in a value. The scan has checked its depth. */

@@ -55,8 +55,8 @@ export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path} must be an array.`;
     for (let i = 0; i < value.length; i++) {
-      const misfit = item(value[i], `${path}/${i}`);
-      if (misfit !== undefined) return misfit;
+      // Most values fit: no path is spelled for them.
+      if (item(value[i], path) !== undefined) return item(value[i], `${path}/${i}`);
     }
     return undefined;
   };
@@ -76,16 +76,14 @@ export function objectOf<R extends Readonly<Record<string, Shape>>>(
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
     for (const [name, shape] of members) {
       if (!Object.hasOwn(value, name)) return `${path}/${name} is missing.`;
-      const misfit = shape(value[name], `${path}/${name}`);
-      if (misfit !== undefined) return misfit;
+      if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
     }
     for (const name of Object.keys(value)) {
       if (Object.hasOwn(required, name)) continue;
       const shape = Object.hasOwn(optional, name) ? optional[name] : undefined;
       if (shape === undefined && others === "ignored") continue;
-      const misfit =
-        shape === undefined ? `${path}/${name} is not a known member.` : shape(value[name], `${path}/${name}`);
-      if (misfit !== undefined) return misfit;
+      if (shape === undefined) return `${path}/${name} is not a known member.`;
+      if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
     }
     return undefined;
   };

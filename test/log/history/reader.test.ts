@@ -1,7 +1,10 @@
 /** Single entries of a history from elsewhere: which digests, times and sizes are taken, and what is unusual. */
+import { createHash } from "node:crypto";
 import { blake3 } from "@noble/hashes/blake3.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { sha3_256 } from "@noble/hashes/sha3.js";
+import canonicalize from "canonicalize";
+import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   createHistoryReader,
@@ -206,4 +209,52 @@ test("only where events are checked must an entry be one", async () => {
   expect(read(odd).event).toMatchObject({ id: 1, leafIndex: 7, event_type: "of nobody" });
   expect(() => strict.read(line(odd), NO_PREDECESSOR, 0, null)).toThrow(refused("The event type"));
   expect(strict.read(line(entry), NO_PREDECESSOR, 0, null).id).toBe(1);
+});
+
+describe("an entry that is spelled as this log spells entries", () => {
+  const TIMESTAMP = "2026-01-01T00:00:00.000000Z";
+  /** @param payload JSON text, which the hash covers as it is */
+  const spelled = (payload: string): string => {
+    const preimage = `service.log.entry.v2\0{"payload":${payload},"previous_hash":null,"timestamp":"${TIMESTAMP}"}`;
+    const hash = createHash("sha256").update(preimage).digest("hex");
+    return (
+      `{"id":1,"timestamp":"${TIMESTAMP}","event_type":"note","payload":${payload},"previous_hash":null,` +
+      `"entry_hash":"${hash}","chain_version":2,` +
+      `"entry_hashes":[{"algorithm":"sha2-256","digest_hex":"${hash}","is_primary":true}]}`
+    );
+  };
+  const readText = (text: string) => reader.read(Buffer.from(text, "utf8"), NO_PREDECESSOR, 0, null);
+  /** @param levels of the whole entry */
+  const nested = (levels: number) => `{"a":${"[".repeat(levels - 2)}${"]".repeat(levels - 2)}}`;
+
+  test.each([
+    ["a member twice", '{"a":1,"a":1}'],
+    ["a member that sets a prototype", '{"__proto__":{}}'],
+    ["half of a surrogate pair", '{"a":"\\ud800"}'],
+    ["more than 64 levels", nested(65)],
+    ["a number that a double does not hold", '{"a":12345678901234567890}'],
+  ])("is refused with %s", (_, payload) => {
+    expect(() => readText(spelled(payload))).toThrow(expect.objectContaining({ code: "not-i-json" }));
+  });
+
+  test("is taken with 64 levels, and its bytes are served as they are", () => {
+    const text = spelled(nested(64));
+    expect(readText(text).json.toString("utf8")).toBe(text);
+  });
+
+  test("is read as one with white space", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue()), (payload) => {
+        const text = spelled(canonicalize(payload)!);
+        const outcome = (given: string) => {
+          try {
+            return readText(given);
+          } catch (error) {
+            return { code: (error as { code?: string }).code, message: (error as Error).message };
+          }
+        };
+        expect(outcome(text)).toEqual(outcome(`${text} `));
+      }),
+    );
+  });
 });
