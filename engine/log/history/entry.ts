@@ -133,7 +133,14 @@ export class HistoryReader {
     const misfit = this.#checksEvents ? eventMisfit(entry) : undefined;
     if (misfit !== undefined) refuse(misfit);
     const otsProof = proof ?? proofOf(entry);
-    const warning = (code: HistoryWarning["code"], message: string) => ({ leafIndex, id, code, message });
+    const warnings: HistoryWarning[] = [];
+    const warn = (code: HistoryWarning["code"], message: string) => warnings.push({ leafIndex, id, code, message });
+    if (version === 1 && previous.chainVersion === 2)
+      warn("v1-after-v2", "A version 1 entry follows a version 2 entry.");
+    for (const name of unknown)
+      warn("unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`);
+    if (otsProof && !isProofOf(otsProof, Buffer.from(entry_hash, "hex")))
+      warn("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept unchanged.");
     return {
       id,
       micros,
@@ -144,17 +151,7 @@ export class HistoryReader {
       event: { id, leafIndex, timestamp: instant, event_type, payload },
       digests: entry_hashes.map(({ digest_hex }) => digest_hex),
       otsProof,
-      warnings: [
-        ...(version === 1 && previous.chainVersion === 2
-          ? [warning("v1-after-v2", "A version 1 entry follows a version 2 entry.")]
-          : []),
-        ...unknown.map((name) =>
-          warning("unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`),
-        ),
-        ...(otsProof && !isProofOf(otsProof, Buffer.from(entry_hash, "hex"))
-          ? [warning("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept unchanged.")]
-          : []),
-      ],
+      warnings,
     };
   }
 

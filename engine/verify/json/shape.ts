@@ -71,20 +71,21 @@ export function objectOf<R extends Readonly<Record<string, Shape>>>(
   optional: Readonly<Record<string, Shape>> = {},
   others: "refused" | "ignored" = "refused",
 ): Shape<{ readonly [K in keyof R]: Fitting<R[K]> }> {
-  const members = Object.entries(required);
+  const [members, further] = [Object.entries(required), Object.entries(optional)];
   return (value, path) => {
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
     for (const [name, shape] of members) {
       if (!Object.hasOwn(value, name)) return `${path}/${name} is missing.`;
       if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
     }
-    for (const name of Object.keys(value)) {
-      if (Object.hasOwn(required, name)) continue;
-      const shape = Object.hasOwn(optional, name) ? optional[name] : undefined;
-      if (shape === undefined && others === "ignored") continue;
-      if (shape === undefined) return `${path}/${name} is not a known member.`;
+    for (const [name, shape] of further) {
+      if (!Object.hasOwn(value, name)) continue;
       if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
     }
+    if (others === "ignored") return undefined;
+    for (const name of Object.keys(value))
+      if (!Object.hasOwn(required, name) && !Object.hasOwn(optional, name))
+        return `${path}/${name} is not a known member.`;
     return undefined;
   };
 }
