@@ -237,7 +237,7 @@ export function printMeasured({ machine, loneInJournal, throughput, catchUp, ...
   );
   console.log(
     `a node that starts empty, with ${catchUp.entries} entries in the journal: ${catchUp.rate.toFixed(0)} a second, ` +
-      `${catchUp.micros.toFixed(0)} µs of CPU for each`,
+      `${spell(catchUp.micros, 0)} µs of CPU for each`,
   );
   console.log(
     `the journal's part, on average: ${loneInJournal.append} ms, ${loneInJournal.readBack} ms of them for the read-back`,
