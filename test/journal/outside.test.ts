@@ -12,6 +12,7 @@ import { openStore } from "#cairnlog/engine/store/store.js";
 import type { Entry } from "#cairnlog/engine/verify/entry.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+import { headsOf } from "../log/tamper.js";
 import { FakeJournal } from "./fakejournal.js";
 
 /** A genesis record and two batches of three entries, each later than the one before. */
@@ -38,7 +39,7 @@ function repacked(change: (parts: Parts) => void): JournalRecord {
   const parts: Parts = {
     entries: [0, 1, 2].map((i) => batch.entry(i)),
     digests: Buffer.from(batch.digests),
-    heads: batch.heads,
+    heads: headsOf(batch),
   };
   change(parts);
   return { ...record, batch: packBatch(parts.entries, parts.digests, parts.heads) };
@@ -194,7 +195,7 @@ test("a node that has missed a rotation refuses the retired key, and goes on wit
   const store = openStore({ path: ahead, mapSize: 2 ** 30 });
   const last = store.lastBatch()!;
   const { firstIndex } = last;
-  const batch = packBatch([last.entry(0)], last.digests, last.heads);
+  const batch = packBatch([last.entry(0)], last.digests, headsOf(last));
   const row = store.get("meta", "log")!;
   await store.close();
   const previous = recordHash(journal.records.at(-1)!);

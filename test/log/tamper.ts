@@ -26,6 +26,12 @@ export const replaceInBatch =
     await db.put(first, row);
   };
 
+/** All heads of a batch; null for imported history. */
+export function headsOf(batch: Batch): BatchHeads | null {
+  const info = batch.headInfo;
+  return info && { ...info, heads: Array.from({ length: batch.count }, (_, i) => batch.head(i)!) };
+}
+
 /** Replaces the heads of the batch at leaf `first` by the result of `change`, which may be none. */
 export async function replaceHeads(
   path: string,
@@ -34,11 +40,10 @@ export async function replaceHeads(
 ): Promise<void> {
   await tamper(path, "batches", async (db) => {
     const batch = new Batch(first, db.get(first)!);
-    const { treeVersion, keyId } = batch.headInfo!;
-    const numbers = Array.from({ length: batch.count }, (_, i) => i);
-    const heads = await change(numbers.map((i) => batch.head(i)!));
-    const packed: BatchHeads | null = heads && { treeVersion, keyId, heads };
-    const entries = numbers.map((i) => batch.entry(i));
+    const made = headsOf(batch)!;
+    const heads = await change([...made.heads]);
+    const packed: BatchHeads | null = heads && { ...made, heads };
+    const entries = Array.from({ length: batch.count }, (_, i) => batch.entry(i));
     await db.put(first, packBatch(entries, batch.digests, packed));
   });
 }

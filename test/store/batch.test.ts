@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Batch, joinEntries, packBatch, packJoined } from "#cairnlog/engine/store/batch.js";
+import { Batch, joinEntries, joinedEntry, packBatch, packJoined } from "#cairnlog/engine/store/batch.js";
+import { headsOf } from "../log/tamper.js";
 import { jsonValues } from "../texts.js";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
@@ -57,7 +58,7 @@ test("a batch that was appended has the same bytes as the same batch from elsewh
   fc.assert(
     fc.property(
       fc.array(fc.record({ text, digest: bytes(32), root: bytes(32) }), { minLength: 1, maxLength: 20 }),
-      fc.constantFrom(64, 256),
+      fc.constantFrom(48, 64, 256),
       bytes(32),
       fc.maxSafeNat(),
       (items, signatureLength, keyId, timestamp) => {
@@ -77,6 +78,7 @@ test("a batch that was appended has the same bytes as the same batch from elsewh
           { treeVersion: 2, keyId, heads },
         );
         expect(joined.equals(single)).toBe(true);
+        expect(items.map((_, i) => joinedEntry(entries, i).toString("utf8"))).toEqual(items.map((item) => item.text));
       },
     ),
   );
@@ -89,4 +91,32 @@ test("a row that is cut short or of another format is refused", () => {
   expect(() => new Batch(0, Buffer.from([9, ...row.subarray(1)]))).toThrow(
     expect.objectContaining({ code: "corrupt-log" }),
   );
+});
+
+test("a batch with heads has one form: whatever byte is another, it is refused or says something else", () => {
+  const heads = [1, 2].map((n) => ({
+    root: Buffer.alloc(32, n),
+    timestamp: n,
+    signature: Buffer.alloc(64, n),
+  }));
+  const entries = [Buffer.from('{"n":1}'), Buffer.from('{"n":22}')];
+  const packed = packBatch(entries, Buffer.alloc(64, 3), { treeVersion: 2, keyId: Buffer.alloc(32, 4), heads });
+  let read = 0;
+  for (let bit = 0; bit < 8 * packed.length; bit++) {
+    const flipped = Buffer.from(packed);
+    flipped[bit >>> 3]! ^= 1 << (bit & 7);
+    let batch: Batch;
+    try {
+      batch = new Batch(0, flipped);
+    } catch {
+      continue;
+    }
+    const numbers = Array.from({ length: batch.count }, (_, i) => i);
+    const parts = numbers.map((i) => batch.entry(i));
+    // Such an entry is no JSON, and without heads none is taken from a journal.
+    if (parts.some(({ length }) => length === 0) || !batch.headInfo) continue;
+    read++;
+    expect(packBatch(parts, batch.digests, headsOf(batch)).equals(flipped), `bit ${bit}`).toBe(true);
+  }
+  expect(read).toBeGreaterThan(8 * 64);
 });

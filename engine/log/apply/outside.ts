@@ -36,7 +36,7 @@ export function entriesOf(
     entries.push(entry);
   }
   const digests = Buffer.from(entries.map(({ entryHash }) => entryHash).join(""), "hex");
-  // Nothing else in a batch has a second form: heads are checked below, and every other byte says where these parts are.
+  // Nothing else in a batch with heads has a second form, and one without heads is refused below.
   if (!areSpelledSo || !digests.equals(batch.digests))
     throw new CairnlogError("corrupt-log", "its batch is not in the form in which batches are written.");
   return { batch, entries };

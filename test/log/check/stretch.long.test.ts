@@ -9,7 +9,7 @@ import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
 import { openStore, type TileKey } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { chain as chained } from "../history/entries.js";
-import { type Bytes, replaceHeads, signedAt, tamper } from "../tamper.js";
+import { type Bytes, headsOf, replaceHeads, signedAt, tamper } from "../tamper.js";
 
 const { chain } = Operators.of(testOperator.public);
 type Task = Partial<Parameters<typeof checkChunk>[1]>;
@@ -47,7 +47,7 @@ const respell = (path: string, first: number, leafIndex: number, change: (entry:
     const batch = new Batch(first, db.get(first)!);
     const entries = Array.from({ length: batch.count }, (_, i) => batch.entry(i));
     entries[leafIndex - first] = Buffer.from(JSON.stringify(change(JSON.parse(batch.text(leafIndex - first)))));
-    await db.put(first, packBatch(entries, batch.digests, batch.heads));
+    await db.put(first, packBatch(entries, batch.digests, headsOf(batch)));
   });
 const withId = (id: unknown) => (entry: object) => ({ ...entry, id });
 const removeBatch = (first: number) => (db: Bytes) => db.remove(first);
@@ -220,7 +220,7 @@ test("a head of another key than the operator's is named at its size", async () 
   const path = await builtLog(1, 1);
   await tamper(path, "batches", async (db) => {
     const batch = new Batch(1, db.get(1)!);
-    const heads = { ...batch.heads!, keyId: Buffer.alloc(32, 9) };
+    const heads = { ...headsOf(batch)!, keyId: Buffer.alloc(32, 9) };
     await db.put(1, packBatch([batch.entry(0)], batch.digests, heads));
   });
   expect(await findings(path, 0, 2)).toEqual([

@@ -6,7 +6,7 @@ import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../harness.js";
-import { type Bytes, replaceInBatch, tamper } from "../tamper.js";
+import { type Bytes, headsOf, replaceInBatch, tamper } from "../tamper.js";
 
 async function builtLog(): Promise<string> {
   const { log, path } = await openTestLog();
@@ -54,7 +54,7 @@ test("a first entry that says of one before it is a broken link", async () => {
     const [first, ...others] = Array.from({ length: batch.count }, (_, i) => batch.entry(i).toString("utf8"));
     const linked = first!.replace('"previous_hash":null', `"previous_hash":"${"0".repeat(64)}"`);
     const entries = [linked, ...others].map((text) => Buffer.from(text));
-    await db.put(0, packBatch(entries, batch.digests, batch.heads));
+    await db.put(0, packBatch(entries, batch.digests, headsOf(batch)));
   });
   expect(await errorsAfter(path)).toContainEqual(expect.objectContaining({ id: 1, code: "broken-link" }));
 });

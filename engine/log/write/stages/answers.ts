@@ -1,4 +1,5 @@
 /** What the callers of a batch's commands are answered when it is on disk: refusals, values, receipts. */
+import { joinedEntry } from "../../../store/batch.js";
 import { SIGNING_VERSION } from "../../tree/frontier.js";
 import type { Receipt } from "../executor.js";
 import type { FormedBatch, SignedHeads } from "./batch.js";
@@ -23,7 +24,6 @@ function receipt(
   i: number,
 ): Receipt {
   const event = events[i]!;
-  const { bytes, ends } = entries;
   const length = signatures.length / events.length;
   return {
     log_entry_id: event.id,
@@ -38,6 +38,6 @@ function receipt(
       key_id: keyId,
       tree_version: SIGNING_VERSION,
     },
-    json: bytes.subarray(i ? ends[i - 1] : 0, ends[i]),
+    json: joinedEntry(entries, i),
   };
 }
