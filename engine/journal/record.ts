@@ -123,12 +123,15 @@ export function recordOf(
   areComplete: boolean,
 ): { readonly record: JournalRecord; readonly hash: Uint8Array } {
   if (body.length < BODY_AT || bodyOf(body).length !== body.length) throw damaged("it is cut short");
+  if (areComplete) {
+    const spelled = Buffer.concat([body, linesOf(rows)]);
+    return { record: decodeRecord(spelled), hash: recordHash(body) };
+  }
   const { rows: _, ...bare } = decodeHead(body);
-  const isAt = (at: number, digest: Uint8Array) => digest.every((byte, i) => body[at + i] === byte);
+  const batch = body.subarray(BODY_AT);
   const isWhole =
-    isAt(HEAD, sha256(body.subarray(0, HEAD))) &&
-    isAt(BATCH_DIGEST_AT, digestOf(body.subarray(BODY_AT))) &&
-    (!areComplete || isAt(ROWS_DIGEST_AT, digestOf(linesOf(rows))));
+    sha256(body.subarray(0, HEAD)).equals(recordHash(body)) &&
+    Buffer.compare(digestOf(batch), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0;
   if (!isWhole) throw damaged("its hashes do not match its bytes");
   return { record: { ...bare, rows }, hash: recordHash(body) };
 }

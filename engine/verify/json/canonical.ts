@@ -19,7 +19,10 @@ export function canonicalJson(value: unknown): string {
   return write(value, MAX_DEPTH);
 }
 
-/** The same for a value of at most so many levels of arrays and objects. */
+/**
+ * RFC 8785 text of a value with at most `levels` levels of arrays and objects.
+ * @throws CairnlogError as `canonicalJson` does, and for more levels
+ */
 export function canonicalJsonWithin(value: unknown, levels: number): string {
   return write(value, levels);
 }

@@ -55,8 +55,8 @@ export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path} must be an array.`;
     for (let i = 0; i < value.length; i++) {
-      // Most values fit: no path is spelled for them.
-      if (item(value[i], path) !== undefined) return item(value[i], `${path}/${i}`);
+      const misfit = item(value[i], `${path}/${i}`);
+      if (misfit !== undefined) return misfit;
     }
     return undefined;
   };
@@ -71,21 +71,22 @@ export function objectOf<R extends Readonly<Record<string, Shape>>>(
   optional: Readonly<Record<string, Shape>> = {},
   others: "refused" | "ignored" = "refused",
 ): Shape<{ readonly [K in keyof R]: Fitting<R[K]> }> {
-  const [members, further] = [Object.entries(required), Object.entries(optional)];
+  const members = Object.entries(required);
   return (value, path) => {
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
     for (const [name, shape] of members) {
       if (!Object.hasOwn(value, name)) return `${path}/${name} is missing.`;
-      if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
+      const misfit = shape(value[name], `${path}/${name}`);
+      if (misfit !== undefined) return misfit;
     }
-    for (const [name, shape] of further) {
-      if (!Object.hasOwn(value, name)) continue;
-      if (shape(value[name], path) !== undefined) return shape(value[name], `${path}/${name}`);
+    for (const name of Object.keys(value)) {
+      if (Object.hasOwn(required, name)) continue;
+      const shape = Object.hasOwn(optional, name) ? optional[name] : undefined;
+      if (shape === undefined && others === "ignored") continue;
+      const misfit =
+        shape === undefined ? `${path}/${name} is not a known member.` : shape(value[name], `${path}/${name}`);
+      if (misfit !== undefined) return misfit;
     }
-    if (others === "ignored") return undefined;
-    for (const name of Object.keys(value))
-      if (!Object.hasOwn(required, name) && !Object.hasOwn(optional, name))
-        return `${path}/${name} is not a known member.`;
     return undefined;
   };
 }

@@ -1,8 +1,8 @@
 /**
- * How long a batch waits for company, where a commit takes milliseconds whatever is in it, because machines are asked. Those who
- * were just answered often come back at once. A batch that has not waited for them holds half of all clients, and the next one
- * the other half: with 64 clients that was 32 in a batch. With the wait it is 48, which saves the leader of a replicated
- * log 13 µs of CPU an entry.
+ * How long a batch waits for company. It is for logs where other machines are asked about each commit, which takes
+ * milliseconds, whatever is in it. Clients that were just answered often send the next command at once. Without a wait one
+ * batch holds a half of them, and the next batch the other half. With 64 clients a batch had 32 commands; now it has 48, which
+ * saves the leader of a replicated log about 13 µs of CPU an entry.
  *
  * Who is alone never waits, and nobody waits longer than a half of what the last commit took.
  */
