@@ -11,7 +11,7 @@ import { askRunning, askStopped, compareServers } from "./copies.js";
 import type { Facts } from "./facts.js";
 import { Records } from "./records.js";
 import { searchRefused } from "./refused.js";
-import { compareNode, privateRowsOf, sequenceOf } from "./replica.js";
+import { compareNode, type JournalState, privateRowsOf, sequenceOf } from "./replica.js";
 
 const PATIENCE_MS = 120_000;
 /** Sentences shown of one kind. */
@@ -57,16 +57,23 @@ export class Judge {
     const { nodes, cluster } = this.#rig;
     const { primary } = cluster;
     const problems = await this.#journal.read(primary);
-    problems.push(...(await this.#settle(nodes)), ...(await this.#journal.read(primary)));
-    const rows = await privateRowsOf(primary);
-    for (const node of nodes) problems.push(...(await compareNode(node, this.#journal, rows, this.#compared)));
-    this.#compared = this.#journal.leaves.length;
+    const { length } = this.#journal.leaves;
+    problems.push(...(await this.#settle(nodes)));
+    const read = async (): Promise<JournalState> => {
+      const rows = await privateRowsOf(primary);
+      problems.push(...(await this.#journal.read(primary)));
+      return { records: this.#journal, rows };
+    };
+    for (const node of nodes) problems.push(...(await compareNode(node, read, this.#compared)));
+    const { rows } = await read();
+    // Whatever was recorded since may be on no node yet. It is compared the next time.
+    this.#compared = length;
     problems.push(
       ...(await compareServers(this.#rig, this.#comparedRecords)),
       ...this.#compareReceipts(),
       ...this.#compareHeads(),
     );
-    problems.push(...this.#compareDocuments(), ...this.#compareRows(rows));
+    problems.push(...this.#compareDocuments(), ...this.#compareRows(rows.lines));
     this.#comparedRecords = this.records;
     problems.push(...(await searchRefused(this.#rig, this.#searched)));
     return problems;

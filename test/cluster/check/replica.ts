@@ -1,5 +1,6 @@
 /** The data directory of a node, compared with the journal: it must be made of the journal's records, and of no others. */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type RecordedChange, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { PRIVATE_TABLES, type TableName } from "#cairnlog/engine/store/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
@@ -8,6 +9,8 @@ import { DATABASE } from "../servers/cluster.js";
 import type { PostgresServer } from "../servers/server.js";
 import { leavesOf, type Records, sha256 } from "./records.js";
 
+/** Milliseconds until a node must have applied the newest record. */
+const PATIENCE_MS = 120_000;
 /** Sentences shown of one kind. */
 const SHOWN = 3;
 /** Tables that are not derived from entries, and that anybody may see: PostgreSQL keeps their rows with the records. */
@@ -18,30 +21,51 @@ export async function sequenceOf(node: Node): Promise<number> {
   return withStore(node, (store) => store.position().sequence);
 }
 
-/** Compares entries and heads from leaf `from` on, the position, and all private rows with what PostgreSQL has. */
-export function compareNode(
-  node: Node,
-  records: Records,
-  privateRows: readonly string[],
-  from: number,
-): Promise<string[]> {
-  return withStore(node, (store) => {
-    const { sequence, epoch, hash } = store.position();
-    const known = records.hashes[sequence - 1];
-    const problems = differingLeaves(store, records, from);
-    if (known !== Buffer.from(hash).toString("hex"))
-      problems.push(`invariant 4: its record ${sequence} is not the journal's`);
-    if (epoch > records.epoch) problems.push(`invariant 5: it is in epoch ${epoch}, the journal in ${records.epoch}`);
-    if (sequence === records.hashes.length) problems.push(...differingRows(store, privateRows));
-    return problems.map((problem) => `${node.name}: ${problem}`);
-  });
+/** What PostgreSQL has at one moment. */
+export interface JournalState {
+  readonly records: Records;
+  /** The private rows, as lines, that the record `sequence` and those before it have made. There may be newer records. */
+  readonly rows: { readonly sequence: number; readonly lines: readonly string[] };
 }
 
-async function withStore<T>(node: Node, look: (store: Store) => T): Promise<T> {
-  const store = openStore({ path: join(node.dataDir, "log"), readOnly: true });
+/**
+ * Compares entries and heads from leaf `from` on, the position, and all private rows with what PostgreSQL has.
+ *
+ * Something may always be recorded meanwhile: a takeover, or a request whose client waits no more. So PostgreSQL is read while a
+ * view of the node stays as it is, and rows are compared only if both have applied the same record.
+ */
+export async function compareNode(
+  node: Pick<Node, "name" | "dataDir">,
+  read: () => Promise<JournalState>,
+  from: number,
+): Promise<string[]> {
+  for (const until = Date.now() + PATIENCE_MS; ; await sleep(50)) {
+    const { problems, areRowsCompared } = await withStore(node, async (store) =>
+      differences(store, await read(), from),
+    );
+    if (!areRowsCompared && !problems.length && Date.now() < until) continue;
+    if (!areRowsCompared) problems.push("its private rows could not be compared");
+    return problems.map((problem) => `${node.name}: ${problem}`);
+  }
+}
+
+function differences(store: Store, { records, rows }: JournalState, from: number) {
+  const { sequence, epoch, hash } = store.position();
+  const known = records.hashes[sequence - 1];
+  const problems = differingLeaves(store, records, from);
+  if (known !== Buffer.from(hash).toString("hex"))
+    problems.push(`invariant 4: its record ${sequence} is not the journal's`);
+  if (epoch > records.epoch) problems.push(`invariant 5: it is in epoch ${epoch}, the journal in ${records.epoch}`);
+  const areRowsCompared = sequence === rows.sequence;
+  if (areRowsCompared) problems.push(...differingRows(store, rows.lines));
+  return { problems, areRowsCompared };
+}
+
+async function withStore<T>({ dataDir }: Pick<Node, "dataDir">, look: (store: Store) => T | Promise<T>): Promise<T> {
+  const store = openStore({ path: join(dataDir, "log"), readOnly: true });
   try {
     store.pin();
-    return look(store);
+    return await look(store);
   } finally {
     await store.close();
   }
@@ -82,8 +106,12 @@ function differingRows(store: Store, privateRows: readonly string[]): string[] {
   return [...lacking.slice(0, SHOWN), ...more.slice(0, SHOWN)];
 }
 
-/** The current private rows in PostgreSQL, as lines. */
-export async function privateRowsOf(server: PostgresServer): Promise<string[]> {
-  const rows = await server.query("SELECT encode(convert_to(row, 'UTF8'), 'hex') FROM cairnlog.private_row", DATABASE);
-  return rows.map(([hex]) => Buffer.from(hex!, "hex").toString("utf8"));
+/** The private rows in PostgreSQL, and the record that made the newest of them what they are. */
+export async function privateRowsOf(server: PostgresServer): Promise<JournalState["rows"]> {
+  const rows = await server.query(
+    `SELECT lead.sequence, encode(convert_to(row, 'UTF8'), 'hex') FROM cairnlog.lead LEFT JOIN cairnlog.private_row ON true`,
+    DATABASE,
+  );
+  const lines = rows.flatMap(([, hex]) => (hex ? [Buffer.from(hex, "hex").toString("utf8")] : []));
+  return { sequence: Number(rows[0]![0]), lines };
 }
