@@ -58,6 +58,8 @@ export class Recent<K, V> {
     if (!link) return;
     this.#links.delete(key);
     this.#take(link);
+    // Otherwise an old link that is collected late would keep all that were newer than it.
+    link.older = link.newer = null;
   }
 
   clear(): void {

@@ -10,7 +10,6 @@ import type { Committed, Receipt } from "../../engine/log/write/executor.js";
 import type { Control } from "./control.js";
 import {
   type CallArguments,
-  type CallId,
   type CallName,
   type CallResult,
   type CommandMessage,
@@ -19,8 +18,10 @@ import {
   type ToFront,
   type ToWriter,
 } from "./messages.js";
+import { Waiting } from "./waiting.js";
 
-interface Waiting {
+/** Who sent a command or a call. */
+interface Caller {
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -31,8 +32,7 @@ export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "renew" 
 export class WriterPort {
   readonly #port: MessagePort;
   readonly #control: Pick<Control, "fed">;
-  readonly #waiting = new Map<CallId, Waiting>();
-  #newest: CallId = 0;
+  readonly #waiting = new Waiting<Caller>();
   #commands: CommandMessage[] = [];
   /** Messages of the feed that have been followed. */
   #followed: number;
@@ -79,13 +79,15 @@ export class WriterPort {
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
   ): void {
-    const id = this.#wait(resolve, reject);
+    const id = this.#waiting.add({ resolve, reject });
     // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
     if (this.#commands.push([id, command.name, input]) === 1) process.nextTick(() => this.#flush());
   }
 
   call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
-    return new Promise((resolve, reject) => this.send({ kind: "call", id: this.#wait(resolve, reject), name, args }));
+    return new Promise((resolve, reject) =>
+      this.send({ kind: "call", id: this.#waiting.add({ resolve, reject }), name, args }),
+    );
   }
 
   send(message: ToWriter): void {
@@ -94,15 +96,8 @@ export class WriterPort {
 
   close(): void {
     this.#port.close();
-    for (const { reject } of this.#waiting.values())
+    for (const { reject } of this.#waiting.takeAll())
       reject(new CairnlogError("closed", "The service is shutting down."));
-    this.#waiting.clear();
-  }
-
-  #wait(resolve: Waiting["resolve"], reject: Waiting["reject"]): CallId {
-    const id = ++this.#newest;
-    this.#waiting.set(id, { resolve, reject });
-    return id;
   }
 
   #flush(): void {
@@ -121,10 +116,10 @@ export class WriterPort {
         this.#ended(message);
         return;
       case "answer":
-        this.#taken(message.id).resolve(message.value as never);
+        this.#waiting.take(message.id).resolve(message.value as never);
         return;
       case "refusal":
-        this.#taken(message.id).reject(errorOf(message.fault));
+        this.#waiting.take(message.id).reject(errorOf(message.fault));
         return;
       default:
         this.#obey?.(message);
@@ -135,7 +130,7 @@ export class WriterPort {
     const bytes = entries && Buffer.from(entries.buffer, entries.byteOffset, entries.length);
     let from = 0;
     for (const [id, fault, value, ...packed] of outcomes) {
-      const { resolve, reject } = this.#taken(id);
+      const { resolve, reject } = this.#waiting.take(id);
       if (fault) {
         reject(errorOf(fault));
         continue;
@@ -152,11 +147,5 @@ export class WriterPort {
       }
       resolve({ value, receipts } as never);
     }
-  }
-
-  #taken(id: CallId): Waiting {
-    const waiting = this.#waiting.get(id)!;
-    this.#waiting.delete(id);
-    return waiting;
   }
 }

@@ -75,7 +75,7 @@ export class HttpServer {
   /** Whether every request's address is wanted. */
   readonly #asksAddress: boolean;
   /** Requests that are being handled, or whose answer is not written yet. */
-  readonly #active = new Set<Exchange>();
+  #active = 0;
   #drained: (() => void) | null = null;
   /** Requests whose body has come, oldest first, until they are handled. */
   readonly #arrived: Exchange[] = [];
@@ -138,14 +138,14 @@ export class HttpServer {
 
   /** Requests that are being handled, or whose answer is not written yet. */
   get inFlight(): number {
-    return this.#active.size;
+    return this.#active;
   }
 
   /** Takes no more requests, lets those being handled be answered, then closes every connection, idle ones too. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#serving.stopListening();
-    if (this.#active.size) {
+    if (this.#active) {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.#drained = resolve;
@@ -182,6 +182,7 @@ export class HttpServer {
       state: "waiting",
       isCorked: true,
       isAborted: false,
+      isActive: false,
       upload: null,
       body: null,
       context: null,
@@ -207,7 +208,7 @@ export class HttpServer {
    */
   #received(exchange: Exchange, body: Buffer | Error): void {
     exchange.body = body;
-    this.#active.add(exchange);
+    this.#hold(exchange);
     if (this.#arrived.push(exchange) === 1) setImmediate(() => this.#handleArrived());
   }
 
@@ -245,7 +246,7 @@ export class HttpServer {
       return;
     }
     if (value instanceof Promise) {
-      this.#active.add(exchange);
+      this.#hold(exchange);
       value.then(
         (made) => this.#finish(exchange, made),
         (error) => this.#refuse(exchange, error),
@@ -313,7 +314,7 @@ export class HttpServer {
     // answer, one that came with it ends the connection; later it is closed.
     if (exchange.request.framing === "plain") this.#write(exchange, answer);
     else {
-      this.#active.add(exchange);
+      this.#hold(exchange);
       setImmediate(() => this.#write(exchange, answer));
     }
   }
@@ -358,7 +359,7 @@ export class HttpServer {
     const sent = () => this.#sent(exchange, answer.status);
     const share = writeAnswer(response, answer, [name, lines], how, this.answers, sent);
     exchange.answer = share;
-    if (share) this.#active.add(exchange);
+    if (share) this.#hold(exchange);
     else sent();
   }
 
@@ -383,7 +384,15 @@ export class HttpServer {
   #end(exchange: Exchange): void {
     exchange.upload?.release();
     exchange.answer?.release();
-    if (this.#active.size && this.#active.delete(exchange) && !this.#active.size) this.#drained?.();
+    if (!exchange.isActive) return;
+    exchange.isActive = false;
+    if (!--this.#active) this.#drained?.();
+  }
+
+  /** Counts it among those that `close` waits for, until its end. */
+  #hold(exchange: Exchange): void {
+    if (!exchange.isActive) this.#active++;
+    exchange.isActive = true;
   }
 
   #logFailure({ request, resource }: Exchange, status: number, error: unknown): void {

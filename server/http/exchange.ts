@@ -21,6 +21,8 @@ export interface Exchange {
   /** While the library's handler runs, whose writes it gathers. */
   isCorked: boolean;
   isAborted: boolean;
+  /** Whether it is being handled, or its answer is not written yet. */
+  isActive: boolean;
   /** What is held of its body, and of an answer that is read slowly; released at its end. */
   upload: Upload | null;
   answer: Share | null;
