@@ -2,7 +2,6 @@
 import type { Static } from "typebox";
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { Lately, Recent } from "../../../../engine/recent.js";
 import { turn } from "../../../../engine/turns.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import {
@@ -27,16 +26,15 @@ import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";
 import { activityOf } from "./activity.js";
 
-/** Tags that are kept, of entries up to a length that the log keeps, too. */
-const KEPT_TAGS = 256;
-const MAX_TAGGED = 4096;
+/** How the text of an entry ends, unless it has a second digest or a timestamp proof: with its hash, in this many bytes. */
+const ENDS_WITH_HASH = /^([0-9a-f]{64})","is_primary":true\}\]\}$/;
+const END_BYTES = 64 + '","is_primary":true}]}'.length;
 
 export function logRoutes(log: Log): Route[] {
   return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log)];
 }
 
 function entryRoutes(log: Log): Route[] {
-  const tags = new EntryTags();
   return [
     route({
       method: "GET",
@@ -66,25 +64,19 @@ function entryRoutes(log: Log): Route[] {
       handle({ params }) {
         const entry = log.entryJson(params.entry_id);
         if (!entry) throw new CairnlogError("not-found", `The log has no entry ${params.entry_id}.`);
-        return new Answer(entry, { etag: tags.of(params.entry_id, entry) });
+        return new Answer(entry, { etag: entryTag(entry) });
       },
     }),
   ];
 }
 
-/** ETags of entries that are asked for again, while the log gives the same bytes for them. Making one takes 2–4 µs. */
-class EntryTags {
-  readonly #asked = new Lately();
-  readonly #kept = new Recent<number, { readonly entry: Buffer; readonly tag: string }>(KEPT_TAGS);
-
-  of(id: number, entry: Buffer): string {
-    const kept = this.#kept.look(id);
-    if (kept?.entry === entry) return kept.tag;
-    const tag = tagOf(entry);
-    if (kept) this.#kept.delete(id);
-    if (entry.length <= MAX_TAGGED && this.#asked.again(id)) this.#kept.keep(id, { entry, tag });
-    return tag;
-  }
+/**
+ * The tag of an entry as it is served. What is on the log never changes, so its hash, which the text ends with, tells as
+ * much as a hash of the text: 0.2 instead of 0.9 µs. A proof that joins it later makes another end.
+ */
+function entryTag(entry: Buffer): string {
+  const hash = ENDS_WITH_HASH.exec(entry.toString("latin1", entry.length - END_BYTES))?.[1];
+  return hash === undefined ? tagOf(entry) : `"${hash}"`;
 }
 
 function treeRoutes(log: Log): Route[] {
