@@ -34,7 +34,7 @@ import { publishedTile } from "./tree/tiles.js";
 import { TILE_WIDTH } from "./tree/tree.js";
 import type { Command } from "./write/commands.js";
 import type { Committed, Executor, Receipt } from "./write/executor.js";
-import type { Projection } from "./write/projection.js";
+import { type EventInput, type Projection, termsOf } from "./write/projection.js";
 
 /** What a view reads, and by what it checks it. */
 export interface ViewParts {
@@ -164,6 +164,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   postings(term: string): PostingList {
     this.readyPostings();
     return this.#parts.memory.postings.list(term);
+  }
+
+  /** The terms of an event that a command will append; see `PreparedEvent`. */
+  termsOf(event: EventInput): string {
+    return termsOf(event, this.#parts.projection);
   }
 
   /** The entry with this id as it is served (JSON), not to be written to; or undefined. */

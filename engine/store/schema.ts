@@ -233,9 +233,6 @@ export const POSTING = {
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 
-/** Kinds that are mostly looked up when they are absent; their terms are in each run's Bloom filter. */
-export const BLOOM_KINDS: ReadonlySet<number> = new Set([
-  POSTING.attestationId,
-  POSTING.submission,
-  POSTING.signedPayload,
-]);
+/** Whether a kind is mostly looked up when it is absent: its terms are in each run's Bloom filter. */
+export const isFiltered = (kind: number): boolean =>
+  kind === POSTING.attestationId || kind === POSTING.submission || kind === POSTING.signedPayload;

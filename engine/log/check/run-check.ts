@@ -2,7 +2,7 @@
  * Compares runs of postings with the entries. It looks up each posting that the entries make, and counts the postings
  * of each run. If all are found and the numbers are equal, the run holds exactly these postings, in the right order.
  */
-import { mayContain } from "../../store/postings/bloom.js";
+import { mayContain, probeOf } from "../../store/postings/bloom.js";
 import type { PostingTables } from "../../store/postings/contract.js";
 import {
   BLOCK_RECORDS,
@@ -14,7 +14,7 @@ import {
   type StoredRun,
 } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import { BLOOM_KINDS, POSTING } from "../../store/schema.js";
+import { isFiltered, POSTING } from "../../store/schema.js";
 
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
 
@@ -98,7 +98,7 @@ export class RunCheck {
     checked.expected++;
     const what = `the posting of entry ${index + 1} of the kind ${KIND_NAMES.get(kind) ?? kind}`;
     if (!isThere) this.#report(`run ${run.id} of ${this.#what} lacks ${what}.`);
-    else if (BLOOM_KINDS.has(kind) && !mayContain(run.bloom, term))
+    else if (isFiltered(kind) && !mayContain(run.bloom, probeOf(term)))
       this.#report(`the Bloom filter of run ${run.id} denies ${what}.`);
   }
 

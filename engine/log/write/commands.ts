@@ -6,13 +6,13 @@
  * For this a command reads the log through its transaction and nothing else, takes the time from there, and gets
  * whatever else it needs (identifiers, random values, settings) with its input. It keeps nothing between two runs.
  */
-import type { EventInput, LoggedEvent, PrivateWriter } from "./projection.js";
+import type { LoggedEvent, PreparedEvent, PrivateWriter } from "./projection.js";
 
 /** What a command may do. Synchronous and deterministic; throwing leaves no trace of it. */
 export interface Transaction extends PrivateWriter {
   /** The command's one moment: canonical text, never before the newest entry. Its events carry it. */
   readonly timestamp: string;
-  append(event: EventInput): LoggedEvent;
+  append(event: PreparedEvent): LoggedEvent;
 }
 
 /** Data that a message can carry, and that means the same wherever it arrives. */

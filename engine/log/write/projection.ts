@@ -25,6 +25,12 @@ export interface EventInput {
   readonly payload: JsonObject;
 }
 
+/** An event whose terms were made before its turn came: in another thread, for example. */
+export interface PreparedEvent extends EventInput {
+  /** `termsOf` the event. */
+  readonly terms?: string;
+}
+
 /** An event that has its place in the log. */
 export interface LoggedEvent extends EventInput {
   readonly id: number;
@@ -62,7 +68,10 @@ export interface Projection {
   readonly checksEvents?: true;
   /** Writes the derived rows that `event` causes. Deterministic: nothing but the event and the state may matter. */
   apply(event: LoggedEvent, state: DerivedWriter): void;
-  /** Terms by which the event is found beyond those that every log has (`addLogTerms`). */
+  /**
+   * Terms by which the event is found beyond those that every log has (`addLogTerms`). They follow from its type and payload
+   * alone.
+   */
   addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
   /**
    * Writes the private rows that appending `event` causes, such as work to do: they are on disk exactly when its entry
@@ -105,6 +114,23 @@ export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): 
   const document = payload.document_hash;
   if (typeof document === "string") terms.add(hashTerm(POSTING.document, document.toLowerCase()), leafIndex);
   addTitleTerms(event, terms);
+}
+
+/**
+ * All terms of an event, one behind the other, but for those of its entry's hashes. They depend on neither its place nor its
+ * time, so they can be made before it has them.
+ */
+export function termsOf({ event_type, payload }: EventInput, projection: Projection): string {
+  let terms = "";
+  const collector = {
+    add(term: string): void {
+      terms += term;
+    },
+  };
+  const placeless: LoggedEvent = { event_type, payload, id: 0, leafIndex: 0, timestamp: "" };
+  projection.addTerms(placeless, collector);
+  addLogTerms(placeless, collector);
+  return terms;
 }
 
 /** Files `event` under the words of its titles. */

@@ -9,7 +9,7 @@ import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Command, Transaction } from "./commands.js";
 import { LayeredState } from "./layered.js";
-import type { EventInput, LoggedEvent, Projection } from "./projection.js";
+import { type LoggedEvent, type PreparedEvent, type Projection, termsOf } from "./projection.js";
 
 /** Bytes that a UTF-16 unit becomes at most. */
 const MOST_BYTES = 3;
@@ -49,7 +49,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.#firstId = lastId + 1;
   }
 
-  append({ event_type, payload }: EventInput): LoggedEvent {
+  append({ event_type, payload, terms }: PreparedEvent): LoggedEvent {
     // It takes the signatures of two keys and ends this writer's term: `operator/rotate.ts`.
     if (event_type === OPERATOR_ROTATION)
       throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
@@ -67,7 +67,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.#units += canonicalPayload.length;
     this.#projection.apply(event, this);
     this.#projection.onAppend?.(event, this);
-    this.#projection.addTerms(event, this.#layer.terms);
+    this.#layer.terms.addEach(terms ?? termsOf(event, this.#projection), leafIndex);
     return event;
   }
 

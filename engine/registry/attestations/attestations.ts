@@ -18,8 +18,8 @@ import type { PasswordService } from "../access/passwords.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
-import { type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
-import { completeAttestation } from "./events.js";
+import { attestationEvent, type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
+import { completeAttestation, submissionTerms } from "./events.js";
 import { Gathering } from "./gathering.js";
 import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
@@ -198,7 +198,7 @@ export class Attestations {
       if (possession?.isForThis && !isHeld)
         throw new CairnlogError("forbidden", `The proof is of the key ${possession.fingerprint}, not of the signer's.`);
       const hasPassword = this.#passwords.isSet(fingerprint);
-      const prepared = preparedOf(input, form, payload, hasPassword || isHeld);
+      const prepared = preparedOf(this.#log, input, form, payload, hasPassword || isHeld);
       // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
       if (hasPassword) checkPassword(fingerprint, input.password).then(() => done(prepared), fail);
       else done(prepared);
@@ -286,11 +286,12 @@ export class Attestations {
     // The command is answered only when everything that it read is on disk.
     const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
+    const { content } = signed;
     const isSame =
-      event?.signer_key_fingerprint === signed.key.fingerprint &&
-      normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifest_hash}` &&
+      event?.signer_key_fingerprint === content.key.fingerprint &&
+      normaliseContentHash(event.manifest_hash) === `sha256:${content.manifest_hash}` &&
       entry.event_type === signed.event_type &&
-      (event.intent_statement ?? null) === signed.intent_statement;
+      (event.intent_statement ?? null) === content.intent_statement;
     if (isSame) done(earlierReceipt(event, pseudonym, entry, earlier, this.#log.treeHead(earlier + 1), names));
     // The command then appends, whatever it finds.
     else this.#record({ signed: { ...signed, is_another: true }, names }, done, fail);
@@ -302,13 +303,11 @@ export class Attestations {
  * @param payload number of the payload that was signed
  * @param isHeld whether the submitter has shown that it holds the key
  */
-function preparedOf(input: JsonObject, form: Form, payload: number, isHeld: boolean): Prepared {
-  const { key, checked, payloads } = form;
+function preparedOf(log: Log, input: JsonObject, form: Form, payload: number, isHeld: boolean): Prepared {
+  const { key, checked, payloads, event_type, pseudonym } = form;
   const names = signedMembers(checked.manifest);
-  const signed = {
+  const content = {
     key: plainKey(key),
-    pseudonym: form.pseudonym,
-    event_type: form.event_type,
     attestation_id: randomUUID(),
     attestation_type: form.type,
     document_hash: checked.contentHash,
@@ -318,6 +317,18 @@ function preparedOf(input: JsonObject, form: Form, payload: number, isHeld: bool
     signed_payload_hash: payload > 0 ? hash("sha256", payloads[payload]!, "hex") : null,
     signature: input.signature as string,
     tags: checked.tags,
+  };
+  // Neither its terms nor those of the submission depend on the time at which it is recorded.
+  const event = { event_type, payload: attestationEvent(content, "") };
+  const found = submissionTerms(event_type, event.payload);
+  const signed = {
+    content,
+    event_type,
+    pseudonym,
+    terms: log.termsOf(event),
+    submission_term: found.submission,
+    payload_term: found.payload,
+    signature_term: found.signature,
     // A signature that covers the whole submission makes every part of it the signer's.
     may_differ: isHeld || (names.attestation_type && names.intent_statement && payload === 0),
     is_another: false,

@@ -105,8 +105,8 @@ class SubmissionTerms {
 const signedTerm = (signer: string, what: string): string => hashedTerm(POSTING.signedPayload, `${signer}\n${what}`);
 
 /**
- * The newest result. A command looks up terms, and its event is then filed under the same terms. The terms depend only
- * on `of`.
+ * The newest result. The terms by which a submission is looked up are among those of its event, which are made next. They
+ * depend only on `of`.
  */
 let newest: { readonly of: readonly unknown[]; readonly terms: SubmissionTerms } | undefined;
 

@@ -29,19 +29,19 @@ export interface AttestationReceipt {
 
 /** @param names what of the submission the signature covers */
 export function newReceipt(
-  signed: SignedAttestation,
+  { content }: SignedAttestation,
   pseudonym: string,
   { timestamp, log_entry_id, leaf_index, entry_hash, sth }: Receipt,
   names: SignedMembers,
 ): AttestationReceipt {
   return {
-    attestation: recordedAttestation(attestationEvent(signed, timestamp)),
-    fingerprint: signed.key.fingerprint,
+    attestation: recordedAttestation(attestationEvent(content, timestamp)),
+    fingerprint: content.key.fingerprint,
     pseudonym,
     log_entry_id,
     leaf_index,
     entry_hash,
-    manifest_hash: signed.manifest_hash,
+    manifest_hash: content.manifest_hash,
     sth,
     duplicate: false,
     signed: names,

@@ -11,8 +11,8 @@
 
 import { turn } from "../../turns.js";
 import type { RunRow } from "../rows.js";
-import { BLOOM_KINDS } from "../schema.js";
-import { mayContain } from "./bloom.js";
+import { isFiltered } from "../schema.js";
+import { mayContain, type Probe, probeOf } from "./bloom.js";
 import type { PostingTables } from "./contract.js";
 import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { mergeRuns } from "./merge.js";
@@ -49,6 +49,9 @@ interface MemoryRun {
   to: number;
   readonly terms: TermTable;
 }
+
+/** For the filters of runs; null for a term of a kind that they do not hold. */
+const filterProbe = (term: string): Probe | null => (isFiltered(term.charCodeAt(0)) ? probeOf(term) : null);
 
 export class Postings {
   readonly #tables: PostingTables;
@@ -184,9 +187,9 @@ export class Postings {
    * filter.
    */
   first(term: string): number | undefined {
-    const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
+    const probe = filterProbe(term);
     for (const run of this.#runs) {
-      if (isFiltered && run.bloom && !mayContain(run.bloom, term)) continue;
+      if (probe && run.bloom && !mayContain(run.bloom, probe)) continue;
       const { first, end } = this.#reader.span(run, term);
       if (first < end) return this.#reader.indexAt(run, first);
     }
@@ -196,9 +199,9 @@ export class Postings {
   /** All entries of a term. */
   list(term: string): PostingList {
     const segments: Segment[] = [];
-    const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
+    const probe = filterProbe(term);
     for (const run of this.#runs) {
-      if (isFiltered && run.bloom && !mayContain(run.bloom, term)) continue;
+      if (probe && run.bloom && !mayContain(run.bloom, probe)) continue;
       const { first, end } = this.#reader.span(run, term);
       const length = end - first;
       if (length)

@@ -7,7 +7,7 @@
 
 import { leastWhere } from "../../search.js";
 import type { RunRow } from "../rows.js";
-import { BLOOM_KINDS } from "../schema.js";
+import { isFiltered } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
 import { TERM_BYTES } from "./term.js";
 
@@ -199,7 +199,7 @@ export class RunBuilder {
       view.setInt32(at + WORD_BYTES * (TERM_WORDS - 1), words[from + TERM_WORDS - 1]! | Math.floor(index / 2 ** 32));
       view.setInt32(at + WORD_BYTES * TERM_WORDS, index);
     }
-    if (BLOOM_KINDS.has(words[from]! >>> 24)) addRecordToBloom(this.bloom, this.#block.bytes, at);
+    if (isFiltered(words[from]! >>> 24)) addRecordToBloom(this.bloom, this.#block.bytes, at);
   }
 
   /** Copies the record at `position` of another block. */
@@ -209,7 +209,7 @@ export class RunBuilder {
     const { words: target } = this.#block;
     for (let i = 0, from = position * RECORD_WORDS; i < RECORD_WORDS; i++) target[to + i] = words[from + i]!;
     const at = position * RECORD_BYTES;
-    if (BLOOM_KINDS.has(source.bytes[at]!)) addRecordToBloom(this.bloom, source.bytes, at);
+    if (isFiltered(source.bytes[at]!)) addRecordToBloom(this.bloom, source.bytes, at);
   }
 
   #slot(): number {

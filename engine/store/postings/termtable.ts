@@ -4,7 +4,7 @@
  * was copied twice by the garbage collector; the collector does not scan these arrays.
  */
 import { randomInt } from "node:crypto";
-import { BLOOM_KINDS } from "../schema.js";
+import { isFiltered } from "../schema.js";
 import type { RunBuilder } from "./runs.js";
 import { TERM_BYTES } from "./term.js";
 
@@ -30,15 +30,15 @@ const EXACT_BITS = 53;
  */
 const MULTIPLIERS = Int32Array.from({ length: WORDS }, () => randomInt(2 ** 31) * 2 + 1);
 
-/** Writes the words of a term into `into`. */
-function wordsOf(term: string, into: Int32Array): void {
-  for (let i = 0, at = 0; i < WORDS - 1; i++, at += 4)
+/** Writes the words of the term that begins at `from` of `text` into `into`. */
+function wordsOf(text: string, from: number, into: Int32Array): void {
+  for (let i = 0, at = from; i < WORDS - 1; i++, at += 4)
     into[i] =
-      (term.charCodeAt(at) << 24) |
-      (term.charCodeAt(at + 1) << 16) |
-      (term.charCodeAt(at + 2) << 8) |
-      term.charCodeAt(at + 3);
-  into[WORDS - 1] = term.charCodeAt(TERM_BYTES - 1) << 24;
+      (text.charCodeAt(at) << 24) |
+      (text.charCodeAt(at + 1) << 16) |
+      (text.charCodeAt(at + 2) << 8) |
+      text.charCodeAt(at + 3);
+  into[WORDS - 1] = text.charCodeAt(from + TERM_BYTES - 1) << 24;
 }
 
 /** Negative if the term at `a` sorts before the term at `b`. */
@@ -70,8 +70,16 @@ export class TermTable {
 
   /** Adds the entry at `index`, which must not be below any index of `term`. */
   add(term: string, index: number): void {
-    wordsOf(term, sought);
+    wordsOf(term, 0, sought);
     this.#append(this.#enter(sought, 0), index);
+  }
+
+  /** Adds the entry at `index` under each of these terms, which stand one behind the other. */
+  addEach(terms: string, index: number): void {
+    for (let from = 0; from < terms.length; from += TERM_BYTES) {
+      wordsOf(terms, from, sought);
+      this.#append(this.#enter(sought, 0), index);
+    }
   }
 
   /** Adds all postings of `other`. Its entries must not be below the ones in this table. */
@@ -137,8 +145,8 @@ export class TermTable {
   /** The leaf indexes of all postings with a term from `low` to `high`, in order of insertion. */
   *range(low: string, high: string): Generator<number> {
     const [from, to] = [new Int32Array(WORDS), new Int32Array(WORDS)];
-    wordsOf(low, from);
-    wordsOf(high, to);
+    wordsOf(low, 0, from);
+    wordsOf(high, 0, to);
     for (let posting = 0; posting < this.#count; posting++) {
       const at = STRIDE * this.#owners[posting]!;
       if (compare(this.#terms, at, from, 0) >= 0 && compare(this.#terms, at, to, 0) <= 0) yield this.#indexes[posting]!;
@@ -169,8 +177,7 @@ export class TermTable {
   /** Number of distinct terms whose kinds are in the Bloom filter. */
   get filteredTerms(): number {
     let filtered = 0;
-    for (let at = 0; at < STRIDE * this.#termCount; at += STRIDE)
-      if (BLOOM_KINDS.has(this.#terms[at]! >>> 24)) filtered++;
+    for (let at = 0; at < STRIDE * this.#termCount; at += STRIDE) if (isFiltered(this.#terms[at]! >>> 24)) filtered++;
     return filtered;
   }
 
@@ -236,7 +243,7 @@ export class TermTable {
   }
 
   #find(term: string): number {
-    wordsOf(term, sought);
+    wordsOf(term, 0, sought);
     return this.#slots[this.#slotOf(sought, 0)]! - 1;
   }
 

@@ -34,7 +34,7 @@ export interface AttestationEvent {
   readonly signature_algorithm: string;
   readonly signature: string;
   /** SHA-256 of the signed bytes, bare hex. Present only if these are not the manifest as it was submitted. */
-  readonly signed_payload_hash?: string;
+  readonly signed_payload_hash?: string | undefined;
   readonly intent_statement?: string | null;
   readonly timestamp: string;
   readonly tags?: readonly string[] | null;

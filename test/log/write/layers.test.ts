@@ -4,10 +4,11 @@ import { describe, expect, test } from "vitest";
 import { CommittedRows } from "#cairnlog/engine/log/write/committed.js";
 import { finishEntry } from "#cairnlog/engine/log/write/entry.js";
 import { LayeredState } from "#cairnlog/engine/log/write/layered.js";
-import { addDigestTerm, addLogTerms, type LoggedEvent } from "#cairnlog/engine/log/write/projection.js";
+import { addDigestTerm, addLogTerms, type LoggedEvent, termsOf } from "#cairnlog/engine/log/write/projection.js";
 import { type StateRow, withChanges, within } from "#cairnlog/engine/log/write/rows.js";
 import { Layer, type TableChange } from "#cairnlog/engine/store/changeset.js";
 import { hashedTerm, hashTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
+import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING, type TableName } from "#cairnlog/engine/store/schema.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 
@@ -191,7 +192,7 @@ test("a list of rows that needs no change is given as it is", () => {
 });
 
 describe("terms of an event", () => {
-  function termsOf(payload: Record<string, unknown>): [string, number][] {
+  function addedTerms(payload: Record<string, unknown>): [string, number][] {
     const added: [string, number][] = [];
     const event = { event_type: "note", payload, id: 8, leafIndex: 7, timestamp: "" } as unknown as LoggedEvent;
     addLogTerms(event, { add: (term, index) => added.push([term, index]) });
@@ -200,15 +201,28 @@ describe("terms of an event", () => {
   const type: [string, number] = [hashedTerm(POSTING.eventType, "note"), 7];
 
   test("tags that are texts, in lower case, and fields that are texts", () => {
-    expect(termsOf({ tags: ["News", 7, null], fingerprint: 7, document_hash: null, signer_fingerprint: true })).toEqual(
-      [type, [hashedTerm(POSTING.tag, "news"), 7]],
-    );
-    expect(termsOf({ tags: "news" })).toEqual([type]);
+    expect(
+      addedTerms({ tags: ["News", 7, null], fingerprint: 7, document_hash: null, signer_fingerprint: true }),
+    ).toEqual([type, [hashedTerm(POSTING.tag, "news"), 7]]);
+    expect(addedTerms({ tags: "news" })).toEqual([type]);
     const fingerprint = `sha256:${"AB".repeat(32)}`;
-    expect(termsOf({ endorser_key_fingerprint: fingerprint })).toEqual([
+    expect(addedTerms({ endorser_key_fingerprint: fingerprint })).toEqual([
       type,
       [hashTerm(POSTING.fingerprint, fingerprint.toLowerCase()), 7],
     ]);
+  });
+
+  test("made before the event has its place, they file it where its own projection and every log file it", () => {
+    const payload = { document_title: "Blue tits", tags: ["news"], fingerprint: "ab", timestamp: "" };
+    const own = hashedTerm(POSTING.submission, "own");
+    const projection = {
+      apply() {},
+      addTerms: ({ leafIndex }: LoggedEvent, terms: Pick<TermTable, "add">) => terms.add(own, leafIndex),
+    };
+    const table = new TermTable();
+    table.addEach(termsOf({ event_type: "note", payload }, projection), 7);
+    const expected = [[own, 7] as const, ...addedTerms({ ...payload, timestamp: "later" })];
+    expect([...table]).toEqual(expected.map(([term, index]) => [term, [index]]));
   });
 
   test("digests, however they are spelled", () => {

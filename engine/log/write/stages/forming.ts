@@ -10,7 +10,7 @@ import type { Applier } from "../../apply/applier.js";
 import { type Clock, formatTimestamp } from "../../clock.js";
 import type { CommittedRows } from "../committed.js";
 import { finishEntry, type SecondaryDigests } from "../entry.js";
-import { addDigestTerm, addLogTerms, type Projection } from "../projection.js";
+import { addDigestTerm, type Projection } from "../projection.js";
 import { BatchTransaction } from "../transaction.js";
 import type { FormedBatch, Ran, Waiting } from "./batch.js";
 
@@ -80,14 +80,12 @@ export class Forming {
     const texts: string[] = [];
     const entryHashes: string[] = [];
     for (let i = 0; i < events.length; i++) {
-      const event = events[i]!;
-      const { id, timestamp, event_type, leafIndex } = event;
+      const { id, timestamp, event_type, leafIndex } = events[i]!;
       const draft = { id, timestamp, event_type, canonicalPayload: payloads[i]! };
       const { text, entryHash, further } = finishEntry(draft, frontier.lastHash, secondaryDigests);
       frontier.lastHash = entryHash;
       frontier.lastId = id;
       digests.write(entryHash, HASH * i, "hex");
-      addLogTerms(event, terms);
       addDigestTerm(entryHash, leafIndex, terms);
       for (const { digest_hex } of further) addDigestTerm(digest_hex, leafIndex, terms);
       texts.push(text);
