@@ -4,8 +4,9 @@
  */
 
 import { CairnlogError } from "../../engine/error.js";
+import { readBody } from "./body/body.js";
+import { NO_CANONICAL } from "./body/wanted.js";
 import type { Exchange } from "./exchange.js";
-import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Logger } from "./observing/logger.js";
 import type { Measures } from "./observing/measures.js";
@@ -260,9 +261,10 @@ export class HttpServer {
     const { authorize, handle, bulk } = prepared.route;
     if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
     this.#options.catchUp?.();
-    const body = bytes && !prepared.route.isRaw ? parseBody(bytes) : bytes;
+    const read = bytes && !prepared.route.isRaw ? readBody(bytes, prepared.plain) : null;
+    const body = read ? read.value : bytes;
     const check = (proof: unknown) => {
-      exchange.context = checkedContext(prepared, resource, request, body, proof);
+      exchange.context = checkedContext(prepared, resource, request, body, read?.canonical ?? NO_CANONICAL, proof);
       return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);
     };
     const proof = authorize?.({ request, body });

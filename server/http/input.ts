@@ -1,15 +1,11 @@
 /**
- * Reads and checks the input of a request by its schemas: path parameters, query, body. Unknown members are kept.
- * Errors name each member that does not fit.
+ * Checks the input of a request by its schemas: path parameters, query, and the body, whose JSON `body/` reads. Unknown members
+ * are kept. Errors name each member that does not fit.
  */
-import { isUtf8 } from "node:buffer";
 import type { TObject, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { CairnlogError, type ErrorDetail } from "../../engine/error.js";
-import { parseIJson } from "../../engine/verify/json/ijson.js";
-import { checkExtent } from "./extent.js";
 import { faultsOf } from "./faults.js";
-import { HttpError } from "./problems.js";
 
 /** No sign, no exponent, no leading zero: every number has one spelling. */
 const DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
@@ -46,28 +42,6 @@ function decimal(name: string, text: string): number {
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   if (Number.isSafeInteger(value)) return value;
   throw invalid([{ path: `/${name}`, message: "It must be a whole number below 2^53, in plain decimal digits." }]);
-}
-
-/**
- * A JSON body that is an object. Nothing else is checked.
- * @throws HttpError `malformed-json`, `not-an-object`; CairnlogError `not-i-json`, and `invalid-input` for too many
- *   values
- */
-export function parseBody(bytes: Buffer): Values {
-  if (!isUtf8(bytes)) throw new HttpError("malformed-json", "The body is not UTF-8.");
-  if (bytes.length === 0) throw new HttpError("malformed-json", "The body is empty; it must be a JSON object.");
-  checkExtent(bytes);
-  let body: unknown;
-  try {
-    body = parseIJson(bytes.toString("utf8"));
-  } catch (error) {
-    if (error instanceof CairnlogError && error.code === "invalid-input")
-      throw new HttpError("malformed-json", error.message);
-    throw error;
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    throw new HttpError("not-an-object", "The body must be a JSON object.");
-  return body as Values;
 }
 
 /** A check against a schema, which is compiled once. It throws `invalid-input` for a value that does not fit. */

@@ -1,6 +1,7 @@
 /** The routes by path, with readers for their input, and the answers to requests without a route. */
 import type { TObject, TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
+import { PlainReader } from "./body/plain.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
 import { HttpError } from "./problems.js";
@@ -34,6 +35,7 @@ export interface PreparedRoute {
   readonly readParams: ReturnType<typeof textReader> | null;
   readonly readQuery: ((query: string) => Context["query"]) | null;
   readonly checkBody: ReturnType<typeof checker> | null;
+  readonly plain: PlainReader | null;
   readonly tally: Tally;
 }
 
@@ -77,6 +79,7 @@ const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   readParams: route.params ? textReader(route.params) : null,
   readQuery: route.query ? queryReader(route.query) : null,
   checkBody: bodyCheck(route),
+  plain: route.wanted ? new PlainReader(route.wanted) : null,
   tally: tallies.open(route.method, route.path),
 });
 
@@ -101,6 +104,7 @@ export function checkedContext(
   resource: Resource,
   request: Request,
   body: unknown,
+  canonical: Context["canonical"],
   proof: unknown,
 ): Context {
   prepared.checkBody?.(body);
@@ -111,6 +115,7 @@ export function checkedContext(
     body,
     request,
     proof,
+    canonical,
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Static, TObject, TSchema } from "typebox";
 import type { Problem } from "../wire/errors.js";
+import type { Canonical, Wanted } from "./body/wanted.js";
 import type { LimitName } from "./limits/limits.js";
 import type { Answer } from "./transport/answer.js";
 import type { Keep } from "./transport/caching.js";
@@ -31,6 +32,8 @@ export interface Context<
   readonly request: Request;
   /** The result of `authorize`; undefined in a route without it. */
   readonly proof: W;
+  /** What the row wants of the body in canonical form. */
+  readonly canonical: Canonical;
 }
 
 /** A JSON value that nobody changes. */
@@ -66,6 +69,8 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly body?: B;
   /** The body is handed over as it came, in a `Buffer`. Nothing about it is checked but its size. */
   readonly isRaw?: true;
+  /** The member of the body, or of each item of a list in it, whose canonical bytes the handler uses if it came in them. */
+  readonly wanted?: Wanted;
   readonly answer: A;
   /**
    * The JSON text of the answer, exactly as `JSON.stringify` writes it, which is used if absent. Only for answers that are

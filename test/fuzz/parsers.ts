@@ -78,7 +78,10 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   );
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
     await module("engine/registry/trust/config");
-  const { parseBody, textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
+  const { textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
+  const { parseBody, readBody }: typeof import("#cairnlog/server/http/body/body.js") =
+    await module("server/http/body/body");
+  const { PlainReader }: typeof import("#cairnlog/server/http/body/plain.js") = await module("server/http/body/plain");
   const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/history/entry.js") =
     await module("engine/log/history/entry");
   const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") = await module(
@@ -219,7 +222,19 @@ export async function loadTargets(dist: string): Promise<Target[]> {
       name: "request bodies",
       isJson: true,
       samples: ['{"payload":{"a":1}}'],
-      run: (input) => void parseBody(input),
+      run: (input) => {
+        const ways = [() => parseBody(input), () => readBody(input, new PlainReader({ member: "manifest" })).value];
+        const [general, plain] = ways.map((read) => {
+          try {
+            return JSON.stringify(read());
+          } catch (error) {
+            return String(error);
+          }
+        });
+        if (plain !== general) return disagree("a look at a plain body", plain, general);
+        parseBody(input);
+        return undefined;
+      },
     },
     {
       name: "public keys",

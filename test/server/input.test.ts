@@ -1,7 +1,8 @@
 /** Reading and checking the input of a request: the values that are read, and the message for each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
-import { checker, parseBody, textReader } from "#cairnlog/server/http/input.js";
+import { parseBody } from "#cairnlog/server/http/body/body.js";
+import { checker, textReader } from "#cairnlog/server/http/input.js";
 
 /** What docs/http.md says of a body. */
 const MAX_VALUES = 20_000;

@@ -61,6 +61,11 @@ export interface Shown {
   readonly submission: Submission;
   /** Null if the submission came without a session and without an `auth` proof. */
   readonly possession: Possession | null;
+  /**
+   * The canonical bytes of the manifest, if the caller has them: those that `canonicalJson` would make. What is signed, and
+   * what is recorded of the manifest, must be the same.
+   */
+  readonly canonical?: Uint8Array | undefined;
 }
 
 /** A submission whose form is right. */
@@ -118,16 +123,17 @@ export class Attestations {
    * Somebody who has read a manifest and its signature may submit them. The signature may not cover type, statement and
    * earlier attestations. Other values of these are accepted only from the holder of the key.
    * @param shown null if the submission came without a session and without an `auth` proof
+   * @param canonical as in `Shown`
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `not-i-json`; `forbidden` for a predicate of
    *   the operator's, for a proof of another key, and for a password that is missing or wrong; `rate-limited` after too
    *   many wrong ones; `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
    */
-  submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
+  submit(submission: Submission, shown: Possession | null = null, canonical?: Uint8Array): Promise<AttestationReceipt> {
     const check = (fingerprint: string, password: unknown) => this.#passwords.check(fingerprint, password);
     // The only promise on the way. With eleven, and receipts by JSON.stringify, a submission took 18.6 µs instead of 14.1.
     return new Promise((resolve, reject) => {
       const record = (prepared: Prepared) => this.#record(prepared, resolve, reject);
-      this.#prepare({ submission, possession: shown }, check, record, reject);
+      this.#prepare({ submission, possession: shown, canonical }, check, record, reject);
     });
   }
 
@@ -142,7 +148,7 @@ export class Attestations {
    */
   async submitAll<Item>(
     items: readonly Item[],
-    read: (item: Item) => Shown | Promise<Shown>,
+    read: (item: Item, i: number) => Shown | Promise<Shown>,
   ): Promise<PromiseSettledResult<AttestationReceipt>[]> {
     const check = this.#oncePerPassword();
     const prepared = new Gathering<Prepared>(items.length);
@@ -151,7 +157,7 @@ export class Attestations {
       const [done, fail] = prepared.place(i);
       const prepare = (shown: Shown) => this.#prepare(shown, check, done, fail);
       try {
-        const shown = read(item);
+        const shown = read(item, i);
         if (shown instanceof Promise) shown.then(prepare).catch(fail);
         else prepare(shown);
       } catch (error) {
@@ -185,13 +191,13 @@ export class Attestations {
    * @throws CairnlogError as `submit` does
    */
   #prepare(
-    { submission, possession }: Shown,
+    { submission, possession, canonical }: Shown,
     checkPassword: PasswordCheck,
     done: (prepared: Prepared) => void,
     fail: Refuse,
   ): void {
     const input = members(submission);
-    const form = this.#check(input);
+    const form = this.#check(input, canonical);
     const verified = (payload: number) => {
       const { fingerprint } = form.key;
       const isHeld = possession?.fingerprint === fingerprint;
@@ -223,7 +229,7 @@ export class Attestations {
   }
 
   /** Checks the form of a submission. @throws CairnlogError as `submit` does */
-  #check(input: Readonly<Record<string, unknown>>): Form {
+  #check(input: Readonly<Record<string, unknown>>, canonical: Uint8Array | undefined): Form {
     const key = importPublicKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
     const { manifest } = checked;
@@ -249,7 +255,7 @@ export class Attestations {
       // is used: it costs a third of the portable one.
       payloads: manifest.attestations.length
         ? attestationPayloads(manifest, manifest.attestations.length).map(({ bytes }) => bytes)
-        : [Buffer.from(canonicalJson(manifest))],
+        : [canonical ?? Buffer.from(canonicalJson(manifest))],
     };
   }
 

@@ -50,8 +50,8 @@ export function checkIJson(text: string, value: unknown): void {
   if (new Scan(text, false).run() !== countMembers(value)) new Scan(text, true).run();
 }
 
-/** The number of members of all objects in a value. The scan has checked its depth. */
-function countMembers(value: unknown): number {
+/** The number of members of all objects in a value that nests at most 64 levels deep. */
+export function countMembers(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let members = 0;
   if (Array.isArray(value)) {

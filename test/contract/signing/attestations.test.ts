@@ -59,6 +59,24 @@ describe("POST /attestations", () => {
     expect(await service.entryCount()).toBe(before);
   });
 
+  test("a manifest is the same one however it is spelled, alone and among others", async () => {
+    const signer = newSigner();
+    const manifest = newManifest();
+    const body = submission(signer, manifest);
+    const others = JSON.stringify({ ...body, manifest: null });
+    const { title, ...document } = manifest.document;
+    const reversed = { document: { ...document, title }, attestations: manifest.attestations };
+    const spellings = [canonical(manifest), JSON.stringify(manifest, null, 2), JSON.stringify(reversed)];
+    expect(new Set(spellings).size).toBe(spellings.length);
+    const texts = spellings.map((text) => others.replace('"manifest":null', () => `"manifest":${text}`));
+    const first = await service.post("/attestations", texts[0]);
+    expect(first.body).toMatchObject({ manifest_hash: sha256(canonical(manifest)), duplicate: false });
+    const known = { ...first.body, duplicate: true };
+    for (const text of texts) expect((await service.post("/attestations", text)).body).toEqual(known);
+    const { body: answer } = await service.post("/attestations/batch", `{"submissions":[${texts.join()}]}`);
+    expect(answer.results).toEqual(texts.map(() => ({ status: 200, receipt: known })));
+  });
+
   test("a predicate of the operator's is 403", async () => {
     const attestation_type = "https://x-service.example/predicates/vault-publication/v1";
     const reply = await service.post("/attestations", submission(newSigner(), newManifest(), { attestation_type }));

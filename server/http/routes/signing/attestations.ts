@@ -32,11 +32,12 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       proving: "optional",
       authorize: (asking) => gate.shownKey(asking, asking.body),
       body: SubmitAttestation,
+      wanted: { member: "manifest" },
       answer: AttestationReceipt,
       spell: spellReceipt,
       refusals: REFUSALS,
       limit: "attestation",
-      handle: ({ body, proof }) => attestations.submit(body, proof),
+      handle: ({ body, proof, canonical }) => attestations.submit(body, proof, canonical[0]),
     }),
     route({
       method: "POST",
@@ -45,17 +46,18 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       proving: "optional",
       authorize: (asking): Promise<Possession | null> | Possession | null => gate.shownKey(asking, null),
       body: SubmitAttestations,
+      wanted: { member: "manifest", list: "submissions" },
       bulk: { frame: BatchFrame, count: ({ submissions }) => submissions.length },
       answer: AttestationBatch,
       spell: spellBatch,
       refusals: [401, 403],
       limit: "attestation",
-      async handle({ body, proof }, refusal) {
+      async handle({ body, proof, canonical }, refusal) {
         // As with a single submission, a proof of its own counts before the session, and is checked before its form.
-        const settled = await attestations.submitAll(body.submissions, (submission) => {
+        const settled = await attestations.submitAll(body.submissions, (submission, i) => {
           const checked = (possession: Possession | null) => {
             checkSubmission(submission);
-            return { submission, possession };
+            return { submission, possession, canonical: canonical[i] };
           };
           return gate.shownKey(NO_HEADER, submission)?.then(checked) ?? checked(proof);
         });

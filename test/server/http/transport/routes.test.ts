@@ -1,6 +1,7 @@
 /** The table of routes: what a path answers to each method, what a mirror leaves of it, and the input of a handler. */
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
+import { NO_CANONICAL } from "#cairnlog/server/http/body/wanted.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
 import {
   checkedContext,
@@ -111,7 +112,7 @@ describe("the input of a handler", () => {
     row("DELETE", "/{name}/{id}", { body: BODY }),
   );
   const context = (method: string, asked: Request, body: unknown = null) =>
-    checkedContext(resource!.routes.get(method)!, resource!, asked, body, "proof");
+    checkedContext(resource!.routes.get(method)!, resource!, asked, body, NO_CANONICAL, "proof");
 
   test("is decoded and read by its schemas", () => {
     const asked = request("GET", ["a%2Fb", "7"], "name=x");
@@ -121,6 +122,7 @@ describe("the input of a handler", () => {
       body: null,
       request: asked,
       proof: "proof",
+      canonical: NO_CANONICAL,
     });
     // Without a query there are the defaults, each time.
     for (let i = 0; i < 2; i++) expect(context("GET", request("GET", ["a", "7"])).query).toEqual({ page: 1 });
