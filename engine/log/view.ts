@@ -74,7 +74,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#verification = new Verification(parts, this);
     this.#proofTexts = new ProofTexts(
       memory.frontier.trees,
-      (leafIndex) => this.#reader.digest(leafIndex)!,
+      (leafIndex, width) => this.#reader.digestsAround(leafIndex, width)!,
       (treeSize) => this.treeHead(treeSize),
     );
   }

@@ -19,6 +19,13 @@ const KEPT_BATCHES = 16;
 const KEPT_ENTRIES = 256;
 const MAX_KEPT = 4096;
 
+/** Entry hashes of neighbouring leaves, 32 bytes each. */
+export interface Digests {
+  /** Leaf index of the first. */
+  readonly first: number;
+  readonly bytes: Buffer;
+}
+
 export class EntryReader {
   readonly #store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">;
   /** The newest first. */
@@ -83,8 +90,28 @@ export class EntryReader {
 
   /** Entry hash, hex. */
   digest(index: number): string | undefined {
+    return this.digestsAround(index, 1)?.bytes.toString("hex");
+  }
+
+  /**
+   * The entry hash at `index`, and those of its neighbours from the last multiple of `width` up to the next one, as far as
+   * they are in the same batch: they come with one read of the file.
+   */
+  digestsAround(index: number, width: number): Digests | undefined {
+    const low = index - (index % width);
+    const within = ({ firstIndex, count }: Pick<Batch, "firstIndex" | "count">) =>
+      [Math.max(low, firstIndex), Math.min(low + width, firstIndex + count)] as const;
     const place = this.#glance(index);
-    return place?.digest(index - place.firstIndex) ?? this.#read(index, (batch, i) => batch.digest(i));
+    if (place) {
+      const [first, end] = within(place);
+      const bytes = place.digests(first - place.firstIndex, end - place.firstIndex);
+      if (bytes) return { first, bytes };
+    }
+    return this.#read(index, (batch) => {
+      const [first, end] = within(batch);
+      const [from, to] = [HASH * (first - batch.firstIndex), HASH * (end - batch.firstIndex)];
+      return { first, bytes: Buffer.from(batch.digests.subarray(from, to)) };
+    });
   }
 
   /** Entry hashes of the leaf indexes [from, to), 32 bytes each, in a copy; undefined if one of them is not there. */

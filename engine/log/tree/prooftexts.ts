@@ -7,8 +7,9 @@ import { Lately, Recent } from "../../recent.js";
 import { HASH } from "../../store/schema.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Digests } from "../read/reader.js";
 import { checkLeaf, siblings } from "./proofs.js";
-import { TILE_LEVELS, TILE_WIDTH, type Tree } from "./tree.js";
+import { BLOCK, TILE_LEVELS, TILE_WIDTH, type Tree } from "./tree.js";
 
 /** Number of sizes for which the common part of all proofs is cached, about 500 bytes each. */
 const KEPT_SIZES = 64;
@@ -73,7 +74,7 @@ const nodes = new Uint8Array((TILE_LEVELS + 1) * HASH);
 
 export class ProofTexts {
   readonly #trees: Readonly<Record<TreeVersion, Tree>>;
-  readonly #digest: (leafIndex: number) => string;
+  readonly #digests: (leafIndex: number, width: number) => Digests;
   readonly #head: (treeSize: number) => TreeHead | null;
   readonly #frames = new Recent<number, Frame>(KEPT_SIZES);
   readonly #proofs = new Recent<number, KeptProof>(KEPT_PROOFS);
@@ -81,16 +82,16 @@ export class ProofTexts {
   readonly #upper = new Recent<number, UpperPath>(KEPT_TILES);
 
   /**
-   * @param digest returns the entry hash at a leaf index, hex
+   * @param digests returns the entry hash at a leaf index, with its neighbours as `EntryReader.digestsAround` does
    * @param head returns the stored head of a size that is on disk
    */
   constructor(
     trees: Readonly<Record<TreeVersion, Tree>>,
-    digest: (leafIndex: number) => string,
+    digests: (leafIndex: number, width: number) => Digests,
     head: (treeSize: number) => TreeHead | null,
   ) {
     this.#trees = trees;
-    this.#digest = digest;
+    this.#digests = digests;
     this.#head = head;
   }
 
@@ -124,14 +125,15 @@ export class ProofTexts {
     );
     let at = put(size, write(`${leafIndex}`, put(BEGINNING, 0)));
     const leafAt = at;
+    const { first, bytes } = this.#digests(leafIndex, BLOCK);
     const upper = this.#upperPath(tree, leafIndex, treeSize);
     // The tile of the leaf is full in the tree that is asked about, as almost all are.
     if ((Math.floor(leafIndex / TILE_WIDTH) + 1) * TILE_WIDTH <= treeSize) {
-      tree.pathInTile(leafIndex, nodes);
-      at = put(root, putHex(0, at));
+      tree.pathInTile(leafIndex, nodes, bytes.length === BLOCK * HASH ? bytes : undefined);
+      at = put(root, putHex(nodes, 0, at));
       for (let node = 1; node <= TILE_LEVELS; node++) {
         scratch[at++] = QUOTE;
-        at = putHex(node, at);
+        at = putHex(nodes, node, at);
         scratch[at++] = QUOTE;
         if (node < TILE_LEVELS) scratch[at++] = COMMA;
       }
@@ -144,7 +146,7 @@ export class ProofTexts {
       at = put(lower.length ? upper : upper.subarray(1), at);
     }
     at = put(BEFORE_ENTRY, at);
-    at = write(this.#digest(leafIndex), at);
+    at = putHex(bytes, leafIndex - first, at);
     at = put(sth, at);
     const json = isKept ? Buffer.allocUnsafeSlow(at) : Buffer.allocUnsafe(at);
     scratch.copy(json, 0, 0, at);
@@ -175,10 +177,10 @@ function put(bytes: Uint8Array, at: number): number {
 /** Writes a text of ASCII characters at `at` and returns where it ends. */
 const write = (text: string, at: number): number => at + scratch.write(text, at, "latin1");
 
-/** Writes a node of `nodes` in hex and returns where it ends. */
-function putHex(node: number, at: number): number {
-  for (let i = node * HASH; i < (node + 1) * HASH; i++) {
-    const byte = nodes[i]!;
+/** Writes a hash in hex, number `n` of those in `hashes`, and returns where it ends. */
+function putHex(hashes: Uint8Array, n: number, at: number): number {
+  for (let i = n * HASH; i < (n + 1) * HASH; i++) {
+    const byte = hashes[i]!;
     scratch[at++] = HIGH[byte]!;
     scratch[at++] = LOW[byte]!;
   }

@@ -93,11 +93,12 @@ export class Place {
     return this.#file.bytes(this.#leaf.positions[this.#number]! + start, ring.get(at + i + 1) - start);
   }
 
-  /** Hash of entry number `i`, hex; undefined as for `entry`. */
-  digest(i: number): string | undefined {
+  /** Hashes of the entries [from, to), 32 bytes each, the caller's own copy; undefined as for `entry`. */
+  digests(from: number, to: number): Buffer | undefined {
     if (this.#file.ends(this.#leaf, this.#number) === NONE) return undefined;
     const digestsAt = BATCH_HEADER + 4 * this.count;
-    return this.#file.bytes(this.#leaf.positions[this.#number]! + digestsAt + HASH * i, HASH)?.toString("hex");
+    const position = this.#leaf.positions[this.#number]! + digestsAt;
+    return this.#file.bytes(position + HASH * from, HASH * (to - from));
   }
 }
 
