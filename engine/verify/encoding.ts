@@ -3,7 +3,6 @@
  */
 import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
-const HEX_HASH = /^[0-9a-f]{64}$/;
 const ENCODER = new TextEncoder();
 /** Number of bytes that become text in one call. */
 const ARGUMENTS = 8_192;
@@ -14,9 +13,36 @@ export function utf8(text: string): Uint8Array {
   return ENCODER.encode(text);
 }
 
+/** Hex characters of a SHA-256. */
+const HASH_CHARACTERS = 64;
+const PREFIX = "sha256:";
+
+/** By character code. */
+const IS_HEX_DIGIT = Uint8Array.from({ length: 128 }, (_, code) =>
+  /[0-9a-f]/.test(String.fromCharCode(code)) ? 1 : 0,
+);
+
+/**
+ * Whether from `from` on there are exactly so many lower-case hex characters, and then the text ends. It takes 0.05 µs for a
+ * hash, and a regular expression 0.3; every attestation asks seven times.
+ */
+export function isHexFrom(text: string, from: number, characters: number): boolean {
+  if (text.length !== from + characters) return false;
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 127 || !IS_HEX_DIGIT[code]) return false;
+  }
+  return true;
+}
+
 /** Whether `value` is a hash in the log's form: exactly 64 lower-case hex characters. */
 export function isHexHash(value: unknown): value is string {
-  return typeof value === "string" && HEX_HASH.test(value);
+  return typeof value === "string" && isHexFrom(value, 0, HASH_CHARACTERS);
+}
+
+/** Whether `value` is `sha256:` and a hash in the log's form, as fingerprints are. */
+export function isPrefixedHash(value: unknown): value is string {
+  return typeof value === "string" && value.startsWith(PREFIX) && isHexFrom(value, PREFIX.length, HASH_CHARACTERS);
 }
 
 /** Lower-case hex of `bytes`. */

@@ -4,7 +4,7 @@
  */
 import { kernel } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
-import { toHex, utf8 } from "./encoding.js";
+import { isHexHash, isPrefixedHash, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 import type { JsonObject } from "./json/shape.js";
 
@@ -39,9 +39,6 @@ export interface SignedMembers {
 
 /** The possible coverage of a signature: the document with all attestations before it, or the document alone. */
 export type Coverage = "document-and-prior" | "document";
-
-const CONTENT_HASH = /^(?:sha256:)?[0-9a-f]{64}$/i;
-const BARE_LENGTH = 64;
 
 /** The bytes to sign for a new attestation of `manifest`. @throws CairnlogError `not-i-json`. */
 export function signingPayload(manifest: Manifest): Uint8Array {
@@ -104,9 +101,10 @@ export function signedWords({ attestation_type: type, intent_statement: statemen
  * for anything else.
  */
 export function normaliseContentHash(hash: unknown): string | undefined {
-  if (typeof hash !== "string" || !CONTENT_HASH.test(hash)) return undefined;
+  if (typeof hash !== "string") return undefined;
   const folded = hash.toLowerCase();
-  return hash.length === BARE_LENGTH ? `sha256:${folded}` : folded;
+  if (isPrefixedHash(folded)) return folded;
+  return isHexHash(folded) ? `sha256:${folded}` : undefined;
 }
 
 /**

@@ -1,7 +1,16 @@
 /** Conversion between bytes and text: each value has one form. The results are compared with Node's own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeBase64, encodeBase64, fromHex, isHexHash, toHex, utf8 } from "#cairnlog/engine/verify/encoding.js";
+import {
+  decodeBase64,
+  encodeBase64,
+  fromHex,
+  isHexHash,
+  isPrefixedHash,
+  toHex,
+  utf8,
+} from "#cairnlog/engine/verify/encoding.js";
+import { normaliseContentHash } from "#cairnlog/engine/verify/manifest.js";
 import { texts } from "../texts.js";
 import { sha256 } from "./keys/keys.js";
 
@@ -74,4 +83,26 @@ it("a hash is 64 lower-case hexadecimal characters, and a text", () => {
     1,
   ])
     expect(isHexHash(value)).toBe(false);
+});
+
+it("hashes in hex are told as regular expressions tell them", () => {
+  const character = fc.oneof(
+    { weight: 40, arbitrary: fc.constantFrom(..."0123456789abcdef") },
+    fc.constantFrom("g", "A", "F", "/", ":", "@", "`", "\u0000", "\u007f", "\u0080", "ａ", "\u0130", "\u212a"),
+  );
+  const hex = fc.oneof(
+    fc.array(character, { minLength: 63, maxLength: 65 }),
+    fc.array(fc.constantFrom(..."0123456789abcdefAF"), { minLength: 64, maxLength: 64 }),
+  );
+  const text = fc
+    .tuple(fc.constantFrom("", "sha256:", "SHA256:", "sha256", "sha256::"), hex)
+    .map(([prefix, characters]) => prefix + characters.join(""));
+  fc.assert(
+    fc.property(text, (value) => {
+      expect(isHexHash(value)).toBe(/^[0-9a-f]{64}$/.test(value));
+      expect(isPrefixedHash(value)).toBe(/^sha256:[0-9a-f]{64}$/.test(value));
+      expect(normaliseContentHash(value) !== undefined).toBe(/^(?:sha256:)?[0-9a-f]{64}$/i.test(value));
+    }),
+    { numRuns: 2_000 },
+  );
 });

@@ -15,6 +15,7 @@ import {
   type TableName,
 } from "../../store/schema.js";
 import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
+import { isHexFrom } from "../../verify/encoding.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { titleWords } from "../../verify/titles.js";
 import type { StateRow } from "./rows.js";
@@ -84,16 +85,17 @@ export interface Projection {
 /** The projection of a log whose events mean nothing to it. */
 export const noProjection: Projection = { apply() {}, addTerms() {} };
 
-const HASH = /^(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
 const PREFIX = "sha256:";
+/** Hex characters of the digests that are filed by their bytes: of 32 and of 64 bytes. */
+const DIGEST_CHARACTERS = [64, 128] as const;
 
 /** How a searchable field is filed: by the form it is stored in, because a prefix matches the stored form only. */
 function searchTerm(value: string): string {
   const folded = value.toLowerCase();
-  if (!HASH.test(folded)) return textPrefixTerm(POSTING.fieldText, folded);
-  return folded.startsWith(PREFIX)
-    ? hexPrefixTerm(POSTING.prefixedHash, folded.slice(PREFIX.length))
-    : hexPrefixTerm(POSTING.bareHash, folded);
+  const from = folded.startsWith(PREFIX) ? PREFIX.length : 0;
+  if (!DIGEST_CHARACTERS.some((characters) => isHexFrom(folded, from, characters)))
+    return textPrefixTerm(POSTING.fieldText, folded);
+  return hexPrefixTerm(from ? POSTING.prefixedHash : POSTING.bareHash, folded.slice(from));
 }
 
 /** Files `event` under its type, tags, fingerprints, searchable fields and the words of its titles. */

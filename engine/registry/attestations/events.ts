@@ -3,6 +3,7 @@
 import { hashedTerm, textPrefixTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
+import { isHexHash } from "../../verify/encoding.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { ecdsaIdentity } from "../../verify/keys/signature.js";
 import { isPredicate, type KindedEvent } from "../../verify/kinds.js";
@@ -128,7 +129,8 @@ export function submissionTerms(eventType: string, submitted: Submitted): Submis
   return terms;
 }
 
-const bareHash = (hash: string): string => normaliseContentHash(hash)?.slice("sha256:".length) ?? hash;
+const bareHash = (hash: string): string =>
+  isHexHash(hash) ? hash : (normaliseContentHash(hash)?.slice("sha256:".length) ?? hash);
 
 /**
  * The text under which a signature is filed. Anybody can turn a P-256 signature into its other form; both forms get the

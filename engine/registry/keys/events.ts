@@ -1,7 +1,9 @@
 /** Keys in the log: the content of their events, and the rows that follow from them. */
+
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { LoggedEvent } from "../../log/write/projection.js";
 import type { KeyRow } from "../../store/rows.js";
+import { isPrefixedHash } from "../../verify/encoding.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { showsPossession } from "../../verify/keys/possession.js";
@@ -9,7 +11,6 @@ import { showsPossession } from "../../verify/keys/possession.js";
 export const KEY_REGISTRATION = "key_registration";
 const KEY_SUCCESSION = "key_succession";
 
-const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
 /**
@@ -17,7 +18,7 @@ const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
  * a limited length.
  */
 export function isFingerprint(value: unknown): value is string {
-  return typeof value === "string" && FINGERPRINT.test(value);
+  return isPrefixedHash(value);
 }
 
 /**

@@ -2,14 +2,15 @@
  * Terms: the keys by which an entry can be found. A term is a string of 17 Latin-1 characters: the posting kind and a
  * 16-byte key. Byte for byte, it is the sort key in memory (`termtable.ts`) and on disk.
  */
+
 import { hash } from "node:crypto";
 import { Recent } from "../../recent.js";
+import { isPrefixedHash } from "../../verify/encoding.js";
 import { POSTING, type PostingKind } from "../schema.js";
 
 export const TERM_BYTES = 17;
 const KEY_BYTES = 16;
-const HASH_TEXT = /^(?:sha256:)?[0-9a-f]{64}$/;
-const HASH_DIGITS = 64;
+const PREFIX = "sha256:";
 
 const KIND_CHAR: readonly string[] = Array.from({ length: 256 }, (_, kind) => String.fromCharCode(kind));
 
@@ -39,7 +40,7 @@ export function hashTerm(kind: PostingKind, text: string): string {
 }
 
 const asIs = (text: string): string => text;
-const withoutPrefix = (text: string): string => (HASH_TEXT.test(text) ? text.slice(-HASH_DIGITS) : text);
+const withoutPrefix = (text: string): string => (isPrefixedHash(text) ? text.slice(PREFIX.length) : text);
 
 /** @param normal returns the part of the text that is hashed; must be the same function for all texts of a kind */
 function keptTerm(kind: PostingKind, text: string, normal: (text: string) => string): string {

@@ -4,7 +4,7 @@
  */
 import { p256 } from "@noble/curves/nist.js";
 import { CairnlogError, type ErrorDetail } from "../../error.js";
-import { decodeBase64, isHexHash } from "../encoding.js";
+import { decodeBase64, isHexHash, isPrefixedHash } from "../encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
 
 /** The only commitment that new claims may have: HMAC-SHA256 under a key that is derived from the ECDH secret. */
@@ -19,7 +19,6 @@ const POINT_BYTES = 65;
 /** The name that unkeyed commitments of older claims may have. They may also have none. */
 const UNSALTED_ALG = "sha256";
 const LOOKUP_KEY = /^[0-9a-f]{32,128}$/;
-const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 
 /** The payload of a claim. All of it is public. */
 export interface ClaimPayload {
@@ -120,7 +119,7 @@ export function isLookupKey(value: unknown): value is string {
 }
 
 function isFingerprint(value: unknown): boolean {
-  return typeof value === "string" && FINGERPRINT.test(value);
+  return isPrefixedHash(value);
 }
 
 /** SEC 1 §3.2.2.1: on the curve and not the point at infinity, which has no uncompressed form. Only one encoding. */

@@ -8,7 +8,7 @@
  * those of the new ones. A chain may come from an attacker.
  */
 import { CairnlogError } from "../../error.js";
-import { decodeBase64, utf8 } from "../encoding.js";
+import { decodeBase64, isPrefixedHash, utf8 } from "../encoding.js";
 import { arrayOf, hexHash, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
@@ -51,12 +51,11 @@ export interface OperatorTerm {
 export const MAX_OPERATOR_TERMS = 100;
 
 const DOMAIN = "cairnlog-operator-key-rotation/v1";
-const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 
 /** The form of a chain, oldest key first. */
 export const OPERATOR_CHAIN = arrayOf(
   objectOf({
-    key_id: where("a fingerprint", (value) => typeof value === "string" && FINGERPRINT.test(value)),
+    key_id: where("a fingerprint", isPrefixedHash),
     algorithm: text,
     public_key: text,
     from_size: positiveInteger,
