@@ -12,6 +12,11 @@ export const CONNECTIONS = 64;
 const FRONT_ENDS = [0, 2, 4, 8];
 /** The number for which the writer's thread is compared with the bare server. */
 const WRITER_WITH = 4;
+/**
+ * So many connections fill batches beyond the heads that the writer's thread signs itself: as a load does for which that thread
+ * is the limit.
+ */
+const MANY_CONNECTIONS = 512;
 
 /** For every attestation: microseconds of CPU, of all threads and of the main one; and the rate. */
 export interface Cost {
@@ -46,15 +51,16 @@ export async function matchAnswers({ generator, bare }: Stage, { port }: Target)
 export function compareCosts<Name extends string>(
   stage: Stage,
   targets: Readonly<Record<Name, Target>>,
+  connections = CONNECTIONS,
 ): Promise<Record<Name | "bare", Cost[]>> {
   const contenders = Object.entries<Target>({ ...targets, bare: stage.bare }).map(([name, target]) => [
     name,
-    () => load(stage, target, ATTESTATIONS, CONNECTIONS),
+    () => load(stage, target, ATTESTATIONS, connections),
   ]);
   return takeTurns(
     stage.rounds,
     Object.fromEntries(contenders) as Record<Name | "bare", () => Promise<Cost>>,
-    (round) => stage.generator.sign({ attestations: ATTESTATIONS, name: `one by one, round ${round}` }),
+    (round) => stage.generator.sign({ attestations: ATTESTATIONS, name: `${connections} connections, round ${round}` }),
   );
 }
 
@@ -68,6 +74,16 @@ export function costRows(title: string, costs: readonly Cost[], bare: readonly C
     { figure: `${title}: CPU of an attestation / bare`, rounds: ratios(all, column(bare, "all")), digits: 2 },
     { figure: `${title}: CPU of an attestation, µs`, rounds: all, digits: 1 },
     { figure: `${title}: attestations a second`, rounds: column(costs, "perSecond"), digits: 0 },
+  ];
+}
+
+/** The rows of the writer's thread. */
+function writerRows(connections: number, costs: readonly Cost[], bare: readonly Cost[]): Row[] {
+  const micros = column(costs, "main");
+  const title = `the writer's thread with ${WRITER_WITH} front ends, ${connections} connections`;
+  return [
+    { figure: `${title}: CPU of an attestation / bare`, rounds: ratios(micros, column(bare, "all")), digits: 2 },
+    { figure: `${title}: CPU of an attestation, µs`, rounds: micros, digits: 1 },
   ];
 }
 
@@ -87,18 +103,13 @@ export async function measureAttestations(stage: Stage, service: Service): Promi
     const { bare, ...services } = costs;
     const rows = Object.entries(services).flatMap(([name, own]) => costRows(name, own, bare!));
     rows.push({ figure: "bare: CPU, µs", rounds: column(bare!, "all"), digits: 1 });
-    const writer = services[`${WRITER_WITH} front ends`];
-    if (writer) {
-      const micros = column(writer, "main");
-      const title = `the writer's thread with ${WRITER_WITH} front ends`;
-      rows.push({
-        figure: `${title}: CPU of an attestation / bare`,
-        rounds: ratios(micros, column(bare!, "all")),
-        digits: 2,
-      });
-      rows.push({ figure: `${title}: CPU of an attestation, µs`, rounds: micros, digits: 1 });
-    }
-    return { rows, details: costs };
+    const name = `${WRITER_WITH} front ends`;
+    const writer = services[name];
+    if (!writer) return { rows, details: costs };
+    rows.push(...writerRows(CONNECTIONS, writer, bare!));
+    const { bare: manyBare, [name]: many } = await compareCosts(stage, { [name]: others[name]! }, MANY_CONNECTIONS);
+    rows.push(...writerRows(MANY_CONNECTIONS, many!, manyBare!));
+    return { rows, details: { ...costs, many, manyBare } };
   } finally {
     for (const other of Object.values(others)) await other.close();
   }

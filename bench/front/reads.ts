@@ -8,7 +8,7 @@ import { generatePrivateKey, openLog, operatorKey } from "cairnlog";
 import { ratios } from "../stats.js";
 import { answerOrders, startChild } from "./child.js";
 import { CHECKOUT, type Service, startService } from "./service.js";
-import { type Measured, type Row, type Stage, takeTurns } from "./stage.js";
+import { type Measured, type Row, type Stage, takeTurns, WARM_ROUNDS } from "./stage.js";
 import { cpuOfProcess } from "./threads.js";
 
 const CONNECTIONS = 64;
@@ -72,7 +72,7 @@ async function measureKind(
     return { all: cpu.all / numbers.length, bytes: result.bytes };
   };
   // Every round reads other entries; one more round finds out how long the answers are.
-  const count = Math.min(MAX_READS, Math.floor(entries / (rounds + 3)));
+  const count = Math.min(MAX_READS, Math.floor(entries / (WARM_ROUNDS + rounds + 1)));
   const choose = () => {
     numbers = Array.from({ length: count }, () => first + ((asked++ * STEP) % entries));
   };
