@@ -1,7 +1,9 @@
 /** The client's further areas against the real service. Together they reach every route. */
+
 import { createPrivateKey, createPublicKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import canonicalize from "canonicalize";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/index.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
@@ -223,6 +225,23 @@ test("trust is configured, revoked, listed, and the graph and standing of a key 
 });
 
 describe("documents", () => {
+  test("a manifest is sent as it is signed: in canonical form", async () => {
+    const bodies: string[] = [];
+    const { client } = open({
+      fetch: async (input, init) => {
+        if (String(input).endsWith("/attestations")) bodies.push(String(init?.body));
+        return fetch(input, init);
+      },
+    });
+    const { document } = newManifest();
+    const { bundle } = await client.attest({ ...document, more: { b: 1, a: [{ d: 2, c: 3 }] } });
+    expect(bodies).toHaveLength(1);
+    const { manifest } = JSON.parse(bodies[0]!);
+    expect(manifest.document).toMatchObject({ ...document, attestation_type: "authorship", more: { a: [{ c: 3 }] } });
+    expect(bodies[0]).toContain(`"manifest":${canonicalize(manifest)}`);
+    expect(bundle.manifest).toEqual(manifest);
+  });
+
   const parts = () => [
     { title: "One", content_hash: newManifest().document.content_hash },
     { title: "Two", content_hash: newManifest().document.content_hash, role: "annex" },

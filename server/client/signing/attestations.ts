@@ -2,7 +2,7 @@
  * Attesting: the signed bytes, one submission or many. A signature only states what it covers, so type and statement of an
  * attestation are signed with the document.
  */
-import { type Manifest, signingPayload } from "../../../engine/verify/index.js";
+import { canonicalJson, type Manifest, signingPayload } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/signing/attestations.js";
 import { ClientError } from "../error.js";
 import { type Http, problemError } from "../http.js";
@@ -149,7 +149,8 @@ export class AttestationsClient {
 
   async #submission(subject: Subject, options: AttestOptions): Promise<Submitted> {
     const { type = "authorship", pseudonym, intent, password } = options;
-    const manifest = withMeaning(subject, type, intent ?? null);
+    // In the order in which it is signed: then the service finds its canonical form in the body, and need not spell it.
+    const manifest = JSON.parse(canonicalJson(withMeaning(subject, type, intent ?? null))) as Manifest;
     return {
       manifest,
       public_key_pem: this.#authority.key.pem,
