@@ -23,8 +23,8 @@ export interface AttestationContent {
 }
 
 /**
- * A submission with a valid signature. Its terms come with it, because they follow from its content: made in the thread of
- * the front end, they leave the writer's thread 6 µs of 50 earlier.
+ * A submission with a valid signature. Its terms come with it, because they follow from its content: made in the thread of a
+ * front end, they are an eighth less of work for the writer's thread.
  */
 export interface SignedAttestation {
   readonly content: AttestationContent;
