@@ -74,7 +74,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "records an attestation again when it is sent again",
     file: "engine/registry/attestations/commands.js",
-    text: ": transaction.first(terms.submission);",
+    text: ": transaction.first(signed.submission_term);",
     replacement: ": undefined; signed = { ...signed, may_differ: true };",
   },
 ];
