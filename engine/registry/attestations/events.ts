@@ -71,36 +71,18 @@ export type Submitted = Pick<
   | "signed_payload_hash"
 >;
 
-/**
- * The terms by which a submission finds the attestations that it may repeat. It is a class, because V8 makes a hidden class
- * of its own for every literal that has a getter, and keeps what the getter sees until the whole heap is collected:
- * 700 bytes of each attestation.
- */
-class SubmissionTerms {
+/** The terms by which a submission finds the attestations that it may repeat. */
+export interface SubmissionTerms {
   /** Signer, manifest, predicate and statement. Two submissions are the same if these are equal. */
   readonly submission: string;
   /** Signer, and the SHA-256 of the signed bytes. */
   readonly payload: string;
-  readonly #submitted: Submitted;
-  #signature: string | undefined;
-
-  constructor(submission: string, payload: string, submitted: Submitted) {
-    this.submission = submission;
-    this.payload = payload;
-    this.#submitted = submitted;
-  }
-
   /**
    * Signer and signature, in any form of the signature. An entry of format 2 or before does not have the hash of the
    * signed bytes. They may be the manifest without its attestations. But a stranger who submits such an attestation
-   * again has only this signature, so it is found by the signature. Most entries are not filed under it: a node that follows
-   * makes it for none of them.
+   * again has only this signature, so it is found by the signature. Entries that name the hash are not filed under it.
    */
-  get signature(): string {
-    const { signer_key_fingerprint, signature_algorithm, signature } = this.#submitted;
-    this.#signature ??= signedTerm(signer_key_fingerprint, `signature ${oneForm(signature_algorithm, signature)}`);
-    return this.#signature;
-  }
+  readonly signature: string;
 }
 
 const signedTerm = (signer: string, what: string): string => hashedTerm(POSTING.signedPayload, `${signer}\n${what}`);
@@ -120,11 +102,11 @@ export function submissionTerms(eventType: string, submitted: Submitted): Submis
   const of = [eventType, signer, manifest_hash, signature_algorithm, signature, statement, payloadHash];
   if (newest?.of.every((part, i) => part === of[i])) return newest.terms;
   const manifest = bareHash(manifest_hash);
-  const terms = new SubmissionTerms(
-    hashedTerm(POSTING.submission, `${signer}\n${manifest}\n${eventType}\n${statement}`),
-    signedTerm(signer, bareHash(payloadHash)),
-    submitted,
-  );
+  const terms = {
+    submission: hashedTerm(POSTING.submission, `${signer}\n${manifest}\n${eventType}\n${statement}`),
+    payload: signedTerm(signer, bareHash(payloadHash)),
+    signature: signedTerm(signer, `signature ${oneForm(signature_algorithm, signature)}`),
+  };
   newest = { of, terms };
   return terms;
 }

@@ -7,7 +7,7 @@ import { checkExtent } from "./extent.js";
 import type { PlainReader } from "./plain.js";
 import { type Canonical, NO_CANONICAL } from "./wanted.js";
 
-export type Values = Readonly<Record<string, unknown>>;
+type Values = Readonly<Record<string, unknown>>;
 
 export interface Body {
   readonly value: Values;
