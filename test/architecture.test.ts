@@ -214,18 +214,6 @@ describe("a command sees nothing but its transaction and its input", () => {
   });
 });
 
-/** Maximum number of files in a folder. A larger folder has more than one concept. */
-const MOST_FILES = 12;
-
-describe("a folder holds a dozen files at most", () => {
-  const folders = new Map<string, number>();
-  for (const file of FILES) folders.set(dirname(file), (folders.get(dirname(file)) ?? 0) + 1);
-
-  test.each([...folders])("%s", (_, files) => {
-    expect(files).toBeLessThanOrEqual(MOST_FILES);
-  });
-});
-
 describe("imports run one way", () => {
   test.each(FILES)("%s", (file) => {
     expect(forbiddenImports(file, importsOf(file))).toEqual([]);
