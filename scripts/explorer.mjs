@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Builds the explorer: server/explorer → dist/server/explorer, each file in the encodings that the service sends.
+// Builds the explorer: server/explorer → dist/server/explorer, each file compressed.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 import { build } from "vite";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -33,9 +33,7 @@ export async function buildExplorer() {
   compress(out);
 }
 
-/**
- * Replaces every file by `name.br` and `name.gz`; the service decompresses one of them when it needs the plain file.
- */
+/** Replaces every file by `name.br`; the service makes the other encodings of it when a client asks for one. */
 function compress(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
@@ -46,7 +44,6 @@ function compress(folder) {
     const content = readFileSync(path);
     const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
     writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
-    writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
     rmSync(path);
   }
 }

@@ -1,17 +1,20 @@
 /**
- * Static files: read once, served from memory, in the smallest encoding that the client takes. A build leaves `name.br`
- * and `name.gz` of each and not the file itself, which would be a sixth of the package: taking all of the explorer out of
- * gzip costs 20 ms at the start, where making gzip would cost 100 and making brotli seven seconds.
+ * Static files: read once, served from memory, in the smallest encoding that the client takes. A build leaves `name.br` of
+ * each file, which is the smallest. The other encodings are made when a client first asks for them.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { brotliCompressSync, brotliDecompress, brotliDecompressSync, gzip } from "node:zlib";
 import { Answer } from "./answer.js";
 import { type Keep, tagged, unlessHeld } from "./caching.js";
 import type { Request } from "./request.js";
 
-/** Content codings, the smallest first. */
-const ENCODINGS = ["br", "gzip"] as const;
+/** Content codings, the smallest first. A client that takes none of them gets the plain file. */
+const ENCODINGS = ["br", "gzip", "identity"] as const;
+type Encoding = (typeof ENCODINGS)[number];
+/** On the thread pool: to compress the largest file takes longer than a turn of the event loop may. */
+const [decompressed, gzipped] = [promisify(brotliDecompress), promisify(gzip)];
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -45,41 +48,45 @@ const HEADERS = {
 
 /** One file in every encoding. */
 export class StaticFile {
-  readonly #identity: Answer;
-  readonly #encoded: Readonly<Record<(typeof ENCODINGS)[number], Answer>>;
+  readonly #brotli: Buffer;
+  readonly #keep: Keep;
+  readonly #contentType: string;
+  readonly #made = new Map<Encoding, Promise<Answer>>();
 
   /**
    * @param edit changes a text before it is served
-   * @throws when `path` with `.br` or `.gz` behind it is no file
+   * @throws when `path` with `.br` behind it is no file
    */
   constructor(path: string, keep: Keep, edit?: (text: string) => string) {
-    const contentType = TYPES[extname(path)] ?? "application/octet-stream";
-    const answer = (body: Buffer, encoding?: string) => {
-      const headers = encoding === undefined ? HEADERS : { ...HEADERS, "content-encoding": encoding };
-      return tagged(new Answer(body, { contentType, headers }), keep);
-    };
-    const gzip = readFileSync(`${path}.gz`);
-    const built = gunzipSync(gzip);
-    if (edit) {
-      const body = Buffer.from(edit(built.toString("utf8")));
-      this.#identity = answer(body);
-      this.#encoded = { br: answer(brotliCompressSync(body), "br"), gzip: answer(gzipSync(body), "gzip") };
-      return;
-    }
-    this.#identity = answer(built);
-    this.#encoded = { br: answer(readFileSync(`${path}.br`), "br"), gzip: answer(gzip, "gzip") };
+    const built = readFileSync(`${path}.br`);
+    this.#brotli = edit ? brotliCompressSync(edit(brotliDecompressSync(built).toString("utf8"))) : built;
+    this.#keep = keep;
+    this.#contentType = TYPES[extname(path)] ?? "application/octet-stream";
   }
 
-  answer({ acceptEncoding, ifNoneMatch }: Request): Answer {
+  async answer({ acceptEncoding, ifNoneMatch }: Request): Promise<Answer> {
     const accepted = acceptedEncodings(acceptEncoding);
-    const chosen = ENCODINGS.find((encoding) => accepted.has(encoding));
-    return unlessHeld(chosen ? this.#encoded[chosen] : this.#identity, ifNoneMatch);
+    const encoding = ENCODINGS.find((name) => accepted.has(name)) ?? "identity";
+    const making = this.#made.get(encoding) ?? this.#make(encoding);
+    this.#made.set(encoding, making);
+    return unlessHeld(await making, ifNoneMatch);
+  }
+
+  async #make(encoding: Encoding): Promise<Answer> {
+    const headers = encoding === "identity" ? HEADERS : { ...HEADERS, "content-encoding": encoding };
+    return tagged(new Answer(await this.#encoded(encoding), { contentType: this.#contentType, headers }), this.#keep);
+  }
+
+  async #encoded(encoding: Encoding): Promise<Buffer> {
+    if (encoding === "br") return this.#brotli;
+    const plain = await decompressed(this.#brotli);
+    return encoding === "gzip" ? gzipped(plain) : plain;
   }
 }
 
 /** Every file of a folder whose names carry hashes of their contents, by name. @throws when there is no such folder */
 export function readHashedFiles(folder: string): ReadonlyMap<string, StaticFile> {
-  const names = readdirSync(folder).flatMap((name) => (name.endsWith(".gz") ? [name.slice(0, -3)] : []));
+  const names = readdirSync(folder).flatMap((name) => (name.endsWith(".br") ? [name.slice(0, -3)] : []));
   return new Map(names.map((name) => [name, new StaticFile(join(folder, name), "forever")]));
 }
 
