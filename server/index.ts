@@ -17,6 +17,7 @@ import { openOperations } from "./front/operations.js";
 import { createLogger, type Logger, type LogSink } from "./http/observing/logger.js";
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
+import { requirePublicUrl } from "./http/origins.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { Services } from "./http/services.js";
 import { chooseTransport } from "./http/transport/choose.js";
@@ -84,11 +85,12 @@ export interface RunningServer {
  * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps, or with `replication` too, a
  * replicated log without its private rows. Settings that are left out have
  * their defaults: `startServer({ port: 0, dataDir: "./log" })`. `readSettings(process.env)` reads them as the command does.
- * @throws CairnlogError `invalid-input` for a setting that is not valid; as `openRegistry`, `openOperator` and
+ * @throws CairnlogError `invalid-input` for a setting that is not valid, or missing; as `openRegistry`, `openOperator` and
  *   `openHardwareRoots` do; `precondition-failed` when it cannot listen, or when the HTTP library of `settings` does not load
  */
 export async function startServer(given: GivenSettings, options: ServerOptions = {}): Promise<RunningServer> {
   const settings = completeSettings(given);
+  requirePublicUrl(settings);
   const { dataDir, host, metricsAddress } = settings;
   const logger = createLogger(settings.logLevel, options.logger);
   const pool = createPool(settings.workers);

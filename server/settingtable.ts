@@ -30,8 +30,9 @@ import {
   logName,
   networks,
   onOff,
+  optionalOrigin,
   optionalPath,
-  optionalUrl,
+  origins,
   replicationUrl,
   replicationVerify,
   signerAddress,
@@ -52,6 +53,7 @@ const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
 const MAX_LAG_S = 7 * 86_400;
+const MAX_ORIGINS = 32;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -91,6 +93,13 @@ export const TABLE = {
     fallback: "127.0.0.1",
     about: "address to listen on; 0.0.0.0 or :: listens on all",
     ...anyText,
+  },
+  publicUrls: {
+    name: "SERVICE_PUBLIC_URL",
+    fallback: "",
+    fallbackShown: "none; then the service listens on loopback alone",
+    about: "public addresses of the service, comma-separated, such as https://log.example; the first is its name",
+    ...origins(MAX_ORIGINS),
   },
   metricsAddress: {
     name: "SERVICE_METRICS_ADDRESS",
@@ -157,8 +166,8 @@ export const TABLE = {
     name: "SERVICE_NODE_URL",
     fallback: "",
     fallbackShown: "none",
-    about: "address at which clients reach this node of a replicated log; others send writers there while it leads",
-    ...optionalUrl,
+    about: "origin at which clients reach this node of a replicated log; others send writers there while it leads",
+    ...optionalOrigin,
   },
   replicationMaxLagSeconds: {
     name: "SERVICE_REPLICATION_MAX_LAG_S",

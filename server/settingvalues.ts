@@ -11,6 +11,10 @@ import { isNoteName } from "../engine/verify/note/note.js";
 import { LOG_LEVELS, type LogLevel } from "./http/observing/logger.js";
 import { parseNetwork } from "./http/transport/client-address.js";
 import { TRANSPORTS, type TransportName } from "./http/transport/transport.js";
+import { isOrigin } from "./wire/origin.js";
+
+const ORIGIN_FORM =
+  "origins such as https://log.example or http://log.example:8080 (lower case, without the default port, and nothing behind the port)";
 
 export interface Kind<T> {
   /** The value that a text stands for. */
@@ -92,6 +96,14 @@ export const calendars = (most: number): Kind<readonly string[]> =>
     return parts;
   });
 
+/** At most `most` different origins. */
+export const origins = (most: number): Kind<readonly string[]> =>
+  listed((parts) => {
+    if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isOrigin))
+      throw new Error(`at most ${most} different ${ORIGIN_FORM}, comma-separated`);
+    return parts;
+  });
+
 /** The text as it is. */
 export const anyText = textual((text) => text);
 
@@ -153,12 +165,10 @@ export const replicationVerify = textual((text): Verification => {
   return text;
 });
 
-/** Null where none is given. */
-export const optionalUrl = optional((text) => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isPlain = url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username;
-  if (!isPlain || /[^\x21-\x7e]/.test(text)) throw new Error("an http: or https: URL without query or fragment");
-  return text.replace(/\/+$/, "");
+/** An origin; null where none is given. */
+export const optionalOrigin = optional((text) => {
+  if (!isOrigin(text)) throw new Error(`one of ${ORIGIN_FORM}`);
+  return text;
 });
 
 /** Null where none is given. */

@@ -9,6 +9,7 @@ import { Gate } from "../http/gate.js";
 import type { Limits } from "../http/limits/limits.js";
 import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
+import { Origins } from "../http/origins.js";
 import { routeTable } from "../http/routes/index.js";
 import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";
@@ -42,13 +43,15 @@ export interface FrontParts {
 export class Front {
   readonly #http: HttpServer;
   readonly #measures = new Measures();
+  readonly #origins: Origins;
 
   constructor(parts: FrontParts) {
     const { settings, registry, operator, services, chosen, connectionCount, catchUp } = parts;
     const { maxConnections, maxPendingBytes, limits, tls, logger } = parts;
     const { challenges, keys, passwords } = registry;
     const sessions = new Sessions({ operator, keys, passwords, ttlSeconds: settings.sessionTtlSeconds });
-    const access = { sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
+    this.#origins = new Origins(settings);
+    const access = { origins: this.#origins, sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
     this.#http = new HttpServer({
       transport: chosen.transport,
       routes: [
@@ -78,8 +81,10 @@ export class Front {
    * @returns the port
    * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
    */
-  listen(host: string, port: number, isShared: boolean): Promise<number> {
-    return this.#http.listen(host, port, isShared);
+  async listen(host: string, port: number, isShared: boolean): Promise<number> {
+    const taken = await this.#http.listen(host, port, isShared);
+    this.#origins.listensOn(taken);
+    return taken;
   }
 
   /** Reads certificate and key again, for connections to come. @throws CairnlogError `precondition-failed` */

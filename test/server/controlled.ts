@@ -22,6 +22,7 @@ import { Gate } from "#cairnlog/server/http/gate.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
+import { Origins } from "#cairnlog/server/http/origins.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";
@@ -89,6 +90,7 @@ export async function startControlled(
   const { challenges, keys } = registry;
   const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
+  const origins = new Origins({ publicUrls: [], nodeUrl: null, host: "127.0.0.1", port: 0, tlsCertificate: null });
   const metrics = new Metrics(registry.log);
   const measures = new Measures();
   const readiness = new Readiness({
@@ -113,7 +115,7 @@ export async function startControlled(
   publisher.start();
   const tlog = { vkey: formatVkey(publisher.key), checkpoint: () => publisher.newest(), witnesses: () => [] };
   const services = { metrics, readiness, anchoring, checkpoints, tlog, replication: null };
-  const served = routeTable(registry, services, chosen, { sessions, gate }).filter(
+  const served = routeTable(registry, services, chosen, { origins, sessions, gate }).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );
   const routes = [...served, ...gateRoutes(gate)];
@@ -136,6 +138,7 @@ export async function startControlled(
   });
   metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(http), lateness: null }]);
   const port = await http.listen("127.0.0.1", 0);
+  origins.listensOn(port);
   const close = async () => {
     await anchoring.stop();
     await http.close();

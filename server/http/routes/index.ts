@@ -1,6 +1,7 @@
 /** The route table. */
 import type { Served } from "../../../engine/registry/registry.js";
 import type { Gate } from "../gate.js";
+import type { Origins } from "../origins.js";
 import type { Route } from "../route.js";
 import type { Services } from "../services.js";
 import type { Sessions } from "../sessions.js";
@@ -29,8 +30,9 @@ import { requestRoutes } from "./signing/requests.js";
 import { trustRoutes } from "./signing/trust.js";
 import { verifyRoutes } from "./signing/verify.js";
 
-/** Authentication and authorisation. */
+/** Authentication and authorisation, and the names under which the service is asked for them. */
 export interface Access {
+  readonly origins: Origins;
   readonly sessions: Sessions;
   readonly gate: Gate;
 }

@@ -50,6 +50,7 @@ export class Request {
   readonly framing: Framing;
   /** Null when everything is copied. */
   #incoming: TransportRequest | null;
+  #host: string | undefined;
   #authorization: string | undefined;
   #ifNoneMatch: string | undefined;
   #acceptEncoding: string | undefined;
@@ -66,6 +67,12 @@ export class Request {
     this.address = address;
     this.framing = framingOf(incoming, method);
     this.#incoming = incoming;
+  }
+
+  /** The `Host` header as sent, which says under which name the client asks; empty without one. */
+  get host(): string {
+    this.#host ??= this.#header("host");
+    return this.#host;
   }
 
   /** The `Authorization` header as sent; empty without one. Never logged. */
@@ -88,7 +95,7 @@ export class Request {
 
   /** Copies everything. Must be called before the library's handler returns, if the request is needed after that. */
   copyRest(): void {
-    void [this.authorization, this.ifNoneMatch, this.acceptEncoding];
+    void [this.host, this.authorization, this.ifNoneMatch, this.acceptEncoding];
     this.#incoming = null;
   }
 

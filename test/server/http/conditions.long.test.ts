@@ -100,7 +100,8 @@ describe("a start that is refused says why", () => {
   });
 
   test("the address is not this machine's", async () => {
-    expect(await refusal(at("host"), { HOST: "192.0.2.1" })).toContain("192.0.2.1");
+    const named = { HOST: "192.0.2.1", SERVICE_PUBLIC_URL: "https://log.example" };
+    expect(await refusal(at("host"), named)).toContain("Cannot listen on 192.0.2.1");
   });
 
   test("the data directory is a file, or below one", async () => {
