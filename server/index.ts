@@ -36,6 +36,7 @@ import {
   publishedHeadPath,
   type Settings,
 } from "./settings.js";
+import { SharedVerification } from "./verification.js";
 import { VERSION } from "./version.js";
 
 export type { LogSink, WriteLine } from "./http/observing/logger.js";
@@ -172,6 +173,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       readiness,
       metrics,
       anchoring: { anchor: () => duties.anchoring.anchor(), status: () => duties.anchoring.status() },
+      verification: new SharedVerification(log),
       checkpoints: mirrored ?? (readOnly ? NO_CHECKPOINTS : new Checkpoints(log, operator, checkpointName)),
       tlog: (mirrored?.tlog ?? node?.tlog ?? duties.tlog)!,
       replication: node && joined && { role: joined.standing, status: () => node.status },

@@ -237,6 +237,7 @@ export const TABLE = {
   rateLimitEndorsementOffer: rateLimit("endorsement-offer"),
   rateLimitClaimReveal: rateLimit("claim-reveal"),
   rateLimitAnchoring: rateLimit("anchoring"),
+  rateLimitLogVerification: rateLimit("log-verification"),
   rateLimitTlog: rateLimit("tlog"),
   requestQuota: {
     name: "RATE_LIMIT_ATTESTATION_REQUEST_PER_TARGET",

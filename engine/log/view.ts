@@ -383,9 +383,12 @@ export abstract class LogView implements Pick<Executor, "execute"> {
       throw new CairnlogError("invalid-input", `The tree size must lie between 1 and ${this.#size}.`);
   }
 
-  /** Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run. */
-  verify(): Promise<VerifyReport> {
-    return this.#verification.all();
+  /**
+   * Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run.
+   * @param options.workers threads of the pool that it takes at most
+   */
+  verify(options: { readonly workers?: number } = {}): Promise<VerifyReport> {
+    return this.#verification.all(options);
   }
 
   /** Like `verify`, for the newest entries alone: what the last process may have written when it failed. */

@@ -95,7 +95,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
 
 function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
   const { challenges, passwords, accounts, claims } = registry;
-  const { anchoring, checkpoints, metrics, readiness, tlog, replication } = services;
+  const { anchoring, checkpoints, metrics, readiness, tlog, replication, verification } = services;
   return {
     "challenges.issue": (request) => challenges.issue(request),
     "challenges.consume": (answer) => challenges.consume(answer),
@@ -106,7 +106,7 @@ function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter):
     "claims.reveal": (id, reveal, caller) => claims.reveal(id, reveal, caller),
     "operator.sign": (messages) => operator.sign(messages),
     "log.signHead": () => log.signHead(),
-    "log.verify": () => log.verify(),
+    "log.verify": () => verification.report(),
     "anchoring.anchor": () => anchoring.anchor(),
     "anchoring.status": () => anchoring.status(),
     "checkpoints.newest": () => checkpoints.newest(),

@@ -9,6 +9,7 @@ const requestsOf = (settings: Settings) => ({
   "endorsement-offer": settings.rateLimitEndorsementOffer,
   "claim-reveal": settings.rateLimitClaimReveal,
   anchoring: settings.rateLimitAnchoring,
+  "log-verification": settings.rateLimitLogVerification,
   tlog: settings.rateLimitTlog,
 });
 

@@ -116,6 +116,7 @@ async function open() {
       anchor: () => writer.call("anchoring.anchor"),
       status: () => writer.call("anchoring.status"),
     },
+    verification: { report: () => log.verify() },
     checkpoints: { newest: () => writer.call("checkpoints.newest") },
     tlog: {
       vkey: data.vkey,

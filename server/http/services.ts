@@ -1,4 +1,5 @@
 /** What routes need that a service has one of, wherever it is. */
+import type { VerifyReport } from "../../engine/log/check/verify.js";
 import type { Checkpoints } from "../../engine/log/tree/checkpoints.js";
 import type { Anchored, AnchorStatus } from "../anchoring/anchoring.js";
 import type { ReplicationStatus } from "../replication/replication.js";
@@ -25,6 +26,7 @@ export interface Services {
     anchor(): Promise<Anchored>;
     status(): AnchorStatus | Promise<AnchorStatus>;
   };
+  readonly verification: { report(): Promise<VerifyReport> };
   readonly checkpoints: Pick<Checkpoints, "newest">;
   readonly tlog: Tlog;
   /** How a node of a replicated log stands; null for a service that is alone. */

@@ -50,7 +50,7 @@ Log
   GET /api/v1/log/proof/{leaf_index} ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/{entry_id}/proof ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/consistency ; from! to tree_version ; ConsistencyProof ; anybody ; general ; 200 304 422
-  POST /api/v1/log/verify ; - ; object? → VerifyReport ; anybody ; general ; 200
+  POST /api/v1/log/verify ; - ; object? → VerifyReport ; anybody ; log-verification ; 200
   GET /api/v1/log/operator-key ; - ; OperatorPublicKey ; anybody ; general ; 200
   GET /api/v1/log/checkpoint ; - ; text/plain; charset=utf-8 ; anybody ; general ; 200 304 404
   GET /api/v1/log/tile/{version}/{level}/{index} ; - ; application/octet-stream ; anybody ; general ; 200 304 404 422
@@ -116,6 +116,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   attestation: "q=50;w=3600",
   anchoring: "q=12;w=3600",
   "claim-reveal": "q=30;w=3600",
+  "log-verification": "q=12;w=3600",
   tlog: "q=6000;w=60",
 };
 

@@ -28,6 +28,7 @@ import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";
 import { Sessions } from "#cairnlog/server/http/sessions.js";
 import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
+import { SharedVerification } from "#cairnlog/server/verification.js";
 import { TestService, temporaryFolder, WANTED_TRANSPORT } from "./harness.js";
 import type { Algorithm } from "./signers.js";
 
@@ -114,7 +115,8 @@ export async function startControlled(
   await publisher.open();
   publisher.start();
   const tlog = { vkey: formatVkey(publisher.key), checkpoint: () => publisher.newest(), witnesses: () => [] };
-  const services = { metrics, readiness, anchoring, checkpoints, tlog, replication: null };
+  const verification = new SharedVerification(registry.log);
+  const services = { metrics, readiness, anchoring, verification, checkpoints, tlog, replication: null };
   const served = routeTable(registry, services, chosen, { origins, sessions, gate }).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );

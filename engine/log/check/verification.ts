@@ -3,7 +3,7 @@ import { createPool, type Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
 import type { Operators } from "../operator/operators.js";
 import type { Projection } from "../write/projection.js";
-import { type VerifyReport, verifyLog } from "./verify.js";
+import { type VerifyOptions, type VerifyReport, verifyLog } from "./verify.js";
 
 /** Entries that `newest` looks at: eight batches of the largest size. */
 const NEWEST = 4096;
@@ -34,9 +34,12 @@ export class Verification {
     this.#log = log;
   }
 
-  /** Re-derives everything from the stored payloads, as of now. Calls at one time share one run. */
-  all(): Promise<VerifyReport> {
-    this.#running ??= this.#verify().finally(() => {
+  /**
+   * Re-derives everything from the stored payloads, as of now. Calls at one time share one run, with the options of the
+   * first.
+   */
+  all(options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
+    this.#running ??= this.#verify(0, options).finally(() => {
       this.#running = null;
     });
     return this.#running;
@@ -47,12 +50,12 @@ export class Verification {
     return this.#verify(Math.max(0, this.#log.size - NEWEST));
   }
 
-  async #verify(from = 0): Promise<VerifyReport> {
+  async #verify(from: number, options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
     const { path, mapSize, projection } = this.#parts;
     const { size, operators } = this.#log;
     const target = { path, from, size, operators: operators.chain, checksEvents: projection.checksEvents === true };
     const { signal } = this.#closing;
-    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
+    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { ...options, signal });
   }
 
   get #pool(): Pool {

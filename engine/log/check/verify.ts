@@ -23,16 +23,23 @@ export interface VerifyTarget extends Omit<ChunkTask, "from" | "to"> {
   readonly from?: number;
 }
 
+export interface VerifyOptions {
+  /** Called with the number of entries checked so far. */
+  readonly progress?: (checked: number) => void;
+  /** Stops it after the running stretches; it then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** Workers of the pool that it takes at most; all of them if absent. */
+  readonly workers?: number;
+}
+
 /**
  * Derives chain, ids, timestamps, both trees, tiles and every stored head of the entries from `target.from` to
  * `target.size` again.
- * @param options.progress called with the number of entries checked so far
- * @param options.signal stops it after the running stretches; it then rejects with the signal's reason
  */
 export async function verifyLog(
   pool: Pool,
   target: VerifyTarget,
-  { progress, signal }: { readonly progress?: (checked: number) => void; readonly signal?: AbortSignal } = {},
+  { progress, signal, workers = pool.workers }: VerifyOptions = {},
 ): Promise<VerifyReport> {
   const { from: first = 0, size } = target;
   const chunks = Math.ceil((size - first) / CHUNK_ENTRIES);
@@ -51,7 +58,7 @@ export async function verifyLog(
       progress?.(checked);
     }
   };
-  await Promise.all(Array.from({ length: pool.workers }, drain));
+  await Promise.all(Array.from({ length: Math.min(workers, pool.workers) }, drain));
   const errors = reports.flatMap((report) => report.errors);
   const warnings = reports.flatMap((report) => report.warnings);
   return {

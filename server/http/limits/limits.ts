@@ -16,6 +16,7 @@ export const LIMITS = {
   "endorsement-offer": { requests: 20, seconds: 86_400, about: "endorsement offers" },
   "claim-reveal": { requests: 30, seconds: 3600, about: "reveals of encrypted claims" },
   anchoring: { requests: 12, seconds: 3600, about: "anchorings of the log head" },
+  "log-verification": { requests: 12, seconds: 3600, about: "verifications of the whole log" },
   tlog: { requests: 6000, seconds: 60, about: "checkpoints, tiles and entry bundles below /tlog/" },
 } as const;
 export type LimitName = keyof typeof LIMITS;

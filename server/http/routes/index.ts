@@ -56,7 +56,7 @@ export function routeTable(
   { sessions, gate }: Access,
   { isReadOnly = false, attestations = null, operatesApart = false, explorer = false }: RouteOptions = {},
 ): Route[] {
-  const { readiness, anchoring, checkpoints, tlog, replication } = services;
+  const { readiness, anchoring, checkpoints, tlog, replication, verification } = services;
   const all = [
     ...healthRoutes(readiness, { isReadOnly, attestations }),
     ...nodeRoutes(replication),
@@ -65,7 +65,7 @@ export function routeTable(
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
     ...attestationRoutes(registry, gate),
-    ...logRoutes(registry.log),
+    ...logRoutes(registry.log, verification),
     ...mirrorRoutes(registry.log, checkpoints),
     ...tlogRoutes(registry.log, tlog),
     ...anchoringRoutes(registry.log, anchoring, gate),

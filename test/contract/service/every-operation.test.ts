@@ -11,6 +11,7 @@ const POLICIES = {
   "endorsement-offer": '"endorsement-offer";q=20;w=86400',
   "claim-reveal": '"claim-reveal";q=30;w=3600',
   anchoring: '"anchoring";q=12;w=3600',
+  "log-verification": '"log-verification";q=12;w=3600',
   tlog: '"tlog";q=6000;w=60',
 } as const;
 
@@ -22,6 +23,7 @@ const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
   "POST /api/v1/endorsements/offer": "endorsement-offer",
   "POST /api/v1/claims/{entry_id}/reveal": "claim-reveal",
   "POST /api/v1/log/anchor": "anchoring",
+  "POST /api/v1/log/verify": "log-verification",
   "GET /tlog/checkpoint": "tlog",
   "GET /tlog/vkey": "tlog",
   "GET /tlog/tile/{level}/{n1}": "tlog",

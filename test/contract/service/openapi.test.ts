@@ -6,6 +6,7 @@ import { createPublicKey, randomUUID } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LIMITS } from "#cairnlog/server/http/limits/limits.js";
 import { startCalendar } from "../../anchoring/calendar.js";
 import { newRoot, removeChains } from "../../crypto/chains.js";
 import { type Controlled, startControlled } from "../../server/controlled.js";
@@ -515,9 +516,7 @@ describe("every operation refuses as it should", () => {
 
   test("429: more than the limits allow", async () => {
     const one = Object.fromEntries(
-      ["GENERAL", "KEY_REGISTRATION", "ATTESTATION", "ENDORSEMENT_OFFER", "CLAIM_REVEAL", "ANCHORING", "TLOG"].map(
-        (name) => [`SERVICE_RATE_LIMIT_${name}`, "1"],
-      ),
+      Object.keys(LIMITS).map((name) => [`SERVICE_RATE_LIMIT_${name.replaceAll("-", "_").toUpperCase()}`, "1"]),
     );
     const limited = await startTestService({ ...one, SERVICE_RATE_LIMITS: "on" });
     await tour.follow(limited);

@@ -22,6 +22,7 @@ import {
   VerifyReport,
 } from "../../../wire/log/log.js";
 import { type Route, route } from "../../route.js";
+import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";
 import { activityOf } from "./activity.js";
@@ -30,8 +31,8 @@ import { activityOf } from "./activity.js";
 const ENDS_WITH_HASH = /^([0-9a-f]{64})","is_primary":true\}\]\}$/;
 const END_BYTES = 64 + '","is_primary":true}]}'.length;
 
-export function logRoutes(log: Log): Route[] {
-  return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log)];
+export function logRoutes(log: Log, verification: Services["verification"]): Route[] {
+  return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log, verification)];
 }
 
 function entryRoutes(log: Log): Route[] {
@@ -182,15 +183,15 @@ function treeHead(log: Log, treeSize: number) {
   throw new CairnlogError("not-found", reason);
 }
 
-function trustRoutes(log: Log): Route[] {
+function trustRoutes(log: Log, verification: Services["verification"]): Route[] {
   return [
     route({
       method: "POST",
       path: "/api/v1/log/verify",
       summary: "Re-derive the whole log from its stored payloads and report what does not hold",
       answer: VerifyReport,
-      limit: "general",
-      handle: () => log.verify(),
+      limit: "log-verification",
+      handle: () => verification.report(),
     }),
     route({
       method: "GET",
