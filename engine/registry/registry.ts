@@ -11,7 +11,8 @@ import { type Clock, systemClock } from "../log/clock.js";
 import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
 import type { LogReader } from "../log/reader.js";
 import type { LogWriter } from "../log/writer.js";
-import { type ChallengeService, Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
+import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
+import { ChallengeUses } from "./access/challengeuses.js";
 import { PasswordRows } from "./access/passwordrows.js";
 import { DEFAULT_PASSWORD_TRIES, type PasswordService, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
@@ -83,6 +84,7 @@ export interface Registry {
   readonly keys: Keys;
   readonly keyLifecycle: KeyLifecycle;
   readonly challenges: Challenges;
+  readonly challengeUses: ChallengeUses;
   readonly passwords: Passwords;
   readonly accounts: Accounts;
   readonly credentials: Credentials;
@@ -108,14 +110,14 @@ export interface Registry {
  * there is one of it for a log.
  */
 export type Served = Omit<Registry, keyof Owned | "passwords" | "claims" | "close"> &
-  Omit<Owned, "passwords" | "claims"> & {
+  Omit<Owned, "passwords" | "claims" | "challengeUses"> & {
     readonly passwords: PasswordService;
     readonly claims: Pick<Claims, "checkPoster" | "post" | "list" | "payload"> & Owned["claims"];
   };
 
 /** What remembers something about requests; in the thread of the log's writer. */
 export interface Owned {
-  readonly challenges: ChallengeService;
+  readonly challengeUses: Pick<ChallengeUses, "settle">;
   readonly passwords: Pick<Passwords, "set" | "check">;
   readonly accounts: Pick<Accounts, "create" | "recover">;
   readonly claims: {
@@ -151,19 +153,19 @@ export async function openRegistryReader(options: RegistryOptions): Promise<Regi
 
 /** The registry of an open log. Closing the registry closes the log. */
 function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
-  const { operator, pool, clock = systemClock } = options;
+  const { pool, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const base = baseOf(log, options, pool);
   const { keys, verifier } = base;
   // One hasher for everything that is hashed slowly, because each hasher keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
-  const challenges = new Challenges({ keys, verifier, operator, clock, ttlSeconds });
-  const concepts = conceptsOver(base, options, { challenges, passwords });
+  const challengeUses = new ChallengeUses({ log, clock, ttlSeconds });
+  const concepts = conceptsOver(base, options, { challengeUses, passwords });
   return {
     ...concepts,
     log,
-    challenges,
+    challengeUses,
     passwords,
     accounts: new Accounts({ log, keys, credentials: concepts.credentials, verifier, hasher, clock }),
     claims: claimsOver(log, concepts.credentials, options),
@@ -188,12 +190,11 @@ export function servedRegistry<L extends Log>(
       if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password);
     },
   };
-  const concepts = conceptsOver(base, options, { challenges: owned.challenges, passwords });
+  const concepts = conceptsOver(base, options, { challengeUses: owned.challengeUses, passwords });
   const claims = claimsOver(log, concepts.credentials, options);
   return {
     ...concepts,
     log,
-    challenges: owned.challenges,
     passwords,
     accounts: owned.accounts,
     claims: {
@@ -227,10 +228,12 @@ function baseOf(log: Log, { operator, clock = systemClock }: ServedOptions, pool
 function conceptsOver(
   { log, keys, verifier }: Base,
   options: ServedOptions,
-  { challenges, passwords }: Pick<Served, "challenges" | "passwords">,
+  { challengeUses: uses, passwords }: Pick<Owned, "challengeUses"> & Pick<Served, "passwords">,
 ) {
   const { operator, predicateBase, clock = systemClock, webhookAllowPrivate: allowPrivate = false } = options;
   const { hardwareRoots: roots = new HardwareRoots() } = options;
+  const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S } = options;
+  const challenges = new Challenges({ log, keys, verifier, uses, clock, ttlSeconds });
   const credentials = new Credentials({ log, keys, verifier, challenges, roots, clock });
   const activationDelay = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
   const slices = new Slices(log);
@@ -243,6 +246,7 @@ function conceptsOver(
   const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
   return {
     keys,
+    challenges,
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
     credentials,
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),

@@ -213,6 +213,18 @@ export interface QuotaRow {
   readonly used: number;
 }
 
+/** What authenticates the challenges of this log: every thread and node that may issue one or take one has it. */
+export interface ChallengeSecretRow {
+  /** 32 random bytes, made once. */
+  readonly secret: Uint8Array;
+}
+
+/** A challenge that a valid signature has used up. It is kept for as long as the challenge could be taken again. */
+export interface UsedChallengeRow {
+  /** Canonical form. */
+  readonly used_at: string;
+}
+
 /** One version of a key's trust configuration. */
 export interface TrustConfigRow {
   readonly fingerprint: string;

@@ -9,6 +9,7 @@
 import type {
   AnchorRow,
   AnchorTotals,
+  ChallengeSecretRow,
   CredentialRow,
   DeliveryRow,
   EndorsementEdgeRow,
@@ -29,6 +30,7 @@ import type {
   SignedHeadRow,
   TargetPolicies,
   TrustConfigRow,
+  UsedChallengeRow,
   UserRow,
   WebhookRow,
 } from "./rows.js";
@@ -97,6 +99,10 @@ export interface Tables {
   signedHeads: { key: string; row: SignedHeadRow };
   /** One row, under the key "log"; none in a log that was never replicated. */
   leader: { key: string; row: LeaderRow };
+  /** One row, under the key "log"; none before the first challenge. */
+  challengeSecrets: { key: string; row: ChallengeSecretRow };
+  /** By [when the challenge expires, in microseconds since the epoch; its random bytes in hex]. */
+  usedChallenges: { key: [number, string]; row: UsedChallengeRow };
   /** By key fingerprint. */
   passwords: { key: string; row: PasswordRow };
   /** By user id. */
@@ -145,6 +151,8 @@ export const PRIVATE_TABLES = [
   "leader",
   "trustConfigs",
   "trustConfigHeads",
+  "challengeSecrets",
+  "usedChallenges",
   "passwords",
   "users",
   "userNames",

@@ -88,13 +88,6 @@ export const SEARCH_MEMBERS = ["document_hash", "manifest_hash", "fingerprint"] 
 /** The payload members whose words `GET /log?title=` compares: the title of a document, the name of a key. */
 export const TITLE_MEMBERS = ["document_title", "pseudonym"] as const;
 
-/** The purpose of a challenge (`api.md`, Authentication). */
-export type ChallengePurpose = "login" | "general" | "recovery";
-
-/** The beginning of a challenge's nonce. 43 base64url characters follow (`api.md`, Authentication). */
-export const noncePrefix = (purpose: ChallengePurpose, fingerprint: string): string =>
-  `service.auth.v1:${purpose}:${fingerprint}:`;
-
 /** The text that a new key signs to show that its holder agrees to succeed the old key (`api.md`, Keys). */
 export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
   `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;

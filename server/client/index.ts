@@ -1,6 +1,6 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies the service's answers. */
 
-export type { ChallengePurpose } from "../../engine/verify/contract.js";
+export type { ChallengePurpose } from "../../engine/verify/challenge.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";
 export { ClientError, type ClientErrorOptions, type Evidence } from "./error.js";
 export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";

@@ -2,7 +2,7 @@
  * Proofs of possession: detached proofs for single writes, and sessions, which are kept and renewed. The service
  * chooses the text of a challenge, so the client signs only text of the one known form.
  */
-import { type ChallengePurpose, noncePrefix } from "../../engine/verify/contract.js";
+import { type ChallengePurpose, noncePrefix } from "../../engine/verify/challenge.js";
 import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
 import * as wire from "../wire/identity/auth.js";
 import { confirmed } from "./compare.js";

@@ -94,11 +94,10 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
 }
 
 function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
-  const { challenges, passwords, accounts, claims } = registry;
+  const { challengeUses, passwords, accounts, claims } = registry;
   const { anchoring, checkpoints, metrics, readiness, tlog, replication, verification } = services;
   return {
-    "challenges.issue": (request) => challenges.issue(request),
-    "challenges.consume": (answer) => challenges.consume(answer),
+    "challengeUses.settle": (outcome) => challengeUses.settle(outcome),
     "passwords.check": (fingerprint, password) => passwords.check(fingerprint, password),
     "passwords.set": (fingerprint, change) => passwords.set(fingerprint, change),
     "accounts.create": (account) => accounts.create(account),

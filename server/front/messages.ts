@@ -18,8 +18,7 @@ import type { Services } from "../http/services.js";
  * of it, and whatever needs the operator key.
  */
 export interface WriterCalls {
-  "challenges.issue": Owned["challenges"]["issue"];
-  "challenges.consume": Owned["challenges"]["consume"];
+  "challengeUses.settle": Owned["challengeUses"]["settle"];
   "passwords.check": Owned["passwords"]["check"];
   "passwords.set": Owned["passwords"]["set"];
   "accounts.create": Owned["accounts"]["create"];

@@ -71,10 +71,7 @@ function operatorOf(): OperatorKey {
 }
 
 const owned: Owned = {
-  challenges: {
-    issue: (request) => writer.call("challenges.issue", request),
-    consume: (answer) => writer.call("challenges.consume", answer),
-  },
+  challengeUses: { settle: (outcome) => writer.call("challengeUses.settle", outcome) },
   passwords: {
     check: (fingerprint, password) => writer.call("passwords.check", fingerprint, password),
     set: (fingerprint, change) => writer.call("passwords.set", fingerprint, change),

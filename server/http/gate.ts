@@ -5,7 +5,7 @@
 import Type from "typebox";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
-import type { ChallengeService } from "../../engine/registry/access/challenges.js";
+import type { Challenges } from "../../engine/registry/access/challenges.js";
 import type { Possession } from "../../engine/registry/attestations/attestations.js";
 import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
@@ -42,13 +42,13 @@ export interface ProofOptions {
 }
 
 export class Gate {
-  readonly #challenges: Pick<ChallengeService, "consume">;
+  readonly #challenges: Pick<Challenges, "consume">;
   readonly #sessions: Sessions;
   readonly #keys: Keys;
   readonly #operator: OperatorKey;
 
   constructor(parts: {
-    readonly challenges: Pick<ChallengeService, "consume">;
+    readonly challenges: Pick<Challenges, "consume">;
     readonly sessions: Sessions;
     readonly keys: Keys;
     readonly operator: OperatorKey;

@@ -181,7 +181,7 @@ async function tour(world: World): Promise<void> {
     display_name: "Ada",
     key_fingerprint: one.fingerprint,
   });
-  await credentials.enroll(enrolment(world, one, two));
+  await credentials.enroll(await enrolment(world, one, two));
   await claims.post(seal({ a: 1 }, newRecipient().point, { lookupKey: sha256("a") }).payload, two.fingerprint);
   later(SECOND);
   const recovery = { ...account, pseudonym: "Ada", recovery_key, key_fingerprint: three.fingerprint };
@@ -255,7 +255,7 @@ async function tour(world: World): Promise<void> {
 
 /** Records contain these names. If a name is changed or removed, the records with it cannot be read any more. */
 const NAMES = `
-  account.create account.recover anchor.replace attestation.record claim.post credential.enroll endorsement.accept
+  account.create account.recover anchor.replace attestation.record challenge.keep-secret challenge.use claim.post credential.enroll endorsement.accept
   endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
   key.succeed log.append log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
   policy.publish request.create request.respond trust-config.create trust-config.revoke webhook.deactivate

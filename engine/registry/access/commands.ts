@@ -1,4 +1,4 @@
-/** The command that sets a password. */
+/** The commands of access: passwords, the secret of challenges, and their use. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import { requireActive } from "../keys/status.js";
@@ -27,6 +27,42 @@ export const setPassword = define(
     transaction.put("passwords", fingerprint, { hash, version });
   },
 );
+
+/** The place of the one row of `challengeSecrets`. */
+export const CHALLENGE_SECRET = "log";
+
+/** Keeps `secret` if the log has none. @returns the one that it has */
+export const keepChallengeSecret = define(
+  "challenge.keep-secret",
+  (transaction: Transaction, { secret }: { readonly secret: Uint8Array }): Uint8Array => {
+    const kept = transaction.get("challengeSecrets", CHALLENGE_SECRET);
+    if (kept) return kept.secret;
+    transaction.put("challengeSecrets", CHALLENGE_SECRET, { secret });
+    return secret;
+  },
+);
+
+/** The key of a row in `usedChallenges`. */
+export type UsedChallengeKey = readonly [expires: number, id: string];
+
+/**
+ * Uses a challenge up, and forgets some that could not be taken any more. @throws CairnlogError `challenge-used`
+ */
+export const useChallenge = define(
+  "challenge.use",
+  (
+    transaction: Transaction,
+    { challenge, forgotten }: { readonly challenge: UsedChallengeKey; readonly forgotten: readonly UsedChallengeKey[] },
+  ): void => {
+    if (transaction.get("usedChallenges", [...challenge])) throw usedChallenge();
+    transaction.put("usedChallenges", [...challenge], { used_at: transaction.timestamp });
+    for (const key of forgotten) transaction.put("usedChallenges", [...key], undefined);
+  },
+);
+
+export function usedChallenge(): CairnlogError {
+  return new CairnlogError("challenge-used", "The challenge has been used already. Ask for a new one.");
+}
 
 export function wrongPassword(): CairnlogError {
   return new CairnlogError("forbidden", "The password is wrong.");

@@ -15,7 +15,7 @@ import { enrolmentStatement } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import type { ChallengeService } from "../access/challenges.js";
+import type { Challenges } from "../access/challenges.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
@@ -82,7 +82,7 @@ export class Credentials {
   readonly #log: Log;
   readonly #keys: Keys;
   readonly #verifier: SignatureVerifier;
-  readonly #challenges: Pick<ChallengeService, "consume">;
+  readonly #challenges: Pick<Challenges, "consume">;
   readonly #roots: HardwareRoots;
   readonly #clock: Clock;
 
@@ -91,7 +91,7 @@ export class Credentials {
     readonly log: Log;
     readonly keys: Keys;
     readonly verifier: SignatureVerifier;
-    readonly challenges: Pick<ChallengeService, "consume">;
+    readonly challenges: Pick<Challenges, "consume">;
     readonly roots: HardwareRoots;
     readonly clock: Clock;
   }) {

@@ -237,12 +237,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", purpose: "login" },
+    body: { fingerprint: "sha256:f04878d77eb58f84cfe3b3580bbeb8cc8f72f3b6398da6ff3c77f668a97ae1fa", purpose: "login" },
     answer: {
-      challenge_id: "7351889d-e097-4bf7-9d99-255611c8ee81",
+      challenge_id:
+        "AQAABiqZy-4DAPBIeNd-tY-Ez-OzWAu-uMyPcvO2OY2m_zx39mipeuH6tml--e85t2sTvxQdudRiG36g2bSKS6lh_xXx2ijxLFaxOT-Da1nY1L75BpEP0-xFTlArLek9OrL4DIzOZHTrsg",
       nonce:
-        "service.auth.v1:login:sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c:tyKGhncgFV8I6-5aYrTGuVj88ByAYDT45dNoMAwpIvw",
+        "service.auth.v1:login:sha256:f04878d77eb58f84cfe3b3580bbeb8cc8f72f3b6398da6ff3c77f668a97ae1fa:tml--e85t2sTvxQdudRiG36g2bSKS6lh_xXx2ijxLFY",
       expires_at: "2025-01-01T00:05:00.000000Z",
+      origin: "http://127.0.0.1:51605",
+      act: null,
     },
   },
   post_auth_login: {

@@ -53,7 +53,7 @@ export function routeTable(
   registry: Served,
   services: Services,
   chosen: ChosenTransport,
-  { sessions, gate }: Access,
+  { origins, sessions, gate }: Access,
   { isReadOnly = false, attestations = null, operatesApart = false, explorer = false }: RouteOptions = {},
 ): Route[] {
   const { readiness, anchoring, checkpoints, tlog, replication, verification } = services;
@@ -63,7 +63,7 @@ export function routeTable(
     ...(operatesApart ? [] : operationRoutes(registry, services, chosen)),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
-    ...authRoutes(registry, sessions, gate),
+    ...authRoutes(registry, { origins, sessions, gate }),
     ...attestationRoutes(registry, gate),
     ...logRoutes(registry.log, verification),
     ...mirrorRoutes(registry.log, checkpoints),

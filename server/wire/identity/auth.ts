@@ -8,6 +8,14 @@ const ChallengeSignature = Type.String({
   description: "Base64: signature by the challenged key over the nonce in UTF-8.",
 });
 
+const Act = Type.String({
+  pattern: "^[0-9a-f]{64}$",
+  description:
+    "The one request that the proof is for: SHA-256 in hexadecimal of the RFC 8785 canonical JSON of an object with the " +
+    "members body, method and path (from `/api/v1` on). The body is without `auth`; where the signed challenge is at its " +
+    "top, it is without `challenge_id`, `challenge_signature` and `chain_signature`.",
+});
+
 export const ChallengeRequest = Type.Object(
   {
     fingerprint: Fingerprint,
@@ -23,11 +31,19 @@ export const ChallengeRequest = Type.Object(
 
 export const Challenge = Type.Object(
   {
-    challenge_id: Type.String({ description: "UUID." }),
+    challenge_id: Type.String({ description: "At most 184 characters." }),
     nonce: Type.String({
-      description: "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; sign only texts of this form.",
+      description:
+        "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`: these are 16 random bytes, then the first " +
+        "16 bytes of a SHA-256 over lines, each ended by a line feed: `service.auth.v1`, origin, purpose, fingerprint, " +
+        "the random bytes in base64url, act (or nothing). Compute them again with the origin that you know the service " +
+        "by, and sign no other text.",
     }),
     expires_at: Timestamp,
+    origin: Type.String({
+      description: "The origin of the service, to which the nonce is bound: `https://log.example`.",
+    }),
+    act: nullable(Act),
   },
   { title: "Challenge" },
 );

@@ -43,8 +43,8 @@ describe("POST /auth/challenge", () => {
   ])("with %j gives a nonce for the purpose %s", async (options, purpose) => {
     const signer = await registeredSigner(service);
     const challenge = await challengeOf(service, signer, options);
-    expect(Object.keys(challenge).sort()).toEqual(["challenge_id", "expires_at", "nonce"]);
-    expect(challenge.challenge_id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(Object.keys(challenge).sort()).toEqual(["act", "challenge_id", "expires_at", "nonce", "origin"]);
+    expect(challenge.challenge_id).toMatch(/^[\w-]{1,184}$/);
     expect(challenge.nonce).toMatch(new RegExp(`^service\\.auth\\.v1:${purpose}:${signer.fingerprint}:[\\w-]{43}$`));
     expect(Date.parse(challenge.expires_at)).toBe(world.now / 1000 + 300_000);
   });

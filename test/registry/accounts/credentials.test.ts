@@ -62,7 +62,7 @@ describe("enrolment, on declarations", () => {
     issuing = await newKey(world);
     userId = (await open(world, issuing)).user.id;
   });
-  const enroll = (request: Enrolment) => world.registry.credentials.enroll(request);
+  const enroll = async (request: Enrolment | Promise<Enrolment>) => world.registry.credentials.enroll(await request);
   const refused = async (key: TestSigner, more?: EnrolmentMembers) =>
     (await failure(() => enroll(enrolment(world, issuing, key, more)))).code;
 
@@ -123,31 +123,29 @@ describe("enrolment, on declarations", () => {
 
   it("wants the new key's signature over the nonce of its own challenge", async () => {
     const key = await newKey(world);
-    const challenge = (signer: TestSigner, purpose: "login" | "general" = "general") => {
-      const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: signer.fingerprint, purpose });
-      return { challenge_id, nonce };
-    };
+    const challenge = ({ fingerprint }: TestSigner, purpose: "login" | "general" = "general") =>
+      world.registry.challenges.issue({ fingerprint, purpose, origin: "https://log.example" });
     const signed = (by: TestSigner, { challenge_id, nonce }: { challenge_id: string; nonce: string }) => ({
       challenge_id,
       challenge_signature: by.sign(nonce),
     });
-    expect(await refused(key, signed(issuing, challenge(key)))).toBe("unauthenticated");
-    expect(await refused(key, signed(issuing, challenge(issuing)))).toBe("unauthenticated");
-    expect(await refused(key, signed(key, challenge(issuing)))).toBe("unauthenticated");
-    expect(await refused(key, signed(key, challenge(key, "login")))).toBe("unauthenticated");
+    expect(await refused(key, signed(issuing, await challenge(key)))).toBe("unauthenticated");
+    expect(await refused(key, signed(issuing, await challenge(issuing)))).toBe("unauthenticated");
+    expect(await refused(key, signed(key, await challenge(issuing)))).toBe("unauthenticated");
+    expect(await refused(key, signed(key, await challenge(key, "login")))).toBe("unauthenticated");
     expect(await refused(key, { challenge_signature: "no base64" })).toBe("unauthenticated");
     expect(await refused(key, { challenge_id: "unknown" })).toBe("not-found");
-    const late = signed(key, challenge(key));
+    const late = signed(key, await challenge(key));
     world.now += 301 * SECOND;
     expect(await refused(key, late)).toBe("gone");
-    const used = signed(key, challenge(key));
+    const used = signed(key, await challenge(key));
     await enroll(enrolment(world, issuing, key, used));
     expect(await refused(key, used)).toBe("challenge-used");
   });
 
   it("wants the issuing key's signature over exactly this enrolment", async () => {
     const [key, other] = [await newKey(world), await newKey(world)];
-    const base = enrolment(world, issuing, key);
+    const base = await enrolment(world, issuing, key);
     const messages: [TestSigner, EnrolmentMembers][] = [
       [key, base],
       [other, base],
@@ -180,7 +178,7 @@ describe("enrolment, on declarations", () => {
     expect(await refused(taken)).toBe("already-exists");
     expect(await refused(issuing)).toBe("already-exists");
     const twice = await newKey(world);
-    const requests = [enrolment(world, issuing, twice), enrolment(world, issuing, twice)];
+    const requests = [await enrolment(world, issuing, twice), await enrolment(world, issuing, twice)];
     const results = await Promise.allSettled(requests.map(enroll));
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
@@ -218,14 +216,14 @@ describe("enrolment, on declarations", () => {
 
     const ended = await newKey(world);
     await open(world, ended);
-    const request = enrolment(world, ended, key);
+    const request = await enrolment(world, ended, key);
     await world.append({ event_type: "key_revocation", payload: { fingerprint: ended.fingerprint } });
     expect((await failure(() => enroll(request))).code).toBe("key-not-active");
   });
 
   it("refuses a new key that has ended since it was challenged", async () => {
     const key = await newKey(world);
-    const request = enrolment(world, issuing, key);
+    const request = await enrolment(world, issuing, key);
     await world.append({ event_type: "key_revocation", payload: { fingerprint: key.fingerprint } });
     expect((await failure(() => enroll(request))).code).toBe("wrong-key-status");
   });
@@ -291,8 +289,8 @@ describe("hardware-backed", () => {
     const [issuing, key, declared] = [await newKey(world), await newKey(world), await newKey(world)];
     await open(world, issuing, { hardware_attestation: attestation(issuing) });
     await open(world, declared);
-    const enroll = (by: TestSigner, hardware_attestation?: string) =>
-      world.registry.credentials.enroll(enrolment(world, by, key, { hardware_attestation }));
+    const enroll = async (by: TestSigner, hardware_attestation?: string) =>
+      world.registry.credentials.enroll(await enrolment(world, by, key, { hardware_attestation }));
     expect((await failure(() => enroll(issuing))).code).toBe("forbidden");
     expect((await failure(() => enroll(issuing, attestation(issuing)))).code).toBe("forbidden");
     expect((await failure(() => enroll(issuing, "garbage"))).code).toBe("invalid-input");

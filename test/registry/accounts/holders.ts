@@ -22,8 +22,14 @@ export const chainMessage = ({ challenge_id, issuing_fingerprint, key_fingerprin
   compact({ action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint });
 
 /** A valid request except for `more`. The issuing key signs the latter, too. */
-export function enrolment(world: World, issuing: TestSigner, key: TestSigner, more: EnrolmentMembers = {}): Enrolment {
-  const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: key.fingerprint });
+export async function enrolment(
+  world: World,
+  issuing: TestSigner,
+  key: TestSigner,
+  more: EnrolmentMembers = {},
+): Promise<Enrolment> {
+  const { fingerprint } = key;
+  const { challenge_id, nonce } = await world.registry.challenges.issue({ fingerprint, origin: "https://log.example" });
   const body: EnrolmentMembers = {
     issuing_fingerprint: issuing.fingerprint,
     key_fingerprint: key.fingerprint,

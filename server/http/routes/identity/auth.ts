@@ -9,13 +9,13 @@ import {
   SetPassword,
 } from "../../../wire/identity/auth.js";
 import type { Gate } from "../../gate.js";
+import type { Origins } from "../../origins.js";
 import { type Route, route } from "../../route.js";
 import type { Sessions } from "../../sessions.js";
 
 export function authRoutes(
   { challenges, passwords }: Pick<Served, "challenges" | "passwords">,
-  sessions: Sessions,
-  gate: Gate,
+  { origins, sessions, gate }: { readonly origins: Origins; readonly sessions: Sessions; readonly gate: Gate },
 ): Route[] {
   return [
     route({
@@ -26,7 +26,7 @@ export function authRoutes(
       answer: Challenge,
       refusals: [403, 404, 409],
       limit: "general",
-      handle: ({ body }) => challenges.issue(body),
+      handle: ({ body, request }) => challenges.issue({ ...body, origin: origins.of(request.host) }),
     }),
     route({
       method: "POST",
