@@ -2,9 +2,16 @@
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
+import type { StateRow } from "../../log/write/rows.js";
 import type { CredentialRow, UserRow } from "../../store/rows.js";
 import { keyStatus, wrongKeyStatus } from "../keys/status.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
+
+/**
+ * Maximum number of credentials of an account, revoked ones included. A recovery reads all of them, and so does a command
+ * that takes a key away; both run while everybody's appends wait.
+ */
+export const MAX_CREDENTIALS = 100;
 
 interface AccountChange {
   readonly credential: DraftCredential;
@@ -42,7 +49,8 @@ export const createAccount = define(
 );
 
 /**
- * Revokes the active credentials of an account, binds a new one and replaces the recovery key.
+ * Revokes the active credentials of an account, binds a new one and replaces the recovery key. In an account that is full,
+ * the oldest credentials make room: an account must always be recoverable.
  * @throws CairnlogError `unauthenticated` when the recovery key was used since `known_hash` was read; as `checkFree`
  */
 export const recoverAccount = define(
@@ -66,16 +74,21 @@ export const recoverAccount = define(
     // Another recovery used the same key meanwhile. A recovery key works only once.
     if (user.recovery_hash !== known_hash) throw unauthenticated();
     checkFree(transaction, credential, transaction.timestamp, user_id);
-    const revoked = revokeAll(transaction, user_id);
+    const held = credentialsOf(transaction, user_id);
+    const revoked = revokeAll(transaction, held);
     transaction.put("users", user_id, { ...user, recovery_hash });
-    return { user, credential: bind(transaction, credential, user_id, hardware_roots), revoked };
+    const bound = bind(transaction, credential, user_id, hardware_roots);
+    for (const { key, row } of oldestFirst(held).slice(0, Math.max(0, held.length + 1 - MAX_CREDENTIALS)))
+      remove(transaction, key, row);
+    return { user, credential: bound, revoked };
   },
 );
 
 /**
  * Binds a further key to the account of the issuing one.
  * @throws CairnlogError `not-found` when the issuing key is on no account; `forbidden` when its credential is revoked,
- *   or either key is not hardware-backed; `key-not-active` when it is not active; as `checkFree`
+ *   or either key is not hardware-backed; `key-not-active` when it is not active; `precondition-failed` for an account that
+ *   is full; as `checkFree`
  */
 export const enrollCredential = define(
   "credential.enroll",
@@ -92,6 +105,11 @@ export const enrollCredential = define(
     checkFree(transaction, credential, transaction.timestamp, null);
     if (credentialOf(transaction, credential.key_fingerprint)?.user_id === issuing.user_id)
       throw isOnAccount(credential.key_fingerprint);
+    if (credentialsOf(transaction, issuing.user_id).length >= MAX_CREDENTIALS)
+      throw new CairnlogError(
+        "precondition-failed",
+        `The account has ${MAX_CREDENTIALS} credentials, and takes no more.`,
+      );
     if (!isHardwareBacked(issuing, hardware_roots))
       throw new CairnlogError("forbidden", "The issuing key is not hardware-backed.");
     if (!isHardwareBacked(credential, hardware_roots))
@@ -159,17 +177,30 @@ function bind(
   return { ...shown, hardware_backed: isHardwareBacked(row, hardwareRoots) };
 }
 
+type CredentialAt = StateRow<"credentials">;
+
+const credentialsOf = (transaction: Transaction, userId: string): readonly CredentialAt[] =>
+  transaction.range("credentials", [userId], [userId, "\uffff"]);
+
+const oldestFirst = (held: readonly CredentialAt[]): CredentialAt[] =>
+  held.toSorted((a, b) => (a.row.created_at < b.row.created_at ? -1 : a.row.created_at > b.row.created_at ? 1 : 0));
+
 /** Removes every credential of a key from an account. */
 function removeAll(transaction: Transaction, userId: string, fingerprint: string): void {
-  for (const { key, row } of transaction.range("credentials", [userId], [userId, "\uffff"]))
+  for (const { key, row } of credentialsOf(transaction, userId))
     if (row.key_fingerprint === fingerprint) transaction.put("credentials", key, undefined);
 }
 
-/** Revokes every active credential of an account. @returns how many there were */
-function revokeAll(transaction: Transaction, userId: string): number {
-  const active = transaction
-    .range("credentials", [userId], [userId, "\uffff"])
-    .filter(({ row }) => row.status === "active");
+/** Removes a credential. If it is the newest of its key, the key is on no account any more. */
+function remove(transaction: Transaction, key: CredentialAt["key"], { key_fingerprint, id }: CredentialRow): void {
+  transaction.put("credentials", key, undefined);
+  if (transaction.get("credentialKeys", key_fingerprint)?.credential_id === id)
+    transaction.put("credentialKeys", key_fingerprint, undefined);
+}
+
+/** Revokes every credential that is active. @returns how many there were */
+function revokeAll(transaction: Transaction, held: readonly CredentialAt[]): number {
+  const active = held.filter(({ row }) => row.status === "active");
   for (const { key, row } of active)
     transaction.put("credentials", key, { ...row, status: "revoked", revoked_at: transaction.timestamp });
   return active.length;

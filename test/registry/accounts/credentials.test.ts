@@ -1,6 +1,8 @@
 /** Credentials: enrolling further keys, and which keys are hardware-backed. */
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HardwareRoots } from "#cairnlog/engine/crypto/hardware.js";
+import { enrollCredential, MAX_CREDENTIALS, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
 import type { Enrolment } from "#cairnlog/engine/registry/accounts/credentials.js";
 import { type Authority, newRoot, removeChains } from "../../crypto/chains.js";
 import {
@@ -52,6 +54,60 @@ function openWithProof(world: World, signer: TestSigner) {
   const more = { credential_type: "hardware", device_label: "a token", possession_signature } as const;
   return world.registry.accounts.create({ ...content, ...more });
 }
+
+describe("an account", () => {
+  it("has at most 100 credentials: enrolment is refused, and a recovery makes room", async () => {
+    const world = await openWorld();
+    const { log } = world.registry;
+    const issuing = await newKey(world);
+    const { user } = await open(world, issuing);
+    const own = () => log.rows("credentials", [user.id], [user.id, "\uffff"]).map(({ row }) => row);
+    const draft = (key: TestSigner, confirmed: boolean) => ({
+      id: randomUUID(),
+      key_fingerprint: key.fingerprint,
+      credential_type: "hardware" as const,
+      device_label: "a token",
+      confirmed,
+      hardware_root: null,
+    });
+    const enroll = async (key: TestSigner) => {
+      const credential = draft(key, true);
+      world.now += SECOND;
+      return log.execute(enrollCredential, {
+        issuing_fingerprint: issuing.fingerprint,
+        credential,
+        hardware_roots: [],
+      });
+    };
+    const second = await newKey(world);
+    await enroll(second);
+    while (own().length < MAX_CREDENTIALS) await enroll(await newKey(world));
+    const last = await newKey(world);
+    expect((await failure(() => enroll(last))).code).toBe("precondition-failed");
+
+    for (const [i, key] of [issuing, second, second, last].entries()) {
+      world.now += SECOND;
+      const credential = draft(key, false);
+      const { value } = await log.execute(recoverAccount, {
+        user_id: user.id,
+        known_hash: log.row("users", user.id)!.recovery_hash,
+        recovery_hash: `hash ${i}`,
+        credential,
+        hardware_roots: [],
+      });
+      expect(value.revoked).toBe(i ? 1 : MAX_CREDENTIALS);
+      expect(own()).toHaveLength(MAX_CREDENTIALS);
+      expect(own().filter(({ status }) => status === "active")).toMatchObject([
+        // What a key has signed for this account counts as long as it is on it.
+        { id: credential.id, confirmed: key === second },
+      ]);
+      expect(log.row("credentialKeys", credential.key_fingerprint)).toMatchObject({ credential_id: credential.id });
+    }
+    // Whatever leads to a credential leads to one that is there.
+    for (const { key, row } of log.rows("credentialKeys", "", "~"))
+      expect(log.row("credentials", [row.user_id, row.credential_id])?.key_fingerprint).toBe(key);
+  });
+});
 
 describe("enrolment, on declarations", () => {
   let world: World;
