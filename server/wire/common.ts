@@ -58,6 +58,15 @@ export const PAGE_QUERY = {
 
 export const PageQuery = Type.Object(PAGE_QUERY);
 
+/** Of a list whose items anybody may add: the answer reads the oldest ones only. */
+export const TRUNCATED = {
+  truncated: Type.Optional(
+    Type.Boolean({
+      description: "True if there are more than one answer reads. Then `total` and the counts are those of the oldest.",
+    }),
+  ),
+};
+
 /** A page of a list under the member that `items` names. */
 export function pageOf<T extends TProperties>(items: T, title: string) {
   const paging = {

@@ -20,6 +20,8 @@ const MAX_PER_PAGE = 200;
 const GRAM_CHARACTERS = 3;
 /** Number of candidates between two pauses, which takes a few milliseconds. */
 const SLICE = 256;
+/** Number of candidates that one search reads, the oldest: anybody may give a key any name. */
+export const MAX_CANDIDATES = 10_000;
 
 /** Pages count from 1. */
 export interface Paging {
@@ -33,6 +35,8 @@ export interface RowPage {
   readonly page: number;
   readonly per_page: number;
   readonly total: number;
+  /** Present if more keys may have such a name than one search reads. Then `total` counts those that were found. */
+  readonly truncated?: true;
 }
 
 /** Keys in order of registration. @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
@@ -42,8 +46,8 @@ export function listKeys(log: Log, paging: Paging): RowPage {
 
 /**
  * Keys whose pseudonym contains `text`, ignoring case, in order of registration. A text of up to three characters is a
- * term itself. For a longer text, the entries of its rarest part are checked one by one. Clients decide how many these
- * are, so other work runs in between.
+ * term itself. For a longer text, the entries of its rarest part are checked one by one, the oldest ones of very many.
+ * Other work runs in between.
  * @throws CairnlogError `invalid-input` for a text that no pseudonym can contain, and as `listKeys` does
  */
 export async function searchKeys(log: Log, text: unknown, paging: Paging): Promise<RowPage> {
@@ -66,14 +70,16 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
   for (let from = 0; ; from += SLICE) {
     // Read again after every pause: a list is valid only until the next append, but its beginning never changes.
     const candidates = log.postings(term);
-    const to = Math.min(candidates.length, from + SLICE);
+    const to = Math.min(candidates.length, from + SLICE, MAX_CANDIDATES);
     for (let rank = from; rank < to; rank++) {
       const row = createdRow(log, candidates.at(rank));
       if (!row || !foldPseudonym(row.pseudonym).includes(needle)) continue;
       if (total >= start && rows.length < perPage) rows.push(row);
       total++;
     }
-    if (to === candidates.length) return { rows, page, per_page: perPage, total };
+    const found = { rows, page, per_page: perPage, total };
+    if (to === candidates.length) return found;
+    if (to === MAX_CANDIDATES) return { ...found, truncated: true };
     await turn();
   }
 }

@@ -78,6 +78,8 @@ export interface KeyPage {
   readonly page: number;
   readonly per_page: number;
   readonly total: number;
+  /** Present if more keys may match than one search reads. */
+  readonly truncated?: true;
 }
 
 /** The pseudonym of the operator key as long as it is not registered. */
@@ -185,9 +187,9 @@ export class Keys {
     return this.#page(await searchKeys(this.#log, pseudonym, paging));
   }
 
-  #page({ rows, page, per_page, total }: RowPage): KeyPage {
+  #page({ rows, ...page }: RowPage): KeyPage {
     const now = formatTimestamp(this.#clock());
-    return { keys: rows.map((row) => summarise({ ...row, status: statusAt(row, now) })), page, per_page, total };
+    return { keys: rows.map((row) => summarise({ ...row, status: statusAt(row, now) })), ...page };
   }
 
   /** An operator key that is not registered like any other: the one of now, or one that was retired. */

@@ -12,6 +12,7 @@ import {
   Pseudonym,
   pageOf,
   Timestamp,
+  TRUNCATED,
 } from "../common.js";
 import { AUTH } from "./auth.js";
 
@@ -31,7 +32,7 @@ const SUMMARY = {
 export const KeySummary = Type.Object(SUMMARY, { title: "KeySummary" });
 
 export const KeyPage = pageOf(
-  { keys: Type.Array(KeySummary, { description: "In order of registration." }) },
+  { keys: Type.Array(KeySummary, { description: "In order of registration." }), ...TRUNCATED },
   "KeyPage",
 );
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MAX_CANDIDATES } from "#cairnlog/engine/registry/keys/directory.js";
 import { closeWorlds, failure, nodeSigner, openWorld, registration, type World } from "../world.js";
 
 afterAll(closeWorlds);
@@ -50,6 +51,28 @@ describe("directory", () => {
   it.each(["", "a\0", "\n", "x".repeat(201), "\ud800", 7, null])("refuses to search for %j", async (text) => {
     const error = await failure(() => world.registry.keys.search(text as string));
     expect(error).toMatchObject({ code: "invalid-input", paths: ["/pseudonym"] });
+  });
+
+  it("reads the oldest keys of a name that very many have", async () => {
+    const own = await openWorld();
+    const { keys, log } = own.registry;
+    const [first, last, other] = [nodeSigner(), nodeSigner(), nodeSigner()];
+    await keys.register(registration(first, "Ada Lovelace"));
+    const { fingerprint } = other;
+    const payload = { fingerprint, public_key: other.pem, pseudonym: "Ada Lovelace", key_algorithm: "ed25519" };
+    while (log.size + 999 <= MAX_CANDIDATES)
+      await own.append(...Array.from({ length: 999 }, () => ({ event_type: "key_registration", payload })));
+    expect(await keys.search("lovelace")).not.toHaveProperty("truncated");
+    while (log.size <= MAX_CANDIDATES) await keys.register(registration(nodeSigner(), "Ada Lovelace"));
+    await keys.register(registration(last, "Ada Lovelace, the last"));
+    const found = await keys.search("lovelace");
+    expect(found.truncated).toBe(true);
+    expect(found.keys[0]).toMatchObject({ fingerprint: first.fingerprint });
+    // More of the name has a rarer part.
+    expect(await keys.search("lovelace, the last")).toMatchObject({
+      keys: [{ fingerprint: last.fingerprint }],
+      total: 1,
+    });
   });
 
   it("pages through a search for a long text", async () => {
