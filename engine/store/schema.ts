@@ -54,6 +54,11 @@ export interface Tables {
   endorsementsByEndorser: { key: [string, number]; row: EndorsementEdgeRow };
   /** By [endorsed fingerprint, entry id of the offer]. */
   endorsementsByEndorsed: { key: [string, number]; row: EndorsementEdgeRow };
+  /**
+   * By [endorsed fingerprint, entry id of the offer]: those that the endorsed key has accepted at some time. Anybody may make
+   * offers to a key; what counts for it is found without them.
+   */
+  acceptedEndorsements: { key: [string, number]; row: EndorsementEdgeRow };
   /** By [endorser's fingerprint, endorsed fingerprint, category]. */
   endorsementPairs: { key: [string, string, string]; row: EndorsementPairRow };
   /** By [compromised fingerprint, entry id of the alert]. */
@@ -130,6 +135,7 @@ export const DERIVED_TABLES = [
   "endorsements",
   "endorsementsByEndorser",
   "endorsementsByEndorsed",
+  "acceptedEndorsements",
   "endorsementPairs",
   "revocationAlerts",
   "requests",
@@ -201,8 +207,9 @@ export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
  * to open the log.
  * 3: rows of keys say whether the key is proven.
  * 4: attestations are filed under what their signers signed, requests under target and requester together.
+ * 5: endorsements that were accepted have a table of their own.
  */
-export const FORMAT = 4;
+export const FORMAT = 5;
 
 /**
  * The kinds of postings. The numbers are on disk: never reuse one. `prefix` kinds keep the first 16 bytes of the term

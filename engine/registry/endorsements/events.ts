@@ -147,7 +147,7 @@ function end(
   putEndorsement(state, { ...row, ended_at: event.timestamp, end_kind: kind, end_note });
 }
 
-/** Writes a row and its two edges, which are copies of some of its members. */
+/** Writes a row and its edges, which are copies of some of its members. */
 function putEndorsement(state: DerivedWriter, row: EndorsementRow): void {
   const { offer_entry_id: id, endorser_fingerprint: endorser, endorsed_fingerprint: endorsed } = row;
   const { category, valid_until, offered_at, accepted_at, ended_at, end_kind } = row;
@@ -156,6 +156,7 @@ function putEndorsement(state: DerivedWriter, row: EndorsementRow): void {
   state.put("endorsements", id, row);
   state.put("endorsementsByEndorser", [endorser, id], { other_fingerprint: endorsed, ...edge });
   state.put("endorsementsByEndorsed", [endorsed, id], { other_fingerprint: endorser, ...edge });
+  if (accepted_at !== null) state.put("acceptedEndorsements", [endorsed, id], { other_fingerprint: endorser, ...edge });
 }
 
 function institutionOf({ institutional_metadata: text }: EndorsementRow): string | null {

@@ -1,7 +1,9 @@
 /**
  * Queries for endorsements: single records, lists that a key received or issued, and alerts about a key. A status
- * depends on the clock, so a list reads every edge of the key. It reads narrow rows, and lets other work run in
- * between.
+ * depends on the clock, so a list reads the edges of the key, in narrow rows, and lets other work run in between.
+ *
+ * Anybody may make any number of offers to a key. So a query reads the oldest of them only, up to a limit, and what the
+ * key itself has accepted is read from a table of its own, in which offers do not stand in the way.
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
@@ -32,6 +34,8 @@ import type { ExternalIdentifier } from "./identifiers.js";
 export const DEFAULT_ACTIVATION_DELAY_S = 86_400;
 /** Edges that are read before other work gets a turn: about a millisecond. */
 const SLICE = 256;
+/** Edges of a key that one query reads: about 40 ms of work. */
+export const MAX_EDGES = 10_000;
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
 /** An endorsement as it is served. */
@@ -61,6 +65,8 @@ interface Page {
   readonly page: number;
   readonly per_page: number;
   readonly total: number;
+  /** Present if there were more edges than one query reads: then `total` counts those that were read. */
+  readonly truncated?: true;
 }
 export type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
 export type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
@@ -88,6 +94,10 @@ export interface EndorserStanding {
 /** The side of an endorsement that a list is about. */
 type Side = "received" | "issued";
 const TABLE_OF = { received: "endorsementsByEndorsed", issued: "endorsementsByEndorser" } as const;
+type EdgeTable = (typeof TABLE_OF)[Side] | "acceptedEndorsements";
+
+/** Statuses that an endorsement has only if the endorsed key has accepted it. */
+const ACCEPTED: readonly (EndorsementStatus | undefined)[] = ["pending_activation", "active", "acceptance_revoked"];
 
 export class EndorsementQueries {
   readonly #log: Log;
@@ -139,31 +149,43 @@ export class EndorsementQueries {
     const start = (page - 1) * perPage;
     const alerts: RevocationAlert[] = [];
     let total = 0;
-    for await (const slice of this.#slices("revocationAlerts", key))
-      for (const { key: place, row } of slice)
-        if (total++ >= start && alerts.length < perPage) alerts.push(alertRecord(place, row));
-    return { alerts, page, per_page: perPage, total };
+    const hasMore = await this.#walk("revocationAlerts", key, (id, row) => {
+      if (total++ >= start && alerts.length < perPage) alerts.push(alertRecord([key, id], row));
+    });
+    return { alerts, page, per_page: perPage, total, ...truncated(hasMore) };
   }
 
   /**
-   * The number of a key's endorsements with each status, and the number of alerts about it.
+   * The number of a key's endorsements with each status, and the number of alerts about it. Of more than one query reads,
+   * the oldest are counted.
    * @throws CairnlogError `not-found` if there is no such key
    */
-  async statusCounts(
-    fingerprint: string,
-  ): Promise<{ readonly received: StatusCounts; readonly issued: StatusCounts; readonly alerts: number }> {
+  async statusCounts(fingerprint: string): Promise<{
+    readonly received: StatusCounts;
+    readonly issued: StatusCounts;
+    readonly alerts: number;
+    readonly truncated?: true;
+  }> {
     const key = this.#keys.find(fingerprint).fingerprint;
     const time = endorsementTime(this.#clock, this.activationDelay);
-    const count = async (side: Side) => {
-      const counts = Object.fromEntries(ENDORSEMENT_STATUSES.map((status) => [status, 0]));
-      for await (const slice of this.#slices(TABLE_OF[side], key))
-        for (const { row } of slice) counts[endorsementStatus(row, time)]!++;
-      return counts as StatusCounts;
+    const noCounts = () =>
+      Object.fromEntries(ENDORSEMENT_STATUSES.map((status) => [status, 0])) as Record<EndorsementStatus, number>;
+    const [received, issued] = [noCounts(), noCounts()];
+    const count = (counts: typeof received) => (_: number, row: EndorsementEdgeRow) => {
+      counts[endorsementStatus(row, time)]++;
     };
-    const [received, issued] = [await count("received"), await count("issued")];
     let alerts = 0;
-    for await (const slice of this.#slices("revocationAlerts", key)) alerts += slice.length;
-    return { received, issued, alerts };
+    const walks = [
+      await this.#walk("acceptedEndorsements", key, count(received)),
+      await this.#walk("endorsementsByEndorsed", key, (id, row) => {
+        if (row.accepted_at === null) count(received)(id, row);
+      }),
+      await this.#walk("endorsementsByEndorser", key, count(issued)),
+      await this.#walk("revocationAlerts", key, () => {
+        alerts++;
+      }),
+    ];
+    return { received, issued, alerts, ...truncated(walks.includes(true)) };
   }
 
   /** @param discount the weight that trust computes from the endorser's load */
@@ -202,26 +224,35 @@ export class EndorsementQueries {
     const start = (page - 1) * perPage;
     const ids: number[] = [];
     let total = 0;
-    for await (const slice of this.#slices(TABLE_OF[side], key))
-      for (const { key: place, row } of slice)
-        if (isWanted(row) && total++ >= start && ids.length < perPage) ids.push(place[1]);
+    const table: EdgeTable = side === "received" && ACCEPTED.includes(status) ? "acceptedEndorsements" : TABLE_OF[side];
+    const hasMore = await this.#walk(table, key, (id, row) => {
+      if (isWanted(row) && total++ >= start && ids.length < perPage) ids.push(id);
+    });
     const rows = ids.map((id) => this.#log.row("endorsements", id)!);
     const standings = await this.#trust.standings(
       new Set(rows.map(({ endorser_fingerprint }) => endorser_fingerprint)),
     );
     const endorsements = rows.map((row) => this.record(row, time, standings.get(row.endorser_fingerprint)!.discount));
-    return { endorsements, page, per_page: perPage, total };
+    return { endorsements, page, per_page: perPage, total, ...truncated(hasMore) };
   }
 
-  /** The rows of a key in order of their entry ids. Clients decide how many there are. */
-  async *#slices<T extends (typeof TABLE_OF)[Side] | "revocationAlerts">(
+  /**
+   * Calls `take` with the oldest rows of a key, in order of their entry ids, with other work in between. Clients decide how
+   * many there are.
+   * @returns whether there are more than one query reads
+   */
+  async #walk<T extends EdgeTable | "revocationAlerts">(
     table: T,
     key: string,
-  ): AsyncIterable<readonly { readonly key: [string, number]; readonly row: RowOf<T> }[]> {
-    for (let next = 0; ; ) {
-      const slice = this.#log.rows(table, [key, next], [key, LAST_ID], { offset: 0, limit: SLICE });
-      yield slice;
-      if (slice.length < SLICE) return;
+    take: (entryId: number, row: RowOf<T>) => void,
+  ): Promise<boolean> {
+    for (let next = 0, read = 0; ; ) {
+      // One row more than is read tells whether there are more.
+      const limit = Math.min(SLICE, MAX_EDGES - read + 1);
+      const slice = this.#log.rows(table, [key, next], [key, LAST_ID], { limit });
+      for (const { key: place, row } of slice) if (read++ < MAX_EDGES) take(place[1], row);
+      if (read > MAX_EDGES) return true;
+      if (slice.length < limit) return false;
       next = slice.at(-1)!.key[1] + 1;
       await turn();
     }
@@ -235,3 +266,5 @@ export class EndorsementQueries {
 }
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+
+const truncated = (hasMore: boolean): { readonly truncated?: true } => (hasMore ? { truncated: true } : {});

@@ -30,6 +30,7 @@ export type Direction = "issued" | "received";
 
 const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active" } as const;
 const TABLES = { issued: "endorsementsByEndorser", received: "endorsementsByEndorsed" } as const;
+type EdgeTable = (typeof TABLES)[Direction] | "acceptedEndorsements";
 
 export interface GraphParts {
   readonly log: Log;
@@ -81,9 +82,13 @@ export class GraphView implements TrustView {
   }
 
   /** Every endorsement of the key in one direction and of any status, oldest offer first. */
-  *edges(fingerprint: string, direction: Direction): Iterable<Edge> {
+  edges(fingerprint: string, direction: Direction): Iterable<Edge> {
+    return this.#edgesIn(TABLES[direction], fingerprint);
+  }
+
+  *#edgesIn(table: EdgeTable, fingerprint: string): Iterable<Edge> {
     this.asked.add(fingerprint);
-    const rows = this.#snapshot.range(TABLES[direction], [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
+    const rows = this.#snapshot.range(table, [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
     for (const { key, row } of rows) {
       const status = endorsementStatus(row, this.#time);
       this.#noteEdge(row, status);
@@ -123,7 +128,7 @@ export class GraphView implements TrustView {
       if (++seen % STEP === 0) yield;
     }
     if (!newest.size) return false;
-    for (const { other_fingerprint, offer_entry_id, status } of this.edges(fingerprint, "received")) {
+    for (const { other_fingerprint, offer_entry_id, status } of this.#edgesIn("acceptedEndorsements", fingerprint)) {
       const alert = newest.get(other_fingerprint);
       if (alert !== undefined && alert > offer_entry_id && status === "active" && this.isActive(other_fingerprint))
         return true;

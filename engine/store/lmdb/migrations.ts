@@ -6,6 +6,7 @@ import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
 import type { LogMeta } from "../rows.js";
 import { FORMAT } from "../schema.js";
+import { listAccepted } from "./acceptedendorsements.js";
 import { addProven } from "./provenkeys.js";
 import { pairRequests } from "./requestpairs.js";
 
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
     await fileAnew(store);
     await pairRequests(store);
   },
+  listAccepted,
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */

@@ -1,7 +1,7 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/contract.js";
-import { EntryId, Fingerprint, freeForm, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, freeForm, nullable, PAGE_QUERY, pageOf, Timestamp, TRUNCATED } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { Entry } from "../log/log.js";
 
@@ -104,7 +104,7 @@ export const EndorsementReceipt = Type.Object(
 );
 
 export const EndorsementPage = pageOf(
-  { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }) },
+  { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }), ...TRUNCATED },
   "EndorsementPage",
 );
 
@@ -128,7 +128,10 @@ export const RevocationAlert = Type.Object(
 
 export const AlertReceipt = Type.Object({ alert: RevocationAlert, log_entry: Entry }, { title: "AlertReceipt" });
 
-export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert, { description: "Oldest first." }) }, "AlertPage");
+export const AlertPage = pageOf(
+  { alerts: Type.Array(RevocationAlert, { description: "Oldest first." }), ...TRUNCATED },
+  "AlertPage",
+);
 
 export const IdentifierTypes = Type.Object(
   {

@@ -1,6 +1,6 @@
 /** Trust: the graph of endorsements, trust configurations, and the trust that the service computes for a key. */
 import Type from "typebox";
-import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";
 import { Category, EndorsementStatus } from "./endorsements.js";
@@ -74,6 +74,7 @@ export const TrustStatus = Type.Object(
     trust_level: Fraction,
     may_endorse: Type.Boolean({ description: "Whether it is trusted enough to endorse." }),
     alerts: Type.Integer({ minimum: 0, description: "Number of alerts that the key is compromised." }),
+    ...TRUNCATED,
   },
   { title: "TrustStatus" },
 );

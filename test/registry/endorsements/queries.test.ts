@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MAX_EDGES } from "#cairnlog/engine/registry/endorsements/queries.js";
 import { at, closeWorlds, DAY, failure, nodeSigner, openWorld, SECOND, type World } from "../world.js";
 import { Case, entryOf, HUMAN, INSTITUTIONAL, newCase, newKey, offerOf } from "./endorsementcase.js";
 
@@ -99,6 +100,47 @@ describe("lists", () => {
     const { offer_entry_id } = unknown!;
     const accept = () => own.registry.endorsements.accept({ offer_entry_id, endorsed_fingerprint: hub });
     expect((await failure(accept)).code).toBe("not-found");
+  });
+
+  it("read the oldest offers to a key, and everything that it has accepted, however many offers others make", async () => {
+    const own = await openWorld();
+    const { endorsementQueries: queries } = own.registry;
+    const hub = await newKey(own);
+    const offers = (count: number) =>
+      own.append(
+        ...Array.from({ length: count }, (_, i) => ({
+          event_type: "endorsement_offer",
+          payload: {
+            endorser_key_fingerprint: `sha256:${`${i}`.padStart(64, "0")}`,
+            endorsed_key_fingerprint: hub,
+            category: HUMAN,
+            valid_until: null,
+          },
+        })),
+      );
+    while ((await queries.statusCounts(hub)).received.offered < MAX_EDGES) await offers(1_000);
+    expect(await queries.statusCounts(hub)).not.toHaveProperty("truncated");
+    expect(await queries.received(hub, { page: 2 })).not.toHaveProperty("truncated");
+    const late = new Case(own, await newKey(own), hub);
+    await late.offer();
+    await late.accept();
+
+    const { truncated, total, endorsements } = await queries.received(hub, { page: 50, perPage: 200 });
+    expect({ truncated, total }).toEqual({ truncated: true, total: MAX_EDGES });
+    expect(endorsements).toHaveLength(200);
+    expect(await queries.received(hub, { status: "offered", page: 51, perPage: 200 })).toMatchObject({
+      endorsements: [],
+      truncated: true,
+    });
+    const pending = await queries.received(hub, { status: "pending_activation" });
+    expect(pending).toMatchObject({ total: 1, endorsements: [{ offer_entry_id: late.id }] });
+    expect(pending).not.toHaveProperty("truncated");
+    expect(await queries.statusCounts(hub)).toMatchObject({
+      received: { offered: MAX_EDGES, pending_activation: 1 },
+      truncated: true,
+    });
+    await late.revoke();
+    expect((await queries.received(hub, { status: "acceptance_revoked" })).total).toBe(1);
   });
 });
 
