@@ -178,7 +178,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       tlog: (mirrored?.tlog ?? node?.tlog ?? duties.tlog)!,
       replication: node && joined && { role: joined.standing, status: () => node.status },
     };
-    watchDuties(metrics, duties, registry, { publishes: !mirrored, isCosigned: settings.witnesses !== null });
+    watchDuties(metrics, duties, { publishes: !mirrored, isCosigned: settings.witnesses !== null });
     if (node) metrics.watchReplication(node);
     metrics.watchCertificate(() => certificate?.expires ?? null);
     if (signer) metrics.watchSigner(signer);

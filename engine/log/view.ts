@@ -61,7 +61,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   readonly lens: Lens;
   /** Entries on disk. Nothing beyond is shown to anyone. */
   #size = 0;
-  #grown: () => void = () => {};
+  readonly #sizeObservers = new Set<() => void>();
   readonly #verification: Verification;
 
   constructor(parts: ViewParts) {
@@ -97,7 +97,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** Shows the first `size` entries, which are on disk. */
   protected show(size: number): void {
     this.#size = size;
-    this.#grown();
+    for (const observer of this.#sizeObservers) observer();
   }
 
   /** A log that lost its newest batches must not go on: it would sign other entries at sizes that have heads already. */
@@ -135,9 +135,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#parts.store.health.observe(observer);
   }
 
-  /** Has `observer`, one for each log, called when `size` may have changed. It must not throw, and be quick. */
-  observeSize(observer: () => void): void {
-    this.#grown = observer;
+  /**
+   * Calls `observer` when `size` may have changed. It must not throw, and be quick.
+   * @returns a function that ends this
+   */
+  observeSize(observer: () => void): () => void {
+    this.#sizeObservers.add(observer);
+    return () => this.#sizeObservers.delete(observer);
   }
 
   /** How much room the log takes on disk, and may take. */

@@ -82,10 +82,16 @@ function* checkCounts(
   }
 }
 
-function* checkWebhooks(rows: PrivateRows): Iterable<string> {
+function* checkWebhooks(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
   const last = rows.get("counters", "webhook")?.last ?? 0;
   for (const id of rows.keys("webhooks"))
     if (id > last) yield `counters "webhook": ${last} is the last id given out, but there is a webhook ${id}.`;
+  const walked = rows.get("counters", "webhook-walk")?.last ?? 0;
+  if (walked > size) yield `counters "webhook-walk": ${walked} entries are matched, but the log has ${size}.`;
+  for (const { key, row } of rows.range("webhookCursors")) {
+    if (!rows.get("webhooks", key)) yield `webhookCursors ${key}: there is no webhook ${key}.`;
+    if (row.next > size) yield `webhookCursors ${key}: it is at ${row.next}, but the log has ${size} entries.`;
+  }
 }
 
 function* checkTrustConfigs(rows: PrivateRows): Iterable<string> {

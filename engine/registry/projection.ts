@@ -27,7 +27,6 @@ import {
 import { createdKey, givesWay, isFingerprint, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
-import { tellSubscribers } from "./webhooks/subscriptions.js";
 
 /** The term of every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
@@ -72,7 +71,6 @@ export const projection: Projection = {
   addTerms(event, terms) {
     meaningOf(event)?.addTerms?.(event, terms);
   },
-  onAppend: tellSubscribers,
 };
 
 function addKeyTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {

@@ -253,17 +253,25 @@ export interface WebhookRow {
   readonly healthy: boolean;
   /** Failed attempts since the last successful one. */
   readonly retry_count: number;
-  /** Time of the next attempt while the subscription is not healthy; null while it is. Canonical form. */
+  /** No attempt before this time, canonical form; null: at any time. */
   readonly next_probe_at: string | null;
   readonly created_at: string;
+  /** Leaf index of the first entry that it may be about. Absent in rows of earlier versions. */
+  readonly since?: number;
 }
 
-/** A delivery that waits: an entry for a subscription. */
+/** How far the deliveries of a subscription are. */
+export interface WebhookCursorRow {
+  /** Every entry before this leaf index was delivered, is in the outbox, or was not selected. */
+  readonly next: number;
+}
+
+/** A delivery that failed and is tried again: an entry for a subscription. */
 export interface DeliveryRow {
   readonly event: WebhookEvent;
   /** Number of failed attempts. */
   readonly attempt: number;
-  /** Null before the first attempt: as soon as possible. Canonical form. */
+  /** Null: as soon as possible. Canonical form. */
   readonly next_attempt_at: string | null;
   readonly created_at: string;
 }

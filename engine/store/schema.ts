@@ -32,6 +32,7 @@ import type {
   TrustConfigRow,
   UsedChallengeRow,
   UserRow,
+  WebhookCursorRow,
   WebhookRow,
 } from "./rows.js";
 
@@ -88,12 +89,20 @@ export interface Tables {
   };
   /** By webhook id. */
   webhooks: { key: number; row: WebhookRow };
-  /** By [webhook id, entry id]. */
+  /**
+   * By webhook id: how far its deliveries are. No row: as far as the walk that all subscriptions share
+   * (`counters`, "webhook-walk"), or where the subscription began, if that is later.
+   */
+  webhookCursors: { key: number; row: WebhookCursorRow };
+  /** By [webhook id, entry id]: deliveries that were tried and failed. Versions before cursors queued all others here, too. */
   outbox: { key: [number, number]; row: DeliveryRow };
   /** By webhook id: the number of its rows in the outbox; no row means 0. */
   outboxCounts: { key: number; row: { readonly count: number } };
-  /** By kind of counter: the last id that was given out, so that no id is used twice. */
-  counters: { key: "webhook"; row: { readonly last: number } };
+  /**
+   * `webhook`: the last id that was given out, so that no id is used twice. `webhook-walk`: the leaf index up to which
+   * entries were matched with all subscriptions that have no cursor of their own.
+   */
+  counters: { key: "webhook" | "webhook-walk"; row: { readonly last: number } };
   /** By leaf index: the proof that is served as `ots_proof`, the only part of an entry that changes later. */
   anchors: { key: number; row: AnchorRow };
   /** By leaf index: the anchors whose proof is not complete yet. */
@@ -168,6 +177,7 @@ export const PRIVATE_TABLES = [
   "inboxes",
   "quotas",
   "webhooks",
+  "webhookCursors",
   "outbox",
   "outboxCounts",
   "counters",

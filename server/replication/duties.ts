@@ -55,6 +55,25 @@ export class Duties {
     return this.#past.failed + this.#deliverer.failed;
   }
 
+  /** Webhook deliveries that wait; none while another node makes them. */
+  get waiting(): number {
+    return this.#deliverer.waiting;
+  }
+
+  /** Subscriptions that are behind the log, and those whose endpoint is unhealthy. */
+  get behind(): number {
+    return this.#deliverer.behind;
+  }
+
+  /** Entries that were not matched with subscriptions yet. */
+  get unread(): number {
+    return this.#deliverer.unread;
+  }
+
+  get unhealthy(): number {
+    return this.#deliverer.unhealthy;
+  }
+
   /** Calendars that gave no usable answer, since the start. */
   get calendarFailures(): number {
     return this.#past.calendars + this.#anchoring.failures;
@@ -112,10 +131,9 @@ export class Duties {
 export function watchDuties(
   metrics: Metrics,
   duties: Duties,
-  registry: Registry,
   { publishes, isCosigned }: { readonly publishes: boolean; readonly isCosigned: boolean },
 ): void {
-  metrics.watchDeliveries(duties, registry.webhooks);
+  metrics.watchDeliveries(duties);
   metrics.watchAnchoring({
     status: () => duties.anchoring.status(),
     get failures() {

@@ -1,32 +1,34 @@
 /**
- * Delivers the messages in the outbox to the endpoints. Every subscription has a lane of its own, so a slow endpoint
- * delays only its own deliveries. The results of many attempts are written by one separate command; appends never wait
- * for this.
+ * Delivers what the log records to the endpoints of subscriptions. It reads the log behind the appends, which write
+ * nothing for it. Every subscription has a lane of its own with one attempt at a time, so its deliveries arrive in the
+ * order of the log, but for those that failed. The results of many attempts are written by one separate command.
+ *
+ * If we crash here, a subscription begins again at its cursor: what was delivered and not recorded is delivered twice.
  */
 
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
-import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
-import { hostOf } from "../../engine/registry/webhooks/input.js";
+import type { Cursor } from "../../engine/registry/webhooks/commands.js";
+import { type FirstAttempt, isDue, mayTry, type Outcome, WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import { turn } from "../../engine/turns.js";
+import type { WebhookRow } from "../../engine/store/rows.js";
+import { Pieces, turn } from "../../engine/turns.js";
 import type { Logger } from "../http/observing/logger.js";
+import { Lane } from "./lane.js";
 import { deliveryRequest } from "./message.js";
-import type { Send } from "./send.js";
+import type { Send, Verdict } from "./send.js";
+import { Turns } from "./turns.js";
+import { LogWalk } from "./walk.js";
 
 /** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Simultaneous attempts of one lane. */
-const LANE_WIDTH = 4;
-/**
- * Simultaneous attempts to one host, from all lanes: nobody can make the service flood a host with many subscriptions.
- */
-const HOST_WIDTH = 4;
-/** Deliveries of a lane that are considered: this many may wait for a retry before they delay newer ones. */
-const WINDOW = 100;
-/** Outcomes written in one command. */
-const MAX_OUTCOMES = 512;
+/** Rows written in one command. Other commands of its batch wait for them. */
+const MAX_AT_ONCE = 256;
+/** Entries of the shared walk after which it is recorded how far it has come: a restart reads these again. */
+const MARK_AFTER = 4096;
+/** Part of the writer's thread that may go into reading the log: a pause is this many times as long as the step before. */
+const PAUSE_RATIO = 4;
 /** Milliseconds before the log is tried again after it refused. */
 const PAUSE_MS = 1_000;
 /** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
@@ -50,20 +52,21 @@ export interface DelivererParts {
   readonly random?: () => number;
 }
 
-/** The deliveries of one subscription. */
-interface Lane {
-  readonly id: number;
-  /** Entry ids of attempts whose outcome has not been written. */
-  readonly inFlight: Set<number>;
-  cancelTimer: () => void;
+/** What a lane tries next. */
+interface Attempt {
+  readonly entryId: number;
+  readonly delivery: Pick<Delivery, "entry_id" | "event" | "attempt" | "created_at">;
+  readonly told: Told;
+  /** Absent for a delivery that is in the outbox. */
+  readonly first?: FirstAttempt;
 }
 
-/** The attempts to one host, from all lanes. */
-interface Host {
-  underWay: number;
-  /** Lanes with deliveries for the host, in the order in which they get the next free place. */
-  readonly waiting: Set<number>;
+interface LaneOutcome {
+  readonly lane: Lane;
+  readonly outcome: Outcome;
 }
+
+type Changes = readonly { readonly key: number; readonly row: WebhookRow | undefined }[];
 
 export class Deliverer {
   readonly #webhooks: Webhooks;
@@ -72,21 +75,27 @@ export class Deliverer {
   readonly #clock: Clock;
   readonly #schedule: Schedule;
   readonly #random: () => number;
-  /** Lanes by webhook id; only for subscriptions with waiting deliveries. */
   readonly #lanes = new Map<number, Lane>();
-  /** Hosts by name; only those with a running attempt. */
-  readonly #hosts = new Map<string, Host>();
-  /** Subscriptions with changes that have not been considered yet. */
-  readonly #touched = new Set<number>();
-  /** Whether any subscription may have such changes. */
-  #isAnyTouched = false;
-  #outcomes: Outcome[] = [];
-  #isFollowing = false;
+  readonly #turns = new Turns();
+  #walk: LogWalk | null = null;
+  /** Changes of subscriptions that were not considered yet; null if any may have changed. */
+  #changes: { key: number; row: WebhookRow | undefined }[] | null = null;
+  #isReading = false;
+  /** Whether the log may have grown, or subscriptions may have changed, since the last look. */
+  #isAwake = false;
+  /** When the next step of reading may begin, by the monotonic clock. */
+  #restUntil = 0;
+  /** How far the shared walk has come on disk. */
+  #marked = 0;
+  #isMarking = false;
+  #outcomes: LaneOutcome[] = [];
   #isSettling = false;
   #isStopped = false;
+  readonly #unhealthy = new Set<number>();
   readonly #tasks = new Set<Promise<void>>();
   /** Functions that end the current waits. */
   readonly #interrupts = new Set<() => void>();
+  #unwatch: () => void = () => {};
   /** Number of successful attempts since the start. */
   delivered = 0;
   failed = 0;
@@ -101,16 +110,43 @@ export class Deliverer {
     this.#random = random;
   }
 
-  /** Begins with the deliveries that an earlier run left in the outbox. */
+  /** Subscriptions whose endpoint is unhealthy. */
+  get unhealthy(): number {
+    return this.#unhealthy.size;
+  }
+
+  /** Deliveries that are known and were not made: those in the outbox, and those that were found in the log. */
+  get waiting(): number {
+    let sum = 0;
+    for (const { waiting, found } of this.#lanes.values()) sum += waiting + found.length;
+    return sum;
+  }
+
+  /** Entries that were not matched with subscriptions yet. */
+  get unread(): number {
+    return this.#walk ? this.#webhooks.size - this.#walk.position : 0;
+  }
+
+  /** Subscriptions for which not all entries of the log were looked at. */
+  get behind(): number {
+    let sum = 0;
+    for (const { isAtHead } of this.#lanes.values()) if (!isAtHead) sum++;
+    return sum;
+  }
+
+  /** Goes on where an earlier run has stopped. */
   start(): void {
-    this.#webhooks.watch((ids) => this.#wake(ids));
-    for (const id of this.#webhooks.outbox.webhookIds()) this.#look(id);
+    this.#unwatch = this.#webhooks.watch({
+      grown: () => this.#wake(),
+      changed: (changes) => this.#note(changes),
+    });
+    this.#wake();
   }
 
   /** Cancels running attempts without recording them, and resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#webhooks.watch(() => {});
+    this.#unwatch();
     for (const lane of this.#lanes.values()) lane.cancelTimer();
     for (const interrupt of [...this.#interrupts]) interrupt();
     while (this.#tasks.size) await Promise.all(this.#tasks);
@@ -122,117 +158,248 @@ export class Deliverer {
   }
 
   /** Called while a batch is being released. */
-  #wake(ids: readonly number[] | null): void {
-    for (const id of ids ?? []) this.#touched.add(id);
-    if (!ids) this.#isAnyTouched = true;
-    if (this.#isFollowing || this.#isStopped) return;
-    this.#isFollowing = true;
-    this.#run(this.#follow());
+  #wake(): void {
+    this.#isAwake = true;
+    if (this.#isReading || this.#isStopped) return;
+    this.#isReading = true;
+    this.#run(this.#read());
   }
 
-  /** Considers the changed subscriptions, after the batches of this turn of the event loop have been released. */
-  async #follow(): Promise<void> {
+  /** Called while a batch is being released. */
+  #note(changes: Changes | null): void {
+    if (changes) this.#changes?.push(...changes);
+    else this.#changes = null;
+    this.#wake();
+  }
+
+  /** Reads the log in small steps, until there is nothing to be read. */
+  async #read(): Promise<void> {
     await turn();
-    while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
+    while (this.#isAwake && !this.#isStopped) {
+      const rest = this.#restUntil - performance.now();
+      if (rest > 0) await this.#pause(rest, systemSchedule);
+      this.#isAwake = false;
       await this.#tried(async () => {
-        if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);
-        this.#isAnyTouched = false;
-        for (const id of this.#touched) {
-          this.#look(id);
-          this.#touched.delete(id);
-        }
+        const changes = this.#changes;
+        this.#changes = [];
+        if (changes) this.#apply(changes);
+        else await this.#open();
+        const started = performance.now();
+        if (this.#isStopped || this.#walk?.step()) this.#isAwake = true;
+        const ended = performance.now();
+        this.#restUntil = ended + PAUSE_RATIO * (ended - started);
+      }).then((isDone) => {
+        if (isDone) return;
+        this.#changes = null;
+        this.#isAwake = true;
       });
-    this.#isFollowing = false;
+      this.#pump();
+      this.#markWhenDue();
+    }
+    this.#isReading = false;
   }
 
-  /** Starts the attempts of a lane that are due, and schedules the next look at the lane. */
-  #look(id: number): void {
-    if (this.#isStopped) return;
-    const lane = this.#lanes.get(id) ?? { id, inFlight: new Set(), cancelTimer: () => {} };
-    // The end of an attempt triggers the next look. So an append to a busy or a dead lane reads no rows.
-    if (lane.inFlight.size >= LANE_WIDTH) return;
+  /** Reads all subscriptions: at the start, and after a failure. */
+  async #open(): Promise<void> {
+    const { outbox } = this.#webhooks;
+    const walked = outbox.walked;
+    const rows = this.#webhooks.all();
+    const ids = new Set(rows.map(({ key }) => key));
+    for (const lane of [...this.#lanes.values()]) if (!ids.has(lane.id)) this.#end(lane);
+    const pieces = new Pieces();
+    const added: Lane[] = [];
+    for (const { key, row } of rows) {
+      this.#noteHealth(key, row);
+      if (!this.#lanes.has(key)) added.push(this.#laneOf(key, row, walked));
+      const rest = pieces.rest();
+      if (rest) await rest;
+    }
+    for (const lane of added) this.#lanes.set(lane.id, lane);
+    if (!this.#walk) {
+      // Those with a cursor before the shared walk catch up with it on their own.
+      const atHead = added.filter(({ next }) => next >= (walked ?? 0));
+      const begins = atHead.reduce((least, { next }) => Math.min(least, next), this.#webhooks.size);
+      this.#walk = new LogWalk(this.#webhooks, begins, (lane) => this.#found(lane));
+      this.#marked = walked ?? Number.NEGATIVE_INFINITY;
+    }
+    for (const lane of added) this.#join(lane);
+    // Left over by a crash after a subscription had ended.
+    for (const id of outbox.webhookIds()) if (!this.#lanes.has(id)) this.#run(this.#clear(id));
+  }
+
+  #apply(changes: Changes): void {
+    for (const { key, row } of changes) {
+      const lane = this.#lanes.get(key);
+      this.#noteHealth(key, row);
+      if (!row && lane) this.#end(lane);
+      if (!row || lane) continue;
+      const added = this.#laneOf(key, row, this.#webhooks.outbox.walked);
+      this.#lanes.set(key, added);
+      this.#join(added);
+    }
+  }
+
+  #noteHealth(id: number, row: WebhookRow | undefined): void {
+    if (row && !row.healthy) this.#unhealthy.add(id);
+    else this.#unhealthy.delete(id);
+  }
+
+  #laneOf(id: number, row: WebhookRow, walked: number | undefined): Lane {
+    const { outbox, size } = this.#webhooks;
+    const cursor = outbox.cursor(id);
+    // Versions before cursors queued everything in the outbox until they ended, so what came since is all that is left.
+    const since = row.since ?? walked ?? size;
+    const next = cursor ?? Math.max(walked ?? 0, since);
+    return new Lane(id, row, { next, waiting: outbox.count(id), hasCursor: cursor !== undefined });
+  }
+
+  #join(lane: Lane): void {
+    this.#walk!.join(lane);
+    this.#look(lane);
+  }
+
+  #end(lane: Lane): void {
+    lane.hasEnded = true;
     lane.cancelTimer();
-    this.#lanes.set(id, lane);
-    const now = formatTimestamp(this.#clock());
-    const endpoint = this.#webhooks.endpoint(id);
-    if (endpoint && !mayTry(endpoint, now)) {
-      this.#lookAt(lane, endpoint.next_probe_at!, now);
-      return;
-    }
-    const waiting = this.#webhooks.outbox.oldest(id, WINDOW);
-    if (!endpoint && waiting.length) this.#run(this.#clear(id));
-    if (!endpoint || !(waiting.length || lane.inFlight.size)) {
-      this.#lanes.delete(id);
-      return;
-    }
-    const { due, next } = select(endpoint, waiting, lane.inFlight, now);
-    const host = hostOf(endpoint.url);
-    for (const delivery of due) {
-      const told = this.#webhooks.told(delivery.entry_id);
-      // A row may be visible shortly before its entry. Then the observer of rows has not been called yet, and will be.
-      if (!told) continue;
-      if (!this.#enter(host, id)) break;
-      this.#run(this.#attempt(lane, endpoint, delivery, told).finally(() => this.#leave(host)));
-    }
-    if (next !== null) this.#lookAt(lane, next, now);
+    this.#lanes.delete(lane.id);
+    this.#turns.remove(lane);
+    this.#walk!.leave(lane);
+    if (lane.waiting) this.#run(this.#clear(lane.id));
   }
 
-  /** Takes a place among the attempts to a host. If none is free, the lane waits for its turn. */
-  #enter(name: string, lane: number): boolean {
-    const host = this.#hosts.get(name) ?? { underWay: 0, waiting: new Set() };
-    this.#hosts.set(name, host);
-    if (host.underWay >= HOST_WIDTH) {
-      host.waiting.add(lane);
+  /** An entry was found for a lane. */
+  #found(lane: Lane): void {
+    if (lane.state === "idle" || (lane.state === "resting" && !lane.isGated)) this.#ready(lane);
+  }
+
+  /** Makes an idle lane ready if it has something to try. */
+  #look(lane: Lane): void {
+    if (lane.state === "idle" && !lane.hasEnded && (lane.waiting || lane.untried !== undefined)) this.#ready(lane);
+  }
+
+  #ready(lane: Lane): void {
+    lane.cancelTimer();
+    lane.state = "ready";
+    this.#turns.add(lane);
+  }
+
+  /** Starts attempts as long as there are places for them. */
+  #pump(): void {
+    while (!this.#isStopped) {
+      const lane = this.#turns.take();
+      if (!lane) return;
+      lane.state = "idle";
+      let begun = false;
+      try {
+        begun = this.#begin(lane);
+      } catch (error) {
+        this.#logger.error({ err: error, webhook: lane.id }, "a webhook delivery cannot be read");
+        this.#rest(lane, MAX_WAIT_MS, true);
+      }
+      if (!begun) this.#turns.leave(lane);
+    }
+  }
+
+  /** @returns whether an attempt was started */
+  #begin(lane: Lane): boolean {
+    const endpoint = this.#webhooks.endpoint(lane.id);
+    if (!endpoint) return false;
+    const now = formatTimestamp(this.#clock());
+    if (!mayTry(endpoint, now)) {
+      this.#rest(lane, until(endpoint.next_probe_at!, now), true);
       return false;
     }
-    host.underWay++;
+    const chosen = this.#choose(lane, endpoint, now);
+    if (chosen === null) return false;
+    if (typeof chosen === "string") {
+      this.#rest(lane, until(chosen, now), false);
+      return false;
+    }
+    this.#run(this.#attempt(lane, endpoint, chosen));
     return true;
   }
 
-  /** Gives a place back. The lane that has waited longest and still has deliveries gets it. */
-  #leave(name: string): void {
-    const host = this.#hosts.get(name)!;
-    host.underWay--;
-    for (const lane of host.waiting) {
-      if (host.underWay >= HOST_WIDTH) break;
-      host.waiting.delete(lane);
-      this.#look(lane);
+  /** @returns what to try now, or the time when there will be something, or null if that is not known */
+  #choose(lane: Lane, { healthy }: Endpoint, now: string): Attempt | string | null {
+    if (lane.waiting) lane.rows ??= byTime(this.#webhooks.outbox.oldest(lane.id, WINDOW));
+    const rows = (lane.waiting && lane.rows) || [];
+    // An unhealthy endpoint is tried for a delivery that is not due, too.
+    const row = healthy ? rows.find((delivery) => isDue(delivery, now)) : rows[0];
+    if (row) {
+      const told = this.#webhooks.told(row.entry_id);
+      if (told) return { entryId: row.entry_id, delivery: row, told };
     }
-    if (!host.underWay) this.#hosts.delete(name);
+    for (let leaf = lane.untried; leaf !== undefined; leaf = lane.untried) {
+      const reported = this.#webhooks.eventAt(leaf);
+      const told = reported && this.#webhooks.told(reported.entry_id);
+      if (told) {
+        const { entry_id, event, created_at } = reported;
+        const first = { event, created_at, next: leaf + 1 };
+        return { entryId: entry_id, delivery: { entry_id, event, attempt: 0, created_at }, told, first };
+      }
+      // The operator has withheld its content since it was found.
+      lane.found.splice(lane.tried, 1);
+      this.#walk!.refill(lane);
+      this.#wake();
+    }
+    return rows[0] ? timeOf(rows[0]) : null;
   }
 
-  #lookAt(lane: Lane, time: string, now: string): void {
-    const wait = Math.ceil((parseTimestamp(time) - parseTimestamp(now)) / 1000);
-    lane.cancelTimer = this.#schedule(Math.min(Math.max(wait, 0), MAX_WAIT_MS), () => this.#look(lane.id));
+  #rest(lane: Lane, milliseconds: number, isGated: boolean): void {
+    lane.state = "resting";
+    lane.isGated = isGated;
+    lane.cancelTimer = this.#schedule(Math.min(Math.max(milliseconds, 0), MAX_WAIT_MS), () => {
+      lane.state = "idle";
+      this.#look(lane);
+      this.#pump();
+    });
   }
 
-  async #attempt(lane: Lane, endpoint: Endpoint, delivery: Delivery, told: Told): Promise<void> {
-    const { entry_id: entryId, attempt } = delivery;
-    lane.inFlight.add(entryId);
+  async #attempt(lane: Lane, endpoint: Endpoint, { entryId, delivery, told, first }: Attempt): Promise<void> {
+    lane.state = "under way";
     const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
-    const controller = new AbortController();
-    const abort = () => controller.abort();
-    this.#interrupts.add(abort);
-    const cancelTimeout = this.#schedule(ATTEMPT_TIMEOUT_MS, abort);
-    const { isDelivered, reason } = await this.#send(request, controller.signal);
-    cancelTimeout();
-    this.#interrupts.delete(abort);
+    const { isDelivered, reason } = await this.#sent(request);
+    this.#turns.leave(lane);
+    const { attempt } = delivery;
     this.#logger.debug({ webhook: lane.id, entry: entryId, attempt, isDelivered, reason }, "webhook attempt");
     if (this.#isStopped && !isDelivered) return;
     if (isDelivered) this.delivered++;
     else this.failed++;
     const at = formatTimestamp(this.#clock());
-    this.#outcomes.push({ webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() });
+    const base = { webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() };
+    this.#outcomes.push({ lane, outcome: first ? { ...base, first } : base });
+    // The usual case needs not wait for the disk. If we crash before it is written, it is delivered a second time.
+    const isPlain = first !== undefined && isDelivered && endpoint.retry_count === 0;
+    if (first) lane.tried++;
+    lane.state = isPlain ? "idle" : "settling";
+    this.#look(lane);
+    this.#pump();
     if (this.#isSettling) return;
     this.#isSettling = true;
     this.#run(this.#settle());
   }
 
+  /** The verdict of one attempt, which has a deadline whatever `send` does. */
+  async #sent(request: Parameters<Send>[0]): Promise<Verdict> {
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    this.#interrupts.add(abort);
+    const cancelTimeout = this.#schedule(ATTEMPT_TIMEOUT_MS, abort);
+    const late = new Promise<Verdict>((resolve) => {
+      controller.signal.addEventListener("abort", () => resolve({ isDelivered: false, reason: "timeout" }));
+    });
+    const verdict = await Promise.race([this.#send(request, controller.signal), late]);
+    cancelTimeout();
+    this.#interrupts.delete(abort);
+    return verdict;
+  }
+
   /** Writes outcomes until there are none; outcomes that arrive in the meantime share the next command. */
   async #settle(): Promise<void> {
     while (this.#outcomes.length) {
-      const outcomes = this.#outcomes.splice(0, MAX_OUTCOMES);
+      const settled = this.#outcomes.splice(0, MAX_AT_ONCE);
       const isWritten = await this.#tried(async () => {
+        const outcomes = settled.map(({ outcome }) => outcome);
         const { unhealthy, givenUp } = await this.#webhooks.outbox.settle(outcomes);
         for (const webhook of unhealthy) this.#logger.warn({ webhook }, "webhook endpoint is unhealthy");
         if (givenUp) this.#logger.warn({ deliveries: givenUp }, "webhook deliveries given up");
@@ -240,13 +407,61 @@ export class Deliverer {
       if (!isWritten) {
         // Delivered, but not recorded: the next start delivers it again. Deliveries are made at least once.
         if (this.#isStopped) break;
-        this.#outcomes.unshift(...outcomes);
+        this.#outcomes.unshift(...settled);
         continue;
       }
-      for (const { webhookId, entryId } of outcomes) this.#lanes.get(webhookId)?.inFlight.delete(entryId);
-      for (const id of new Set(outcomes.map(({ webhookId }) => webhookId))) this.#look(id);
+      for (const { lane, outcome } of settled) this.#settled(lane, outcome);
+      this.#pump();
+      this.#wake();
     }
     this.#isSettling = false;
+  }
+
+  #settled(lane: Lane, { first, isDelivered }: Outcome): void {
+    if (lane.hasEnded) return;
+    if (first) {
+      lane.found.shift();
+      lane.tried--;
+      lane.hasCursor = true;
+    }
+    if (!first || !isDelivered) {
+      lane.waiting = this.#webhooks.outbox.count(lane.id);
+      lane.rows = null;
+    }
+    if (lane.state === "settling") lane.state = "idle";
+    this.#walk!.refill(lane);
+    this.#look(lane);
+  }
+
+  #markWhenDue(): void {
+    const { position } = this.#walk ?? { position: 0 };
+    if (this.#isMarking || this.#isStopped || !this.#lanes.size || position - this.#marked < MARK_AFTER) return;
+    this.#isMarking = true;
+    this.#run(
+      this.#mark(position).finally(() => {
+        this.#isMarking = false;
+      }),
+    );
+  }
+
+  /**
+   * Records that all entries before `walked` were matched. Subscriptions that have undelivered ones among them get cursors
+   * of their own before that. Those that have none left lose theirs with it.
+   */
+  async #mark(walked: number): Promise<void> {
+    const walk = this.#walk!;
+    const isBusy = (lane: Lane) => !lane.isAtHead || lane.found.length > 0;
+    const cursorless = [...this.#lanes.values()].filter((lane) => !lane.hasCursor && isBusy(lane));
+    for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
+      const some = cursorless.slice(from, from + MAX_AT_ONCE);
+      const cursors = some.map((lane): Cursor => ({ webhook_id: lane.id, next: walk.cursorOf(lane) }));
+      if (!(await this.#tried(() => this.#webhooks.outbox.mark(null, cursors)))) return;
+      for (const lane of some) lane.hasCursor = true;
+    }
+    const idle = [...this.#lanes.values()].filter((lane) => lane.hasCursor && !isBusy(lane)).slice(0, MAX_AT_ONCE);
+    for (const lane of idle) lane.hasCursor = false;
+    const without = idle.map((lane): Cursor => ({ webhook_id: lane.id, next: null }));
+    if (await this.#tried(() => this.#webhooks.outbox.mark(walked, without))) this.#marked = walked;
   }
 
   /** Removes the waiting deliveries of a subscription that has ended. */
@@ -265,42 +480,29 @@ export class Deliverer {
     } catch (error) {
       if (error instanceof CairnlogError && error.code === "closed") this.#isStopped = true;
       else this.#logger.error({ err: error }, "webhook deliveries cannot be written down");
-      if (!this.#isStopped) await this.#pause();
+      if (!this.#isStopped) await this.#pause(PAUSE_MS, this.#schedule);
       return false;
     }
   }
 
-  #pause(): Promise<void> {
+  #pause(milliseconds: number, schedule: Schedule): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
         cancel();
         this.#interrupts.delete(end);
         resolve();
       };
-      const cancel = this.#schedule(PAUSE_MS, end);
+      const cancel = schedule(milliseconds, end);
       this.#interrupts.add(end);
     });
   }
 }
 
-/**
- * Selects the deliveries of a lane to try at `now`, the longest waiting first, and the time of the next look.
- * @returns `next` null if the next look should wait for the end of an attempt
- */
-function select(
-  endpoint: Endpoint,
-  waiting: readonly Delivery[],
-  inFlight: ReadonlySet<number>,
-  now: string,
-): { readonly due: readonly Delivery[]; readonly next: string | null } {
-  const timeOf = ({ next_attempt_at, created_at }: Delivery) => next_attempt_at ?? created_at;
-  const idle = waiting
-    .filter(({ entry_id }) => !inFlight.has(entry_id))
-    .sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.entry_id - b.entry_id));
-  // An unhealthy endpoint gets one attempt at a time, even for a delivery that is not due.
-  if (!endpoint.healthy) return { due: inFlight.size ? [] : idle.slice(0, 1), next: null };
-  const due = idle.filter((delivery) => isDue(delivery, now)).slice(0, LANE_WIDTH - inFlight.size);
-  const [first] = idle.filter((delivery) => !due.includes(delivery));
-  const isFull = inFlight.size + due.length >= LANE_WIDTH;
-  return { due, next: first && !isFull ? timeOf(first) : null };
-}
+const timeOf = ({ next_attempt_at, created_at }: Delivery): string => next_attempt_at ?? created_at;
+
+/** The longest waiting first. */
+const byTime = (deliveries: readonly Delivery[]): readonly Delivery[] =>
+  [...deliveries].sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.entry_id - b.entry_id));
+
+/** Milliseconds from `now` to `time`. */
+const until = (time: string, now: string): number => Math.ceil((parseTimestamp(time) - parseTimestamp(now)) / 1000);

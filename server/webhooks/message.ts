@@ -20,7 +20,7 @@ export interface DeliveryRequest {
  */
 export function deliveryRequest(
   webhookId: number,
-  { entry_id, event, created_at }: Delivery,
+  { entry_id, event, created_at }: Pick<Delivery, "entry_id" | "event" | "created_at">,
   told: Told,
   { url, secret }: Pick<Endpoint, "url" | "secret">,
   now: number,

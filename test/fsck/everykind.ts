@@ -152,6 +152,8 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
       created_at,
     });
     put("counters", "webhook", { last: 7 });
+    put("counters", "webhook-walk", { last: 1 });
+    put("webhookCursors", 7, { next: 1 });
     put("outbox", [7, 1], { event: "key.registered", attempt: 0, next_attempt_at: null, created_at });
     put("outboxCounts", 7, { count: 1 });
   });

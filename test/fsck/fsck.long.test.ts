@@ -344,6 +344,21 @@ describe("private rows", () => {
       (table) => table("outbox").put([7, 9999], table("outbox").get([7, 1])),
       /^outbox 7: it tells of entry 9999, but the last entry is 600/,
     ],
+    [
+      "a cursor beyond the end",
+      (table) => table("webhookCursors").put(7, { next: 9999 }),
+      /^webhookCursors 7: it is at/,
+    ],
+    [
+      "a cursor of nobody",
+      (table) => table("webhookCursors").put(6, { next: 1 }),
+      /^webhookCursors 6: there is no webhook/,
+    ],
+    [
+      "more matched entries than there are",
+      (table) => table("counters").put("webhook-walk", { last: 9999 }),
+      /^counters "webhook-walk": 9999 entries are matched/,
+    ],
     ["an id given out twice", (table) => table("counters").remove("webhook"), /^counters "webhook": 0 is the last id/],
     ["a lost configuration", (table) => table("trustConfigs").remove(1), /^trustConfigs: 1 is missing/],
     ["a wrong newest configuration", (table) => table("trustConfigHeads").put("", { id: 1 }), /^trustConfigHeads ""/],

@@ -234,14 +234,20 @@ async function tour(world: World): Promise<void> {
   await trustConfigs.revoke(two.fingerprint);
 
   const { outbox } = webhooks;
-  const [first, second] = outbox.oldest(lasting, 2).map(({ entry_id }) => entry_id);
-  const outcome = { webhookId: lasting, attempt: 0, at: at(world.now), jitter: 0.5 };
+  const outcome = { attempt: 0, at: at(world.now), jitter: 0.5 };
+  const first = (next: number) =>
+    ({ entryId: next, first: { event: "key.registered", created_at: at(0), next } }) as const;
+  const { id: failing } = await webhooks.subscribe(hook, two.fingerprint);
   await outbox.settle([
-    { ...outcome, entryId: first!, isDelivered: true },
-    { ...outcome, entryId: second!, isDelivered: false },
+    { ...outcome, ...first(1), webhookId: lasting, isDelivered: true },
+    { ...outcome, ...first(2), webhookId: lasting, isDelivered: false },
+    { ...outcome, ...first(1), webhookId: failing, isDelivered: false },
   ]);
-  expect(outbox.webhookIds()).toContain(ending);
-  await outbox.clear(ending);
+  await webhooks.deactivate(failing, two.fingerprint);
+  expect(outbox.webhookIds()).toContain(failing);
+  await outbox.clear(failing);
+  await outbox.mark(2, [{ webhook_id: lasting, next: null }]);
+  await outbox.mark(3, [{ webhook_id: lasting, next: 4 }]);
 
   const change = { proof: Buffer.from("a proof \0 of bytes"), status: "pending" as const, isSettled: false };
   await log.anchors.replace(0, undefined, change);
@@ -259,7 +265,7 @@ const NAMES = `
   endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
   key.succeed log.append log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
   policy.publish request.create request.respond trust-config.create trust-config.revoke webhook.deactivate
-  webhook.subscribe
+  webhook.mark-walk webhook.subscribe
 `;
 
 test("every command has the name that it always had", () => {

@@ -125,6 +125,12 @@ export class Post {
     }
   }
 
+  /** Waits until everything that the log has for the subscriptions was delivered, or given up. */
+  async done(): Promise<void> {
+    await this.quiet();
+    await this.until(() => this.deliverer.unread + this.deliverer.waiting + this.deliverer.behind === 0);
+  }
+
   subscribe(more: Partial<WebhookInput> = {}, owner = OWNER): Promise<Webhook> {
     return this.world.registry.webhooks.subscribe({ url: "https://receiver.example/", ...more }, owner);
   }

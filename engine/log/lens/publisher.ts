@@ -60,6 +60,7 @@ export class CheckpointPublisher {
   #isCurrent = false;
   /** When the last checkpoint was begun, by the monotonic clock. */
   #begun = Number.NEGATIVE_INFINITY;
+  #unobserve: () => void = () => {};
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> | null = null;
   #trouble: CairnlogError | null = null;
@@ -102,7 +103,7 @@ export class CheckpointPublisher {
 
   /** Begins to publish. The log is at least as large as what is published. */
   start(): void {
-    this.#parts.log.observeSize(() => this.#due());
+    this.#unobserve = this.#parts.log.observeSize(() => this.#due());
     if (this.#isCurrent && this.#published) this.#parts.published?.(this.#published);
     this.#due();
   }
@@ -125,7 +126,7 @@ export class CheckpointPublisher {
   async stop(): Promise<void> {
     this.#stopping.abort(closed());
     this.#abandon();
-    this.#parts.log.observeSize(() => {});
+    this.#unobserve();
     if (this.#timer) clearTimeout(this.#timer);
     await this.#working;
   }

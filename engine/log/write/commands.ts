@@ -12,6 +12,10 @@ import type { LoggedEvent, PreparedEvent, PrivateWriter } from "./projection.js"
 export interface Transaction extends PrivateWriter {
   /** The command's one moment: canonical text, never before the newest entry. Its events carry it. */
   readonly timestamp: string;
+  /** Entries of the log at this point, those included that the command has appended. */
+  readonly size: number;
+  /** Id of the newest of them; 0 if there is none. */
+  readonly lastId: number;
   append(event: PreparedEvent): LoggedEvent;
 }
 

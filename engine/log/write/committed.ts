@@ -1,6 +1,6 @@
 /**
  * Rows as they are on disk, for commands: those of keys are kept, since every attestation asks for its signer's, and to
- * read and unpack one takes 4 µs; and all of a table that every append asks for. Only the sequencer changes rows, and it
+ * read and unpack one takes 4 µs; and all of a table whose rows are counted at each change. Only the sequencer changes rows, and it
  * passes them on once they are on disk (`written`). The sequencer owns them, in the writer's thread.
  */
 
@@ -12,7 +12,7 @@ import { type StateRow, withChanges, within } from "./rows.js";
 
 /** About 1 KB each. */
 const KEPT_KEYS = 4096;
-/** Tables kept as a whole. Their rows are few, and every append reads them all. */
+/** Tables kept as a whole: a new subscription is counted with all others. */
 const KEPT_TABLES: readonly TableName[] = ["webhooks"];
 
 /**

@@ -74,12 +74,6 @@ export interface Projection {
    * alone.
    */
   addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
-  /**
-   * Writes the private rows that appending `event` causes, such as work to do: they are on disk exactly when its entry
-   * is. Called for live appends alone, never when state is rebuilt. Part of the command that appends, so it is bound to
-   * what holds for commands: nothing but the event and the state may matter, and nothing but rows may change.
-   */
-  onAppend?(event: LoggedEvent, state: PrivateWriter): void;
 }
 
 /** The projection of a log whose events mean nothing to it. */

@@ -66,9 +66,16 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.payloads.push(canonicalPayload);
     this.#units += canonicalPayload.length;
     this.#projection.apply(event, this);
-    this.#projection.onAppend?.(event, this);
     this.#layer.terms.addEach(terms ?? termsOf(event, this.#projection), leafIndex);
     return event;
+  }
+
+  get size(): number {
+    return this.#firstIndex + this.events.length;
+  }
+
+  get lastId(): number {
+    return this.#firstId + this.events.length - 1;
   }
 
   /** Whether the batch has as many events, or as many bytes of payloads, as a batch may have. */

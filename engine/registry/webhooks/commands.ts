@@ -34,21 +34,14 @@ export const subscribe = define(
   ): Webhook => {
     checkRoom(transaction, owner_fingerprint, subscription.host);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
-    const { url, host, events, key_fingerprint, document_hash, secret } = subscription;
-    // Members are listed one by one: spread rows would each have a hidden class of their own, and every append reads
-    // all rows.
     const row: WebhookRow = {
-      url,
-      host,
-      events,
-      key_fingerprint,
-      document_hash,
-      secret,
+      ...subscription,
       owner_fingerprint,
       healthy: true,
       retry_count: 0,
       next_probe_at: null,
       created_at: transaction.timestamp,
+      since: transaction.size,
     };
     transaction.put("counters", "webhook", { last: id });
     transaction.put("webhooks", id, row);
@@ -57,7 +50,7 @@ export const subscribe = define(
 );
 
 /**
- * Removes the subscription's row, including its secret.
+ * Removes the subscription's row, including its secret, and its cursor.
  * @returns the subscription as it was, no longer active
  * @throws CairnlogError `not-found` if the key may not see a subscription with this id
  */
@@ -71,6 +64,7 @@ export const deactivate = define(
     if (!row || !mayManage(row, input.fingerprint, input.operator_fingerprint))
       throw new CairnlogError("not-found", `There is no active webhook ${input.id} of this key.`);
     transaction.put("webhooks", input.id, undefined);
+    if (transaction.get("webhookCursors", input.id)) transaction.put("webhookCursors", input.id, undefined);
     return { ...webhookView(input.id, row), active: false };
   },
 );
@@ -94,9 +88,34 @@ export const settle = define(
 export const clearOutbox = define(
   "outbox.clear",
   (transaction: Transaction, input: { readonly webhook_id: number; readonly entry_ids: readonly number[] }): void => {
-    for (const entryId of input.entry_ids) {
-      const key: [number, number] = [input.webhook_id, entryId];
-      if (transaction.get("outbox", key)) removeDelivery(transaction, key);
+    for (const entryId of input.entry_ids) removeDelivery(transaction, [input.webhook_id, entryId]);
+  },
+);
+
+/** The cursor of a subscription. */
+export interface Cursor {
+  readonly webhook_id: number;
+  /** Null: as far as the shared walk. */
+  readonly next: number | null;
+}
+
+/**
+ * Records how far the walk that all subscriptions share has come, and cursors. Those of subscriptions that have
+ * undelivered entries before `walked` must be on disk before this: a crash would lose these entries.
+ */
+export const markWalk = define(
+  "webhook.mark-walk",
+  (
+    transaction: Transaction,
+    { walked, cursors }: { readonly walked: number | null; readonly cursors: readonly Cursor[] },
+  ): void => {
+    if (walked !== null) transaction.put("counters", "webhook-walk", { last: walked });
+    for (const { webhook_id, next } of cursors) {
+      if (!transaction.get("webhooks", webhook_id)) continue;
+      const known = transaction.get("webhookCursors", webhook_id);
+      // An outcome that was recorded in the meantime may have moved it on.
+      if (next === null ? known : !known || known.next < next)
+        transaction.put("webhookCursors", webhook_id, next === null ? undefined : { next });
     }
   },
 );

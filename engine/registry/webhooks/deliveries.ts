@@ -1,11 +1,11 @@
 /**
- * The outbox: which entries must still be delivered to which subscription, and when the next attempt is. A row is
- * written in the transaction of its entry, so no crash can separate them. It is removed after the delivery succeeded,
- * was given up, or lost its subscription.
+ * What is on disk about deliveries. Entries that were not tried yet take no rows: they are in the log, behind the
+ * subscription's cursor. A delivery that failed has a row in the outbox, until it succeeds, is given up, or loses its
+ * subscription. Cursor and outbox change in one transaction, so no crash can lose a delivery between them.
  */
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, PrivateWriter } from "../../log/write/projection.js";
+import type { PrivateWriter } from "../../log/write/projection.js";
 import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 
@@ -19,10 +19,18 @@ const MAX_JITTER = 0.2;
 export const UNHEALTHY_AFTER = 10;
 const PROBE_INTERVAL_S = 3_600;
 /**
- * Maximum number of rows for one subscription. Beyond it, new events are not queued until there is room: they are in
- * the log, and an endpoint that never answers must not fill the disk.
+ * Maximum number of undelivered deliveries of one subscription that are looked at: those in the outbox, and those that
+ * were found in the log. When there are so many, its cursor waits.
  */
-export const MAX_WAITING = 10_000;
+export const WINDOW = 64;
+
+/** The first attempt at an entry. */
+export interface FirstAttempt {
+  readonly event: WebhookEvent;
+  readonly created_at: string;
+  /** The subscription's cursor after it: all entries before are settled, too. */
+  readonly next: number;
+}
 
 /** The result of an attempt. */
 export interface Outcome {
@@ -39,6 +47,8 @@ export interface Outcome {
   readonly at: string;
   /** Random, from 0 to 1. It is part of the input because a command must be deterministic. */
   readonly jitter: number;
+  /** Absent for a delivery that is in the outbox. */
+  readonly first?: FirstAttempt;
 }
 
 /** The key range of one subscription's rows. */
@@ -47,25 +57,33 @@ export const deliveriesOf = (webhookId: number): [[number, number], [number, num
   [webhookId, Number.MAX_SAFE_INTEGER],
 ];
 
-/** Queues `event` for a subscription, unless the subscription has too many deliveries waiting. Part of a command. */
-export function addDelivery(
-  webhookId: number,
-  event: WebhookEvent,
-  { id, timestamp }: LoggedEvent,
-  state: PrivateWriter,
-): void {
-  const count = state.get("outboxCounts", webhookId)?.count ?? 0;
-  if (count >= MAX_WAITING) return;
-  state.put("outbox", [webhookId, id], { event, attempt: 0, next_attempt_at: null, created_at: timestamp });
-  state.put("outboxCounts", webhookId, { count: count + 1 });
+/** Writes a delivery that has failed. Part of a command. */
+function putDelivery(state: PrivateWriter, key: [webhookId: number, entryId: number], row: DeliveryRow): void {
+  if (!state.get("outbox", key)) {
+    const count = state.get("outboxCounts", key[0])?.count ?? 0;
+    state.put("outboxCounts", key[0], { count: count + 1 });
+  }
+  state.put("outbox", key, row);
 }
 
-/** Removes an existing delivery. Part of a command. */
+/** Removes a delivery, if it is in the outbox. Part of a command. */
 export function removeDelivery(state: PrivateWriter, key: [webhookId: number, entryId: number]): void {
+  if (!state.get("outbox", key)) return;
   const [webhookId] = key;
   state.put("outbox", key, undefined);
   const count = (state.get("outboxCounts", webhookId)?.count ?? 0) - 1;
   state.put("outboxCounts", webhookId, count > 0 ? { count } : undefined);
+}
+
+/** The delivery that an outcome is about, as it was before the attempt; undefined if the outcome was recorded before. */
+function tried(state: PrivateWriter, { webhookId, entryId, attempt, first }: Outcome): DeliveryRow | undefined {
+  if (!first) {
+    const row = state.get("outbox", [webhookId, entryId]);
+    return row?.attempt === attempt ? row : undefined;
+  }
+  const { event, created_at, next } = first;
+  if ((state.get("webhookCursors", webhookId)?.next ?? 0) >= next) return undefined;
+  return { event, attempt: 0, next_attempt_at: null, created_at };
 }
 
 /**
@@ -74,11 +92,13 @@ export function removeDelivery(state: PrivateWriter, key: [webhookId: number, en
  */
 export function settleDelivery(
   state: PrivateWriter,
-  { webhookId, entryId, attempt, isDelivered, at, jitter }: Outcome,
+  outcome: Outcome,
 ): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
+  const { webhookId, entryId, attempt, isDelivered, at, jitter, first } = outcome;
   const webhook = state.get("webhooks", webhookId);
-  const row = state.get("outbox", [webhookId, entryId]);
-  if (!webhook || row?.attempt !== attempt) return undefined;
+  const row = webhook && tried(state, outcome);
+  if (!row) return undefined;
+  if (first) state.put("webhookCursors", webhookId, { next: first.next });
   if (isDelivered) {
     removeDelivery(state, [webhookId, entryId]);
     if (webhook.retry_count)
@@ -98,7 +118,7 @@ export function settleDelivery(
     return { becameUnhealthy, gaveUp: true };
   }
   const next_attempt_at = after(at, delay * (1 + MAX_JITTER * jitter));
-  state.put("outbox", [webhookId, entryId], { ...row, attempt: attempt + 1, next_attempt_at });
+  putDelivery(state, [webhookId, entryId], { ...row, attempt: attempt + 1, next_attempt_at });
   return { becameUnhealthy, gaveUp: false };
 }
 

@@ -1,13 +1,9 @@
-/**
- * Webhook events: the log events that they correspond to, the webhook events that a subscription selects, and the
- * members of an entry that a delivery contains.
- */
+/** Webhook events: the log events that they correspond to, and the members of an entry that a delivery contains. */
 
 import type { WebhookRow } from "../../store/rows.js";
-import { FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/contract.js";
+import type { WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { isPredicate, type KindedEvent, kindOf } from "../../verify/kinds.js";
-import { normaliseContentHash } from "../../verify/manifest.js";
 import { namedAttestation } from "../attestations/events.js";
 
 /** Payload members that a delivery contains: short ones that identify the subject. The others are in the entry. */
@@ -35,19 +31,6 @@ export function webhookEvent(event: KindedEvent): WebhookEvent | undefined {
   const { webhook = null } = kindOf(event.event_type) ?? {};
   // A predicate URL alone does not make an event an attestation: imported history may contain anything.
   return webhook !== null && (!isPredicate(event.event_type) || namedAttestation(event)) ? webhook : undefined;
-}
-
-/**
- * Returns a function that says whether a subscription selects `event`, whose entry has this payload. Every append calls
- * it for up to a thousand subscriptions, so everything that does not depend on them is prepared.
- */
-export function selecting(event: WebhookEvent, payload: JsonObject): (filter: WebhookFilter) => boolean {
-  const keys = FINGERPRINT_MEMBERS.map((name) => payload[name]).filter((value) => typeof value === "string");
-  const document = normaliseContentHash(payload.document_hash);
-  return ({ events, key_fingerprint, document_hash }) =>
-    (document_hash === null || document_hash === document) &&
-    (key_fingerprint === null || keys.includes(key_fingerprint)) &&
-    (events.length === 0 || events.includes(event));
 }
 
 /** The members of a payload that a delivery contains. */

@@ -1,7 +1,7 @@
-/** Reads the outbox, and writes the results of the deliverer (`deliveries.ts`). */
+/** Reads cursors and the outbox, and writes the results of the deliverer (`deliveries.ts`). */
 import type { Log } from "../../log/log.js";
 import type { DeliveryRow } from "../../store/rows.js";
-import { clearOutbox, type Settlement, settle } from "./commands.js";
+import { type Cursor, clearOutbox, markWalk, type Settlement, settle } from "./commands.js";
 import { deliveriesOf, type Outcome } from "./deliveries.js";
 
 /** Rows removed in one command. */
@@ -22,6 +22,29 @@ export class Outbox {
   /** Ids of subscriptions with rows, including subscriptions that no longer exist. */
   webhookIds(): number[] {
     return this.#counts().map(({ key }) => key);
+  }
+
+  /** How far the walk that all subscriptions share has come on disk; undefined before it was first recorded. */
+  get walked(): number | undefined {
+    return this.#log.row("counters", "webhook-walk")?.last;
+  }
+
+  /** The cursor of a subscription that has one of its own. */
+  cursor(webhookId: number): number | undefined {
+    return this.#log.row("webhookCursors", webhookId)?.next;
+  }
+
+  /**
+   * Records cursors, and then how far the shared walk has come.
+   * @throws CairnlogError as `Log.execute` does
+   */
+  async mark(walked: number | null, cursors: readonly Cursor[]): Promise<void> {
+    await this.#log.execute(markWalk, { walked, cursors });
+  }
+
+  /** Number of rows of a subscription. */
+  count(webhookId: number): number {
+    return this.#log.row("outboxCounts", webhookId)?.count ?? 0;
   }
 
   /** Number of all rows. */

@@ -1,8 +1,6 @@
-/** Webhook subscriptions as rows, and the rows that live appends add to the outbox for them. */
-import type { LoggedEvent, PrivateWriter, StateReader } from "../../log/write/projection.js";
+/** Webhook subscriptions as rows. */
+import type { StateReader } from "../../log/write/projection.js";
 import type { WebhookRow } from "../../store/rows.js";
-import { addDelivery } from "./deliveries.js";
-import { selecting, webhookEvent } from "./events.js";
 
 /** A subscription as its owner sees it: without the secret. */
 export interface Webhook
@@ -24,16 +22,4 @@ export const mayManage = (row: WebhookRow, fingerprint: string, operator: string
 export function webhookView(id: number, row: WebhookRow): Webhook {
   const { url, events, key_fingerprint, document_hash, healthy, retry_count, created_at } = row;
   return { id, url, events, key_fingerprint, document_hash, active: true, healthy, retry_count, created_at };
-}
-
-/**
- * Queues an event that is being appended for every subscription that selects it; part of the command that appends it.
- */
-export function tellSubscribers(event: LoggedEvent, state: PrivateWriter): void {
-  const active = subscriptions(state);
-  if (!active.length) return;
-  const told = webhookEvent(event);
-  if (!told) return;
-  const isSelected = selecting(told, event.payload);
-  for (const { key, row } of active) if (isSelected(row)) addDelivery(key, told, event, state);
 }

@@ -1,18 +1,27 @@
 /**
  * Webhook subscriptions: which events are delivered to which addresses (`spec.md`, Webhook subscription). All of this
- * is in private rows. `subscriptions.ts` adds rows to the outbox for live appends.
+ * is in private rows. What is to be delivered is read from the log.
  */
 import type { Log } from "../../log/log.js";
 import type { WebhookRow } from "../../store/rows.js";
+import type { WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { deactivate, subscribe } from "./commands.js";
-import { toldMembers } from "./events.js";
+import { toldMembers, webhookEvent } from "./events.js";
 import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
 import { mayManage, type Webhook, webhookView } from "./subscriptions.js";
 
 /** The address and the secret of a subscription. */
-export type Endpoint = Pick<WebhookRow, "url" | "secret" | "healthy" | "next_probe_at">;
+export type Endpoint = Pick<WebhookRow, "url" | "secret" | "healthy" | "retry_count" | "next_probe_at">;
+
+/** What webhooks report about an entry. */
+export interface Reported {
+  readonly event: WebhookEvent;
+  readonly entry_id: number;
+  readonly created_at: string;
+  readonly payload: JsonObject;
+}
 
 /** The content of a delivery about an entry. */
 export interface Told {
@@ -70,27 +79,33 @@ export class Webhooks {
     return value;
   }
 
-  /** Active subscriptions whose endpoint is unhealthy. */
-  get unhealthy(): number {
-    return this.#log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER).filter(({ row }) => !row.healthy).length;
+  /** All subscriptions, as they are on disk. */
+  all(): readonly { readonly key: number; readonly row: WebhookRow }[] {
+    return this.#log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER);
   }
 
   /**
-   * Calls `watcher` after batches are on disk that add deliveries for subscriptions or end them, with the ids of these
-   * subscriptions; with null after a failure, when any subscription may have new deliveries. It must not throw, and be
-   * quick.
+   * Calls `watcher.grown` when the log may have grown, and `watcher.changed` after batches are on disk that change
+   * subscriptions; with null after a failure, when any may have changed. Both must not throw, and be quick.
+   * @returns a function that ends this
    */
-  watch(watcher: (webhookIds: readonly number[] | null) => void): void {
-    this.#log.observeRows("outbox", (changes) => {
-      // A row with a higher attempt is of a delivery that was tried before, so it is not new.
-      const added = changes?.filter(({ row }) => row?.attempt === 0);
-      if (!added) watcher(null);
-      else if (added.length) watcher([...new Set(added.map(({ key: [id] }) => id))]);
-    });
-    this.#log.observeRows("webhooks", (changes) => {
-      const ended = changes?.filter(({ row }) => row === undefined) ?? [];
-      if (ended.length) watcher(ended.map(({ key }) => key));
-    });
+  watch(watcher: {
+    readonly grown: () => void;
+    readonly changed: (
+      changes: readonly { readonly key: number; readonly row: WebhookRow | undefined }[] | null,
+    ) => void;
+  }): () => void {
+    const stop = this.#log.observeSize(watcher.grown);
+    this.#log.observeRows("webhooks", watcher.changed);
+    return () => {
+      stop();
+      this.#log.observeRows("webhooks", () => {});
+    };
+  }
+
+  /** Number of entries in the log. */
+  get size(): number {
+    return this.#log.size;
   }
 
   /** The endpoint of an active subscription; undefined if it has ended. */
@@ -98,11 +113,23 @@ export class Webhooks {
     return this.#log.row("webhooks", id);
   }
 
+  /**
+   * What webhooks report about the entry at a leaf index of the log; undefined if nothing.
+   * @throws CairnlogError `corrupt-log`, `storage-failed`
+   */
+  eventAt(leafIndex: number): Reported | undefined {
+    const entry = this.#log.entryAt(leafIndex);
+    const payload = entry?.payload as JsonObject | null | undefined;
+    if (!entry || !payload) return undefined;
+    const event = webhookEvent({ event_type: entry.event_type, payload });
+    return event && { event, entry_id: entry.id, created_at: entry.timestamp, payload };
+  }
+
   /** The content of a delivery about an entry; undefined if there is no such entry. */
   told(entryId: number): Told | undefined {
     const entry = this.#log.entry(entryId);
     if (!entry) return undefined;
     const { event_type, entry_hash, payload } = entry;
-    return { entry_id: entryId, event_type, entry_hash, ...toldMembers(payload as JsonObject) };
+    return { entry_id: entryId, event_type, entry_hash, ...toldMembers((payload ?? {}) as JsonObject) };
   }
 }

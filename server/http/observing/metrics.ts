@@ -6,8 +6,6 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import { parseTimestamp } from "../../../engine/log/clock.js";
 import type { Log } from "../../../engine/log/log.js";
-import type { Outbox } from "../../../engine/registry/webhooks/outbox.js";
-import type { Webhooks } from "../../../engine/registry/webhooks/webhooks.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../../machine.js";
 import { VERSION } from "../../version.js";
@@ -233,14 +231,19 @@ export class Metrics {
 
   /** Shows the state of webhook deliveries. */
   watchDeliveries(
-    made: { readonly delivered: number; readonly failed: number },
-    webhooks: Pick<Webhooks, "unhealthy"> & { readonly outbox: Pick<Outbox, "size"> },
+    deliveries: Readonly<Record<"delivered" | "failed" | "waiting" | "unread" | "behind" | "unhealthy", number>>,
   ): void {
-    const { outbox } = webhooks;
-    this.#asked(Gauge, "cairnlog_webhook_unhealthy", "Endpoints that are unhealthy.", () => webhooks.unhealthy);
-    this.#asked(Gauge, "cairnlog_webhook_outbox", "Webhook deliveries that wait.", () => outbox.size);
-    this.#asked(Counter, "cairnlog_webhook_delivered_total", "Webhook deliveries made.", () => made.delivered);
-    this.#asked(Counter, "cairnlog_webhook_failed_total", "Webhook attempts that failed.", () => made.failed);
+    this.#asked(Gauge, "cairnlog_webhook_unhealthy", "Endpoints that are unhealthy.", () => deliveries.unhealthy);
+    this.#asked(Gauge, "cairnlog_webhook_outbox", "Webhook deliveries that wait.", () => deliveries.waiting);
+    this.#asked(Gauge, "cairnlog_webhook_behind", "Subscriptions that are behind the log.", () => deliveries.behind);
+    this.#asked(
+      Gauge,
+      "cairnlog_webhook_unread",
+      "Entries not yet matched with subscriptions.",
+      () => deliveries.unread,
+    );
+    this.#asked(Counter, "cairnlog_webhook_delivered_total", "Webhook deliveries made.", () => deliveries.delivered);
+    this.#asked(Counter, "cairnlog_webhook_failed_total", "Webhook attempts that failed.", () => deliveries.failed);
   }
 
   /** A metric without labels whose value is read whenever Prometheus asks. */

@@ -1,7 +1,11 @@
 /** Webhook subscriptions: who may create which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Log } from "#cairnlog/engine/log/log.js";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import type { WebhookFilter } from "#cairnlog/engine/registry/webhooks/events.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
+import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
+import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { at, BASE, closeWorlds, failure, openWorld, sha256, type World } from "../world.js";
 
 afterAll(closeWorlds);
@@ -186,20 +190,15 @@ describe("webhook events", () => {
   ];
   it.each(events)("%s", async (_, event, told) => {
     const world = await openWorld();
-    const { id } = await world.registry.webhooks.subscribe(all, OWNER);
     await world.append(event);
-    const rows = world.registry.webhooks.outbox.oldest(id, 10);
-    expect(rows.map((row) => row.event)).toEqual(told === null ? [] : [told]);
+    expect(world.registry.webhooks.eventAt(0)?.event ?? null).toBe(told);
   });
 
-  it("a key that an attestation brings, too", async () => {
-    const world = await openWorld();
-    const { id } = await world.registry.webhooks.subscribe(all, OWNER);
-    await world.append(note(), attestation({}));
-    expect(world.registry.webhooks.outbox.oldest(id, 10).map(({ event }) => event)).toEqual([
-      "key.registered",
-      "attestation.created",
-    ]);
+  it("none of an entry whose content is not shown", async () => {
+    const withheld = { id: 1, event_type: `${BASE}/authorship/v1`, payload: null, timestamp: at(0) };
+    const log = { entryAt: () => withheld, entry: () => withheld } as unknown as Log;
+    const webhooks = new Webhooks({ log, operator: OTHER, allowPrivate: false });
+    expect(webhooks.eventAt(0)).toBeUndefined();
   });
 });
 
@@ -256,8 +255,23 @@ describe("filters", () => {
     const ids: number[] = [];
     for (const [, filter] of cases) ids.push((await webhooks.subscribe({ url: URL, ...filter }, OWNER)).id);
     await world.append(...history);
-    const entries = (id: number) => webhooks.outbox.oldest(id, 100).map(({ entry_id }) => entry_id);
-    const selected = cases.map(([name], i) => [name, entries(ids[i]!)]);
-    expect(selected).toEqual(cases.map(([name, , wanted]) => [name, wanted]));
+    const selection = new Selection<WebhookFilter & { readonly entries: number[] }>();
+    const selecting = webhooks.all().map(({ row }) => ({ ...row, entries: [] as number[] }));
+    for (const subscription of selecting) selection.add(subscription);
+    const selectAll = () => {
+      for (let leafIndex = 0; leafIndex < webhooks.size; leafIndex++) {
+        const { event, payload, entry_id } = webhooks.eventAt(leafIndex)!;
+        selection.select(event, payload, ({ entries }) => entries.push(entry_id));
+      }
+    };
+    selectAll();
+    const wanted = cases.map(([name, , entries]) => [name, entries]);
+    expect(cases.map(([name], i) => [name, selecting[i]!.entries])).toEqual(wanted);
+    // Once removed, none is selected.
+    for (const subscription of selecting) selection.remove(subscription);
+    selectAll();
+    expect(cases.map(([name], i) => [name, selecting[i]!.entries])).toEqual(wanted);
+    expect(selection.size).toBe(0);
+    expect(ids).toHaveLength(cases.length);
   });
 });

@@ -41,7 +41,7 @@ metrics.watchAnchoring({
   },
   status: () => ({ anchor_due: anchoring.due, entries_since_anchor: anchoring.since }),
 } as never);
-metrics.watchDeliveries({ delivered: 51, failed: 52 }, { unhealthy: 53, outbox: { size: 54 } } as never);
+metrics.watchDeliveries({ delivered: 51, failed: 52, unhealthy: 53, waiting: 54, behind: 55, unread: 56 });
 metrics.watchCertificate(() => 61_000);
 afterAll(() => metrics.close());
 
@@ -109,7 +109,9 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_tree_head_timestamp_seconds: "gauge",
   cairnlog_webhook_delivered_total: "counter",
   cairnlog_webhook_failed_total: "counter",
+  cairnlog_webhook_behind: "gauge",
   cairnlog_webhook_outbox: "gauge",
+  cairnlog_webhook_unread: "gauge",
   cairnlog_webhook_unhealthy: "gauge",
   nodejs_eventloop_lag_max_seconds: "gauge",
   nodejs_eventloop_lag_p50_seconds: "gauge",
@@ -162,7 +164,9 @@ test("each shows its own current number", async () => {
     cairnlog_webhook_delivered_total: 51,
     cairnlog_webhook_failed_total: 52,
     cairnlog_webhook_unhealthy: 53,
+    cairnlog_webhook_behind: 55,
     cairnlog_webhook_outbox: 54,
+    cairnlog_webhook_unread: 56,
   });
   log.size = 142;
   log.queued = 0;
