@@ -153,7 +153,8 @@ const NO_LOCK: WriterLock = { release: async () => {} };
 /** What the log knows of itself, when its rows can be read; undefined for a log that does not exist yet. */
 function soundMeta(store: StoreReader, path: string): LogMeta | undefined {
   const meta = store.get("meta", "log");
-  if (meta?.rebuilding)
+  // A migration that was interrupted begins again.
+  if (meta?.rebuilding && !meta.migrating)
     throw new CairnlogError(
       "corrupt-log",
       `A rebuild of the log in ${path} was interrupted. Finish it: cairnlog fsck --rebuild.`,

@@ -109,8 +109,10 @@ function proveActor(event: LoggedEvent, state: DerivedWriter): void {
 
 function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
-  if (!created || !givesWay(state.get("keys", created.key.fingerprint), created)) return;
-  state.put("keys", created.key.fingerprint, newRow(created, event, null));
+  if (!created) return;
+  const { fingerprint } = created.key;
+  const known = state.get("keys", fingerprint);
+  if (givesWay(known, created)) state.put("keys", fingerprint, newRow(created, event, null, known));
 }
 
 function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
@@ -118,11 +120,12 @@ function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
   if (!created || old?.status !== "active" || created.key.fingerprint === old.fingerprint) return;
-  if (!givesWay(state.get("keys", created.key.fingerprint), created)) return;
   const { fingerprint } = created.key;
+  const known = state.get("keys", fingerprint);
+  if (!givesWay(known, created)) return;
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });
-  state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
+  state.put("keys", fingerprint, newRow(created, event, old.fingerprint, known));
 }
 
 /** An operator key that is registered like any other ends with its term. The new one is what it was before. */

@@ -27,10 +27,14 @@ export interface KeyRow {
   /** The time when the status ceased to be `active`; null while it is. */
   readonly ended_at: string | null;
   /**
-   * Whether an entry contains a signature by the key itself. Until then, anybody who proves possession may register it
-   * again.
+   * Whether an entry contains a signature by the key itself: an attestation, say, which does not cover the members above.
    */
   readonly proven: boolean;
+  /**
+   * Present if the key has signed the entry that its name, expiration and predecessor come from. Until then anybody may
+   * have chosen them, and the first such entry replaces them.
+   */
+  readonly named?: true;
 }
 
 /** Facts about the log itself: one row, under the key "log". */
@@ -52,6 +56,8 @@ export interface LogMeta {
   readonly settings?: Readonly<Record<string, string>>;
   /** A rebuild has begun and not ended: until it has, derived rows may have any content. */
   readonly rebuilding?: true;
+  /** Present beside `rebuilding` if a migration derives the rows again. The next start of this version finishes it. */
+  readonly migrating?: true;
 }
 
 /** The node that writes a replicated log. Each takeover writes it, so no two takeovers are the same record. */

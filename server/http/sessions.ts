@@ -13,6 +13,7 @@ import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock
 import type { Passwords } from "../../engine/registry/access/passwords.js";
 import { JWS_ALGORITHMS, signedToken } from "../../engine/registry/access/session-token.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
+import { statusWords } from "../../engine/registry/keys/status.js";
 
 /** Seconds after sign-in when a session ends, no matter how often it was renewed. */
 const MAX_SESSION_AGE_S = 86_400;
@@ -108,9 +109,11 @@ export class Sessions {
     if (token === undefined)
       throw new CairnlogError("unauthenticated", "Send a session token as `Authorization: Bearer <token>`.");
     const session = this.#remembered(token) ?? (await this.#verify(token));
-    const status = this.#keys.lookup(session.fingerprint)?.status ?? "unknown";
-    if (status !== (session.recovery ? "expired" : "active"))
-      throw new CairnlogError("unauthenticated", `The session has ended: its key is ${status}.`);
+    const key = this.#keys.lookup(session.fingerprint);
+    if (key?.status !== (session.recovery ? "expired" : "active")) {
+      const words = key ? statusWords(key) : "unknown";
+      throw new CairnlogError("unauthenticated", `The session has ended: its key is ${words}.`);
+    }
     // A token that only reads was made without a password, by whoever holds the operator key itself.
     if (!session.readOnly && this.#passwords.version(session.fingerprint) !== session.passwordVersion)
       throw new CairnlogError(

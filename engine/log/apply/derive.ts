@@ -3,13 +3,16 @@
  * append does the same while its command runs (`write/transaction.ts`).
  */
 import { CairnlogError } from "../../error.js";
+import { Layer, type RowChange } from "../../store/changeset.js";
 import type { Refiling } from "../../store/lmdb/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
+import { DERIVED_TABLES } from "../../store/schema.js";
 import { instantOf, microsOf } from "../instant.js";
 import { applyRotation } from "../operator/rotation.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
+import { LayeredState } from "../write/layered.js";
 import {
   addDigestTerm,
   addLogTerms,
@@ -17,6 +20,12 @@ import {
   type LoggedEvent,
   type Projection,
 } from "../write/projection.js";
+
+/** The tables that follow from entries through the projection alone. */
+const DERIVED_ANEW = DERIVED_TABLES.filter((table) => table !== "seams" && table !== "operatorRotations");
+/** Rows removed, and entries whose rows are written, in one transaction. */
+const ROWS_AT_ONCE = 1_000;
+const ENTRIES_AT_ONCE = 1_000;
 
 /** The parts of an entry from which rows and terms are derived. */
 export interface DerivableEntry extends Edge {
@@ -88,9 +97,9 @@ export function catchUp(postings: Postings, reader: EntryReader, size: number, p
 }
 
 /**
- * What a migration needs to file the entries of a log with this projection.
+ * What a migration needs to file the entries of a log with this projection, and to derive its rows.
  *
- * If we crash here: the runs are removed first, and the migration runs again at the next start, from the beginning.
+ * If we crash here: runs and rows are removed first, and the migration runs again at the next start, from the beginning.
  */
 export const refilingFor = (projection: Projection): Refiling => ({
   async fileAnew(store) {
@@ -108,6 +117,30 @@ export const refilingFor = (projection: Projection): Refiling => ({
       }
     } finally {
       await postings.close();
+    }
+  },
+
+  async deriveAnew(store) {
+    const commit = (rows: readonly RowChange[]) =>
+      store.commit({ after: store.position().sequence, position: null, batches: [], rows, tiles: [] });
+    const meta = store.get("meta", "log")!;
+    // An earlier version refuses a log with these marks, whose rows it would take for complete.
+    await commit([{ table: "meta", key: "log", row: { ...meta, rebuilding: true, migrating: true } }]);
+    for (const table of DERIVED_ANEW)
+      for (;;) {
+        const rows = [...store.range(table, undefined, undefined, { limit: ROWS_AT_ONCE })];
+        if (!rows.length) break;
+        await commit(rows.map(({ key }) => ({ table, key, row: undefined })));
+      }
+    const reader = new EntryReader(store);
+    const last = store.lastBatch();
+    const size = last ? last.firstIndex + last.count : 0;
+    for (let from = 0; from < size; from += ENTRIES_AT_ONCE) {
+      const layer = new Layer();
+      const state = new LayeredState(store, null, [layer]);
+      for (let index = from; index < Math.min(size, from + ENTRIES_AT_ONCE); index++)
+        projection.apply(storedEntry(reader, index)!.event, state);
+      await commit(layer.split().derived);
     }
   },
 });

@@ -117,7 +117,7 @@ function restoredMeta(store: Store, size: number, options: LogCheckOptions): Log
   } catch {
     // Unreadable, which is treated like a missing row.
   }
-  const { rebuilding: _, first_key_id: __, created_at, ...others } = stored;
+  const { rebuilding: _, migrating: __, first_key_id: ___, created_at, ...others } = stored;
   const rotated = first === current ? {} : { first_key_id: first.fingerprint };
   const beginning = isPlausibleStart(store, size, created_at)
     ? created_at

@@ -95,10 +95,11 @@ export class Challenges {
    */
   async issue(request: ChallengeRequest): Promise<Challenge> {
     const { recovery = false, purpose = "general", origin } = request;
-    const { fingerprint, status } = this.#keys.find(request.fingerprint);
+    const key = this.#keys.find(request.fingerprint);
+    const { fingerprint, status } = key;
     if (recovery && status === "active")
       throw new CairnlogError("wrong-key-status", "The key is active, so there is nothing to recover.");
-    if (status !== (recovery ? "expired" : "active")) throw keyNotActive(fingerprint, status);
+    if (status !== (recovery ? "expired" : "active")) throw keyNotActive(fingerprint, key);
     const secret = this.#keptSecret() ?? (await this.#makeSecret());
     const terms = { origin, purpose: recovery ? "recovery" : purpose, fingerprint, act: null } as const;
     const nonce = challengeNonce(terms, randomBytes(CHALLENGE_RANDOM_BYTES));
@@ -126,14 +127,16 @@ export class Challenges {
     if (!purposes.includes(challenge.purpose))
       throw new CairnlogError("forbidden", `A challenge of the purpose "${challenge.purpose}" proves nothing here.`);
 
-    const { public_key, status } = this.#keys.find(challenge.fingerprint);
+    const record = this.#keys.find(challenge.fingerprint);
     const signed = decodeSignature(signature);
     const nonce = Buffer.from(nonceOf(challenge));
-    const isValid = signed !== undefined && (await this.#verifier.verify(importPublicKey(public_key), nonce, signed));
+    const isValid =
+      signed !== undefined && (await this.#verifier.verify(importPublicKey(record.public_key), nonce, signed));
     const id = challenge.bytes.toString("hex", 0, CHALLENGE_RANDOM_BYTES);
     await this.#uses.settle({ id, expires: challenge.expires, isValid });
     const recovery = challenge.purpose === "recovery";
-    if (!allowEnded && status !== (recovery ? "expired" : "active")) throw keyNotActive(challenge.fingerprint, status);
+    if (!allowEnded && record.status !== (recovery ? "expired" : "active"))
+      throw keyNotActive(challenge.fingerprint, record);
     return { fingerprint: challenge.fingerprint, recovery };
   }
 

@@ -4,7 +4,7 @@ import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
 import type { StateRow } from "../../log/write/rows.js";
 import type { CredentialRow, UserRow } from "../../store/rows.js";
-import { keyStatus, wrongKeyStatus } from "../keys/status.js";
+import { keyStanding, statusWords, wrongKeyStatus } from "../keys/status.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
 
 /**
@@ -100,8 +100,9 @@ export const enrollCredential = define(
     if (!issuing) throw new CairnlogError("not-found", "The issuing key is on no account.");
     if (issuing.status !== "active")
       throw new CairnlogError("forbidden", "The credential of the issuing key is revoked.");
-    const status = keyStatus(transaction, issuing_fingerprint, transaction.timestamp);
-    if (status !== "active") throw new CairnlogError("key-not-active", `The issuing key is ${status}.`);
+    const standing = keyStanding(transaction, issuing_fingerprint, transaction.timestamp);
+    if (standing.status !== "active")
+      throw new CairnlogError("key-not-active", `The issuing key is ${statusWords(standing)}.`);
     checkFree(transaction, credential, transaction.timestamp, null);
     if (credentialOf(transaction, credential.key_fingerprint)?.user_id === issuing.user_id)
       throw isOnAccount(credential.key_fingerprint);
@@ -130,8 +131,8 @@ export function checkFree(
   time: string,
   userId: string | null,
 ): void {
-  const status = keyStatus(state, key_fingerprint, time);
-  if (status !== "active") throw wrongKeyStatus(key_fingerprint, status);
+  const standing = keyStanding(state, key_fingerprint, time);
+  if (standing.status !== "active") throw wrongKeyStatus(key_fingerprint, standing);
   const bound = credentialOf(state, key_fingerprint);
   if (bound && bound.user_id !== userId && (!confirmed || bound.confirmed)) throw isOnAccount(key_fingerprint);
 }

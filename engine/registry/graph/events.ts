@@ -8,20 +8,34 @@ import { POSTING } from "../../store/schema.js";
 import { EVENT_KINDS, EVENT_TYPES } from "../../verify/kinds.js";
 
 const TYPES = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
+const REGISTRATIONS = hashedTerm(POSTING.eventType, "key_registration");
 const TERMS = TYPES.map((type) => hashedTerm(POSTING.eventType, type));
 /** Payload members that name a key of the graph. */
 const MEMBERS: readonly string[] = [...new Set(TYPES.flatMap((type): readonly string[] => EVENT_KINDS[type].keys))];
 /**
- * Number of events that are read. With more, the answer is "perhaps", because reading on could cost more than it saves.
+ * Number of events that are read, and of rows. With more, the answer is "perhaps", because reading on could cost more than it saves.
  */
 const MAX_READ = 256;
 
+/** The keys that an answer depends on. */
+export interface AskedKeys {
+  readonly asked: ReadonlySet<string>;
+  /** Those of them that had not named themselves. */
+  readonly unnamed: ReadonlySet<string>;
+}
+
 /**
- * Whether an event of the graph among the entries from leaf index `size` on may name one of `keys`. Clients decide how
- * many such events there are; with more than a few hundred, the answer is true without reading them.
+ * Whether the entries from leaf index `size` on may change what an answer says of its keys: an event of the graph names
+ * one, or one has named itself. Clients decide how many such events there are; with more than a few hundred, the answer
+ * is true without reading them.
  */
-export function isTouchedSince(log: Log, size: number, keys: ReadonlySet<string>): boolean {
+export function isTouchedSince(log: Log, size: number, { asked: keys, unnamed }: AskedKeys): boolean {
   if (size === log.size) return false;
+  // A busy log has many registrations, nearly all of keys that nobody has asked for. So the rows are read instead.
+  if (unnamed.size && log.postings(REGISTRATIONS).seek(size) < log.postings(REGISTRATIONS).length) {
+    if (unnamed.size > MAX_READ) return true;
+    for (const fingerprint of unnamed) if (log.row("keys", fingerprint)?.named) return true;
+  }
   let read = 0;
   for (const term of TERMS) {
     const list = log.postings(term);

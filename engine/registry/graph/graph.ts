@@ -45,6 +45,8 @@ export interface GraphNode {
   readonly fingerprint: string;
   readonly pseudonym: string;
   readonly status: KeyStatus;
+  /** Whether the key has signed its name and expiration. */
+  readonly named: boolean;
   /** Hops from the root. */
   readonly depth: number;
 }
@@ -177,7 +179,7 @@ function edgeOf(edge: Edge, fingerprint: string, direction: Direction): GraphEdg
 
 function nodeOf(view: GraphView, fingerprint: string, depth: number): GraphNode | undefined {
   const key = view.key(fingerprint);
-  return key && { fingerprint, pseudonym: key.pseudonym, status: key.status, depth };
+  return key && { fingerprint, pseudonym: key.pseudonym, status: key.status, named: key.named, depth };
 }
 
 /** Names that differ only in case or in the composition of letters are equal. */

@@ -6,7 +6,7 @@
 import type { Clock } from "../../log/clock.js";
 import type { Keys } from "../keys/keys.js";
 import type { Slices, Steps } from "../slices.js";
-import { isTouchedSince } from "./events.js";
+import { type AskedKeys, isTouchedSince } from "./events.js";
 import {
   DEFAULT_GRAPH_BOUNDS,
   type Graph,
@@ -39,10 +39,9 @@ export interface GraphAnswer extends Graph {
   readonly cached: boolean;
 }
 
-interface Kept {
+/** With its keys, and those on which its answer depends without showing them. */
+interface Kept extends AskedKeys {
   readonly graph: Graph;
-  /** Its keys, and those on which its answer depends without showing them. */
-  readonly keys: ReadonlySet<string>;
   /** The interval in which it is valid, microseconds. */
   readonly from: number;
   readonly until: number;
@@ -117,7 +116,7 @@ export class Graphs {
     const work = function* (view: GraphView): Steps<Kept> {
       const graph = yield* traverse(view, root, query, bounds, () => stopwatch() - started);
       const until = Math.min(view.holdsUntil, view.now + cacheSeconds * 1_000_000);
-      return { graph, keys: view.asked, from: view.now, until, size };
+      return { graph, asked: view.asked, unnamed: view.unnamed, from: view.now, until, size };
     };
     return this.#slices.run(viewing(this.#parts, this.#clock, work));
   }
@@ -125,7 +124,7 @@ export class Graphs {
   #holds(kept: Kept): boolean {
     const now = this.#clock();
     const { log } = this.#parts;
-    if (now < kept.from || now >= kept.until || isTouchedSince(log, kept.size, kept.keys)) return false;
+    if (now < kept.from || now >= kept.until || isTouchedSince(log, kept.size, kept)) return false;
     kept.size = log.size;
     return true;
   }
@@ -146,4 +145,5 @@ export class Graphs {
   }
 }
 
-const sizeOf = ({ graph, keys }: Kept): number => keys.size + graph.nodes.length + graph.edges.length;
+const sizeOf = ({ graph, asked, unnamed }: Kept): number =>
+  asked.size + unnamed.size + graph.nodes.length + graph.edges.length;

@@ -10,7 +10,7 @@ import type { Snapshot } from "../../store/store.js";
 import type { EndorsementStatus } from "../../verify/contract.js";
 import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
 import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
-import { type KeyStatus, statusAt } from "../keys/status.js";
+import { type KeyStanding, standingOf } from "../keys/status.js";
 import type { Steps } from "../slices.js";
 import type { TrustView } from "../trust/trust.js";
 
@@ -28,7 +28,7 @@ export interface Edge extends EndorsementEdgeRow {
 /** The direction in which an endorsement is followed: from the endorser, or from the endorsed key. */
 export type Direction = "issued" | "received";
 
-const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active" } as const;
+const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active", named: false } as const;
 const TABLES = { issued: "endorsementsByEndorser", received: "endorsementsByEndorsed" } as const;
 type EdgeTable = (typeof TABLES)[Direction] | "acceptedEndorsements";
 
@@ -57,7 +57,9 @@ export class GraphView implements TrustView {
   readonly now: number;
   /** Keys whose status or endorsements were read. */
   readonly asked = new Set<string>();
-  /** Microseconds: until then, all answers stay valid unless an event names a key in `asked`. */
+  /** Those of them that have not named themselves: a registration may change their name and status. */
+  readonly unnamed = new Set<string>();
+  /** Microseconds: until then, all answers stay valid unless `isTouchedSince` says that they changed. */
   holdsUntil = Number.POSITIVE_INFINITY;
 
   /** Use `viewing`. */
@@ -69,12 +71,13 @@ export class GraphView implements TrustView {
   }
 
   /** Undefined if there is no such key. */
-  key(fingerprint: string): { readonly pseudonym: string; readonly status: KeyStatus } | undefined {
+  key(fingerprint: string): (KeyStanding & { readonly pseudonym: string }) | undefined {
     this.asked.add(fingerprint);
     const row = this.#snapshot.get("keys", fingerprint);
     if (!row) return fingerprint === this.#parts.operator ? UNREGISTERED_OPERATOR : undefined;
     if (row.status === "active" && row.expires_at !== null) this.#note(parseTimestamp(row.expires_at));
-    return { pseudonym: row.pseudonym, status: statusAt(row, this.#time.now) };
+    if (!row.named) this.unnamed.add(fingerprint);
+    return { pseudonym: row.pseudonym, ...standingOf(row, this.#time.now) };
   }
 
   isActive(fingerprint: string): boolean {

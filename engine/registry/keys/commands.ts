@@ -7,7 +7,7 @@ import type { KeyRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
 import { givesWay } from "./events.js";
-import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
+import { standingOf, unknownKey, wrongKeyStatus } from "./status.js";
 
 /** A checked public key as commands take it. */
 export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
@@ -25,18 +25,18 @@ export interface NewKey {
 }
 
 /**
- * Registers a key. A registration that the key has signed replaces one that strangers recorded for it.
+ * Registers a key. A registration that the key has signed replaces what strangers recorded for it.
  * @throws CairnlogError `already-exists`; `invalid-input` when the expiration has passed
  */
 export const registerKey = define("key.register", (transaction: Transaction, created: NewKey): void => {
-  const proven = created.possession_signature !== null;
-  if (!givesWay(transaction.get("keys", created.key.fingerprint), { proven })) throw isRegistered(created.key);
+  const named = created.possession_signature !== null;
+  if (!givesWay(transaction.get("keys", created.key.fingerprint), { named })) throw isRegistered(created.key);
   checkExpiration(transaction, created);
   appendRegistration(transaction, created);
 });
 
 /**
- * Replaces a key. The new key must not exist, unless only strangers have recorded it and the new key has signed this.
+ * Replaces a key. The new key must not exist, unless it has not named itself and has signed this.
  * @throws CairnlogError `not-found`; `wrong-key-status` for a key that was succeeded or revoked; `key-not-active` for
  *   an expired one without recovery; `already-exists`; `invalid-input` when the expiration has passed
  */
@@ -59,13 +59,13 @@ export const succeedKey = define(
   ): void => {
     const { old_fingerprint, key, pseudonym, expiration_date, new_key_signature } = input;
     const old = rowOf(transaction, old_fingerprint);
-    const status = statusAt(old, transaction.timestamp);
-    if (status === "succeeded" || status === "revoked") throw wrongKeyStatus(old_fingerprint, status);
-    if (status === "expired" && !input.recovery)
+    const { status } = old;
+    if (status !== "active") throw wrongKeyStatus(old_fingerprint, { status, named: true });
+    if (standingOf(old, transaction.timestamp).status === "expired" && !input.recovery)
       throw new CairnlogError("key-not-active", "The key is expired; only a recovery challenge can succeed it.");
     const isOther = key.fingerprint !== old_fingerprint && key.fingerprint !== input.operator_fingerprint;
     const known = transaction.get("keys", key.fingerprint);
-    if (!isOther || !givesWay(known, { proven: new_key_signature !== null })) throw isRegistered(key);
+    if (!isOther || !givesWay(known, { named: new_key_signature !== null })) throw isRegistered(key);
     checkExpiration(transaction, input);
     transaction.append(
       eventOf("key_succession", {
@@ -85,8 +85,8 @@ export const succeedKey = define(
 export const revokeKey = define(
   "key.revoke",
   (transaction: Transaction, { fingerprint }: { readonly fingerprint: string }): void => {
-    const status = statusAt(rowOf(transaction, fingerprint), transaction.timestamp);
-    if (status !== "active") throw wrongKeyStatus(fingerprint, status);
+    const standing = standingOf(rowOf(transaction, fingerprint), transaction.timestamp);
+    if (standing.status !== "active") throw wrongKeyStatus(fingerprint, standing);
     transaction.append(eventOf("key_revocation", { fingerprint }));
   },
 );

@@ -35,8 +35,8 @@ export interface CreatedKey {
   readonly key: ServerKey;
   readonly pseudonym: string;
   readonly expiresAt: string | null;
-  /** Whether the event contains a signature by the key itself. */
-  readonly proven: boolean;
+  /** Whether the key itself has signed the event, and so the name, the expiration and the predecessor in it. */
+  readonly named: boolean;
 }
 
 /**
@@ -59,34 +59,43 @@ export function createdKey(event: {
     return undefined;
   }
   if (key.fingerprint !== fingerprint || key.algorithm !== key_algorithm) return undefined;
-  return { key, pseudonym, expiresAt, proven: showsPossession(event) };
+  return { key, pseudonym, expiresAt, named: showsPossession(event) };
 }
 
 /**
- * Whether an event may create a key whose row is `row`, which may exist already. A row that strangers recorded for a
- * key is replaced by the first event that the key itself has signed.
+ * Whether an event may create a key whose row is `row`, which may exist already. What strangers recorded for a key is
+ * replaced by the first event that the key itself has signed, even if the key has acted before. A key that was revoked or
+ * succeeded signs nothing new, and only its holder can have ended it.
  */
-export const givesWay = (row: Pick<KeyRow, "proven"> | undefined, { proven }: Pick<CreatedKey, "proven">): boolean =>
-  row === undefined || (proven && !row.proven);
+export const givesWay = (
+  row: Pick<KeyRow, "named" | "status"> | undefined,
+  { named }: Pick<CreatedKey, "named">,
+): boolean => row === undefined || (named && !row.named && row.status === "active");
 
-/** The row of a key that `event` creates. */
+/**
+ * The row of a key that `event` creates.
+ * @param before its row until now, if there is one
+ */
 export function newRow(
-  { key, pseudonym, expiresAt, proven }: CreatedKey,
+  { key, pseudonym, expiresAt, named }: CreatedKey,
   event: LoggedEvent,
   predecessor: string | null,
+  before: KeyRow | undefined,
 ): KeyRow {
-  return {
+  const row = {
     fingerprint: key.fingerprint,
     public_key: key.pem,
     pseudonym,
     algorithm: key.algorithm,
     status: "active",
-    registered_at: event.timestamp,
+    // What the key signed before it named itself stays valid.
+    registered_at: before?.proven ? before.registered_at : event.timestamp,
     expires_at: expiresAt,
     log_entry_id: event.id,
     successor_fingerprint: null,
     predecessor_fingerprint: predecessor,
     ended_at: null,
-    proven,
-  };
+    proven: named || before?.proven === true,
+  } as const;
+  return named ? { ...row, named } : row;
 }

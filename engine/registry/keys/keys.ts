@@ -30,6 +30,8 @@ export interface KeySummary {
   readonly status: KeyStatus;
   readonly registered_at: string;
   readonly expires_at: string | null;
+  /** Whether the key itself has signed the entry that its name, expiration and predecessor come from. */
+  readonly named: boolean;
 }
 
 export interface KeyDetail extends KeySummary {
@@ -38,18 +40,25 @@ export interface KeyDetail extends KeySummary {
   /** Null for the operator key as long as it is not registered. */
   readonly log_entry_id: number | null;
   readonly successor_fingerprint: string | null;
+  /** Whether the successor has signed the succession, too. Null if there is none. */
+  readonly successor_confirmed: boolean | null;
   readonly predecessor_fingerprint: string | null;
+  /** Whether this key has signed the succession, too. Null if there is no predecessor. */
+  readonly predecessor_confirmed: boolean | null;
   /** Whether an entry of the log contains a signature by the key itself. */
   readonly proven: boolean;
 }
 
-/** A key with all its members. */
-export interface KeyRecord extends KeyDetail {
+/** A key with all members that its own row tells. */
+export interface KeyRecord extends Omit<KeyDetail, "successor_confirmed"> {
   /** When it was succeeded or revoked; null if it was neither. */
   readonly ended_at: string | null;
 }
 
-export type KeyStatusView = Pick<KeyRecord, "fingerprint" | "status" | "expires_at" | "successor_fingerprint">;
+export type KeyStatusView = Pick<
+  KeyDetail,
+  "fingerprint" | "status" | "expires_at" | "named" | "successor_fingerprint" | "successor_confirmed"
+>;
 
 /** The payload of `POST /keys/register`. */
 export interface Registration {
@@ -106,7 +115,7 @@ export class Keys {
 
   /**
    * Registers a key (`POST /keys/register`) and resolves when its entry is on disk. If the key has signed this, it
-   * replaces the registration that strangers recorded for it, unless the key has been proven already.
+   * replaces what strangers recorded for it, unless the key has named itself already.
    * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym of the wrong form, an unknown
    *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an expiration of the operator
    *   key; `invalid-signature`; `already-exists`; and as `Log.append` does
@@ -146,7 +155,7 @@ export class Keys {
     const canonical = canonicalFingerprint(fingerprint);
     if (canonical === undefined) return undefined;
     const row = this.#log.row("keys", canonical);
-    if (row) return { ...row, status: statusAt(row, time) };
+    if (row) return recordOf(row, time);
     return this.#operatorRecord(canonical);
   }
 
@@ -164,14 +173,21 @@ export class Keys {
 
   /** `GET /keys/{fingerprint}`. @throws CairnlogError `not-found` */
   detail(fingerprint: string): KeyDetail {
-    const { ended_at: _, ...detail } = this.find(fingerprint);
-    return detail;
+    const { ended_at: _, ...record } = this.find(fingerprint);
+    return { ...record, successor_confirmed: this.#isConfirmed(record) };
   }
 
   /** `GET /keys/{fingerprint}/status`. @throws CairnlogError `not-found` */
   status(fingerprint: string): KeyStatusView {
-    const { fingerprint: found, status, expires_at, successor_fingerprint } = this.find(fingerprint);
-    return { fingerprint: found, status, expires_at, successor_fingerprint };
+    const record = this.find(fingerprint);
+    const { fingerprint: found, status, expires_at, named, successor_fingerprint } = record;
+    const successor_confirmed = this.#isConfirmed(record);
+    return { fingerprint: found, status, expires_at, named, successor_fingerprint, successor_confirmed };
+  }
+
+  /** Whether the key's successor has signed the succession, too; null if it has none. */
+  #isConfirmed({ fingerprint, successor_fingerprint: successor }: SuccessionLink): boolean | null {
+    return successor === null ? null : confirms(this.lookup(successor), fingerprint);
   }
 
   /** Every registered key, in order of registration (`GET /keys`). @throws CairnlogError `invalid-input` */
@@ -189,7 +205,7 @@ export class Keys {
 
   #page({ rows, ...page }: RowPage): KeyPage {
     const now = formatTimestamp(this.#clock());
-    return { keys: rows.map((row) => summarise({ ...row, status: statusAt(row, now) })), ...page };
+    return { keys: rows.map((row) => summarise(recordOf(row, now))), ...page };
   }
 
   /** An operator key that is not registered like any other: the one of now, or one that was retired. */
@@ -208,8 +224,11 @@ export class Keys {
       log_entry_id: rotation?.entry_id ?? null,
       successor_fingerprint: until?.fingerprint ?? null,
       predecessor_fingerprint: rotation?.old_fingerprint ?? null,
+      // Both keys have signed their rotation.
+      predecessor_confirmed: rotation ? true : null,
       ended_at: until?.timestamp ?? null,
       proven: false,
+      named: false,
     };
   }
 }
@@ -217,9 +236,29 @@ export class Keys {
 const registrationMessage = (fingerprint: string, pseudonym: string, expiration: unknown): Uint8Array =>
   Buffer.from(canonicalJson(registrationStatement(fingerprint, pseudonym, (expiration ?? null) as string | null)));
 
-function summarise(key: (Omit<KeyRow, "status"> & { readonly status: KeyStatus }) | KeyRecord): KeySummary {
-  const { fingerprint, pseudonym, algorithm, status, registered_at, expires_at } = key;
-  return { fingerprint, pseudonym, algorithm, status, registered_at, expires_at };
+function recordOf(row: KeyRow, time: string): KeyRecord {
+  const named = row.named === true;
+  // A key that has named itself has signed its predecessor, too: whatever it had not signed was replaced.
+  const predecessor_confirmed = row.predecessor_fingerprint === null ? null : named;
+  return { ...row, status: statusAt(row, time), named, predecessor_confirmed };
+}
+
+type SuccessionLink = Pick<KeyRecord, "fingerprint" | "successor_fingerprint">;
+
+/** Whether `successor` has signed that it succeeds the key `predecessor`. */
+export const confirms = (successor: KeyRecord | undefined, predecessor: string): boolean =>
+  successor?.predecessor_fingerprint === predecessor && successor.predecessor_confirmed === true;
+
+function summarise({
+  fingerprint,
+  pseudonym,
+  algorithm,
+  status,
+  registered_at,
+  expires_at,
+  named,
+}: KeyRecord): KeySummary {
+  return { fingerprint, pseudonym, algorithm, status, registered_at, expires_at, named };
 }
 
 /**

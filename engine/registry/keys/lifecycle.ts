@@ -65,7 +65,7 @@ export class KeyLifecycle {
    * @param proof `recovery` if the proof was a recovery challenge or token; an expired key needs such a proof
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `invalid-signature`; `not-found`;
    *   `key-not-active` for an expired key without recovery; `wrong-key-status` for one that was succeeded or revoked;
-   *   `already-exists` when the new key is registered, and has been proven or does not sign this; `forbidden` for the
+   *   `already-exists` when the new key is registered, and has named itself, has ended or does not sign this; `forbidden` for the
    *   operator key; and as `Log.append` does
    */
   async succeed(succession: Succession, { recovery }: { readonly recovery: boolean }): Promise<SuccessionReceipt> {

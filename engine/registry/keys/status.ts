@@ -6,6 +6,12 @@ import type { KeyRow } from "../../store/rows.js";
 
 export type KeyStatus = KeyRow["status"] | "expired";
 
+/** The status of a key, and whether the key itself has signed the entry that its expiration comes from. */
+export interface KeyStanding {
+  readonly status: KeyStatus;
+  readonly named: boolean;
+}
+
 /**
  * The status at `time` (canonical form). No event makes a key expire. A key that was succeeded or revoked keeps that
  * status after its expiration.
@@ -13,6 +19,21 @@ export type KeyStatus = KeyRow["status"] | "expired";
 export function statusAt(row: Pick<KeyRow, "status" | "expires_at">, time: string): KeyStatus {
   return row.status === "active" && row.expires_at !== null && row.expires_at <= time ? "expired" : row.status;
 }
+
+export const standingOf = (row: Pick<KeyRow, "status" | "expires_at" | "named">, time: string): KeyStanding => ({
+  status: statusAt(row, time),
+  named: row.named === true,
+});
+
+/**
+ * The status in words, which complete "the key is …". Anybody may register a key that its holder has not registered, with
+ * an expiration of their choice, so the words say whose expiration it is. A key is succeeded or revoked by its holder
+ * alone.
+ */
+export const statusWords = ({ status, named }: KeyStanding): string =>
+  status === "expired" && !named
+    ? "expired, by the word of an entry that the key has not signed. Whoever holds the key can register it again with its signature (possession_signature; cairnlog register)"
+    : status;
 
 /**
  * Checks that a key with this fingerprint exists. Only the operator key may have no row. Part of a command.
@@ -22,10 +43,10 @@ export function requireKey(transaction: Transaction, fingerprint: string, operat
   if (fingerprint !== operatorFingerprint && !transaction.get("keys", fingerprint)) throw unknownKey();
 }
 
-/** The status of a key that exists. Only the operator key may have no row; it is always active. */
-export function keyStatus(state: Pick<StateReader, "get">, fingerprint: string, time: string): KeyStatus {
+/** The standing of a key that exists. Only the operator key may have no row; it is always active. */
+export function keyStanding(state: Pick<StateReader, "get">, fingerprint: string, time: string): KeyStanding {
   const row = state.get("keys", fingerprint);
-  return row ? statusAt(row, time) : "active";
+  return row ? standingOf(row, time) : { status: "active", named: false };
 }
 
 /**
@@ -33,16 +54,16 @@ export function keyStatus(state: Pick<StateReader, "get">, fingerprint: string, 
  * @throws CairnlogError `key-not-active`
  */
 export function requireActive(transaction: Transaction, fingerprint: string): void {
-  const status = keyStatus(transaction, fingerprint, transaction.timestamp);
-  if (status !== "active") throw keyNotActive(fingerprint, status);
+  const standing = keyStanding(transaction, fingerprint, transaction.timestamp);
+  if (standing.status !== "active") throw keyNotActive(fingerprint, standing);
 }
 
 export const unknownKey = (): CairnlogError =>
   new CairnlogError("not-found", "No key with this fingerprint is registered.");
 
 /** The error for operations on a key that has to be active, where the code is not `key-not-active`. */
-export const wrongKeyStatus = (fingerprint: string, status: KeyStatus): CairnlogError =>
-  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);
+export const wrongKeyStatus = (fingerprint: string, standing: KeyStanding): CairnlogError =>
+  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${statusWords(standing)}.`);
 
-export const keyNotActive = (fingerprint: string, status: KeyStatus): CairnlogError =>
-  new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);
+export const keyNotActive = (fingerprint: string, standing: KeyStanding): CairnlogError =>
+  new CairnlogError("key-not-active", `The key ${fingerprint} is ${statusWords(standing)}.`);

@@ -4,7 +4,7 @@
  * of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
 import type { Clock } from "../../log/clock.js";
-import { isTouchedSince } from "../graph/events.js";
+import { type AskedKeys, isTouchedSince } from "../graph/events.js";
 import { type GraphParts, type GraphView, viewing } from "../graph/view.js";
 import type { Slices, Steps } from "../slices.js";
 import { capacityOf, endorsedTrust, ownTrust, reaches } from "./trust.js";
@@ -35,11 +35,10 @@ export interface TrustStanding {
 /** Judges one key in a view of the graph. */
 export type Judge = (view: GraphView, fingerprint: string) => Steps<TrustStanding>;
 
-interface Evaluation {
+/** With the keys that affected the result. A change of one of them makes the evaluation invalid. */
+interface Evaluation extends AskedKeys {
   /** *p* of every key for which it is not 0. */
   readonly trust: ReadonlyMap<string, number>;
-  /** Keys that affected the result. An event that names one of them makes the evaluation invalid. */
-  readonly asked: ReadonlySet<string>;
   /** Number of anchors that were keys at the time. An anchor that is registered later makes the evaluation invalid. */
   readonly anchorsFound: number;
   /** The interval in which it is valid, microseconds. */
@@ -187,7 +186,15 @@ export class TrustService {
     const anchorsFound = this.#anchorsFound();
     const evaluate = function* (view: GraphView): Steps<Evaluation> {
       const trust = yield* endorsedTrust(view, rules);
-      return { trust, asked: view.asked, anchorsFound, from: view.now, until: view.holdsUntil, size };
+      return {
+        trust,
+        asked: view.asked,
+        unnamed: view.unnamed,
+        anchorsFound,
+        from: view.now,
+        until: view.holdsUntil,
+        size,
+      };
     };
     this.#kept = await this.#slices.run(viewing(this.#parts, this.#clock, evaluate));
     this.evaluations++;
@@ -200,7 +207,7 @@ export class TrustService {
     const { log } = this.#parts;
     if (now < evaluation.from || now >= evaluation.until) return false;
     if (evaluation.anchorsFound !== this.#anchorsFound()) return false;
-    if (isTouchedSince(log, evaluation.size, evaluation.asked)) return false;
+    if (isTouchedSince(log, evaluation.size, evaluation)) return false;
     evaluation.size = log.size;
     return true;
   }

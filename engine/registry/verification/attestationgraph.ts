@@ -10,7 +10,14 @@ import type { Signer } from "./standing.js";
 export type GraphNode =
   | { readonly id: string; readonly kind: "document"; readonly title: string }
   | { readonly id: string; readonly kind: "attestation"; readonly type: string; readonly status: string }
-  | { readonly id: string; readonly kind: "key"; readonly pseudonym: string | null; readonly status: string };
+  | {
+      readonly id: string;
+      readonly kind: "key";
+      readonly pseudonym: string | null;
+      readonly status: string;
+      /** Whether the key has signed its name and expiration. */
+      readonly named: boolean;
+    };
 
 export interface GraphEdge {
   readonly from: string;
@@ -63,5 +70,6 @@ export function attestationGraph(
 }
 
 function keyNode(id: string, record: KeyRecord | undefined): GraphNode {
-  return { id, kind: "key", pseudonym: record?.pseudonym ?? null, status: record?.status ?? "unknown" };
+  const { pseudonym = null, status = "unknown", named = false } = record ?? {};
+  return { id, kind: "key", pseudonym, status, named };
 }

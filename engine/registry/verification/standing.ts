@@ -3,7 +3,7 @@
  * Verification).
  */
 import { canonicalTimestamp } from "../../verify/entry.js";
-import type { KeyRecord, Keys } from "../keys/keys.js";
+import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
 
 export type LayerStatus = "valid" | "invalid" | "warning" | "not_evaluated";
 
@@ -16,11 +16,11 @@ export interface LayerResult {
 /** The facts about a signer that verification needs. */
 export interface Signer {
   readonly record: KeyRecord;
-  /** The keys that succeeded it, first successor first. */
+  /** The keys that succeeded it and have signed that, first successor first. */
   readonly successors: readonly KeyRecord[];
   /**
-   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was
-   * registered again by its own holder, who thereby denied the link; `broken` if a row is missing.
+   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor has not
+   * signed the succession, or has named itself without it; `broken` if a row is missing.
    */
   readonly chain: "whole" | "unconfirmed" | "broken";
 }
@@ -29,8 +29,8 @@ export interface Signer {
 const MAX_SUCCESSORS = 64;
 
 /**
- * The key with this fingerprint and its succession chain, validated in both directions; undefined if there is no such
- * key.
+ * The key with this fingerprint and its succession chain, as far as both keys of each link have signed it; undefined if
+ * there is no such key.
  */
 export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined {
   const record = keys.lookup(fingerprint);
@@ -40,7 +40,7 @@ export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined 
   while (last.successor_fingerprint !== null && successors.length < MAX_SUCCESSORS) {
     const next = keys.lookup(last.successor_fingerprint);
     if (!next) return { record, successors, chain: "broken" };
-    if (next.predecessor_fingerprint !== last.fingerprint) return { record, successors, chain: "unconfirmed" };
+    if (!confirms(next, last.fingerprint)) return { record, successors, chain: "unconfirmed" };
     successors.push(next);
     last = next;
   }
@@ -58,41 +58,47 @@ export function judgeStanding(signer: Signer | undefined, claimed: string, logge
   if (logged !== undefined && instant(logged) !== time)
     return { status: "invalid", details: `It says that it was made at ${claimed}, but the log recorded ${logged}.` };
   const { record } = signer;
+  const whose = record.named
+    ? " The key has signed its name and expiration."
+    : " The key has not signed its name and expiration: anybody may have recorded them.";
+  const result = (status: LayerStatus, details: string): LayerResult => ({ status, details: details + whose });
   if (record.registered_at > time)
-    return { status: "invalid", details: `The key was registered at ${record.registered_at}, after the attestation.` };
+    return result("invalid", `The key was registered at ${record.registered_at}, after the attestation.`);
   const { expires_at, ended_at, status } = record;
   if (status === "revoked" && ended_at! <= time)
-    return { status: "invalid", details: `The key was revoked at ${ended_at}, before the attestation.` };
+    return result("invalid", `The key was revoked at ${ended_at}, before the attestation.`);
   if (expires_at !== null && expires_at <= time)
-    return { status: "invalid", details: `The key expired at ${expires_at}, before the attestation.` };
+    return result("invalid", `The key expired at ${expires_at}, before the attestation.`);
   const word = logged === undefined ? " The time is the presenter's word: the log does not hold the attestation." : "";
   switch (status) {
     case "revoked":
-      return { status: "warning", details: `The key was revoked at ${ended_at}, after the attestation.${word}` };
+      return result("warning", `The key was revoked at ${ended_at}, after the attestation.${word}`);
     case "expired":
-      return { status: "warning", details: `The key expired at ${expires_at}, after the attestation.${word}` };
-    case "succeeded":
-      return judgeSuccession(signer, time, word);
+      return result("warning", `The key expired at ${expires_at}, after the attestation.${word}`);
+    case "succeeded": {
+      const succession = judgeSuccession(signer, time);
+      return result(succession.status, succession.details + word);
+    }
     case "active":
-      return { status: "valid", details: `The key is active, and was when the attestation was made.${word}` };
+      return result("valid", `The key is active, and was when the attestation was made.${word}`);
   }
 }
 
-function judgeSuccession({ record, successors, chain: end }: Signer, time: string, word: string): LayerResult {
+function judgeSuccession({ record, successors, chain: end }: Signer, time: string): LayerResult {
   if (end === "broken")
     return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
   // The signature is good and only the holder could make it, so this is not invalid. But it must not look as if the
-  // named successor had confirmed the link.
+  // named successor had confirmed the link, so that is named nowhere: any key can name any other as its successor.
   if (end === "unconfirmed")
     return {
       status: "warning",
-      details: `The key was succeeded, but the holder of a key that its succession chain names does not confirm that.${word}`,
+      details: "The key was succeeded, but the holder of a key that its succession chain names does not confirm that.",
     };
   const chain = successors.map(({ fingerprint }) => fingerprint).join(", then by ");
   const further = successors.length === MAX_SUCCESSORS ? ", and perhaps further keys" : "";
   // Valid in both cases: the holder of the old key also holds the new one. The details describe the case.
   const when = record.ended_at! <= time ? `at ${record.ended_at}, before the attestation` : "since";
-  return { status: "valid", details: `The key was succeeded ${when}, by ${chain}${further}.${word}` };
+  return { status: "valid", details: `The key was succeeded ${when}, by ${chain}${further}.` };
 }
 
 /** Times in canonical form compare as text; only entries of version 1 may have others. */

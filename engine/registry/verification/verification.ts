@@ -302,7 +302,10 @@ function summariseStanding(judged: readonly Judged[]): LayerResult {
   const [invalid, warning] = [count("invalid"), count("warning")];
   const faults: string[] = [];
   if (invalid) faults.push(`${invalid} of ${judged.length} attestation(s) have a signer who was not fit to sign them.`);
-  if (warning) faults.push(`${warning} of ${judged.length} attestation(s) have a signer whose key has ended since.`);
+  if (warning)
+    faults.push(
+      `${warning} of ${judged.length} attestation(s) have a signer whose key has ended since, or ended by another's word.`,
+    );
   if (faults.length) return { status: invalid ? "invalid" : "warning", details: faults.join(" ") };
   return { status: "valid", details: `Every signer's key was registered and active when it signed.` };
 }

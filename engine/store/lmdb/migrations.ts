@@ -6,14 +6,16 @@ import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
 import type { LogMeta } from "../rows.js";
 import { FORMAT } from "../schema.js";
-import { listAccepted } from "./acceptedendorsements.js";
-import { addProven } from "./provenkeys.js";
-import { pairRequests } from "./requestpairs.js";
 
 /** What migrations need of the code that knows what entries mean. */
 export interface Refiling {
   /** Makes the postings of all entries anew. */
   fileAnew(store: Store): Promise<void>;
+  /**
+   * Makes the rows of keys, endorsements, requests and policies anew, from all entries. This takes about as long as reading
+   * the whole log.
+   */
+  deriveAnew(store: Store): Promise<void>;
 }
 
 /**
@@ -26,14 +28,12 @@ export type Migration = (store: Store, refiling: Refiling) => Promise<void>;
 export const MIGRATIONS: readonly Migration[] = [
   // Format 2 adds the journal's position. It is 0 if there is no row, so the next commit begins the sequence.
   async () => {},
-  addProven,
-  // Format 4 files attestations under what was signed, and requests under target and requester together, old ones too.
-  // This takes about as long as reading the whole log.
-  async (store, { fileAnew }) => {
-    await fileAnew(store);
-    await pairRequests(store);
-  },
-  listAccepted,
+  // Format 3 says of keys whether they are proven; the rows are made by the last step.
+  async () => {},
+  // Format 4 files attestations under what was signed, old ones too. This takes about as long as reading the whole log.
+  (store, { fileAnew }) => fileAnew(store),
+  // Format 5 says of keys whether they named themselves, and lists the endorsements that were accepted.
+  (store, { deriveAnew }) => deriveAnew(store),
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */
@@ -58,7 +58,9 @@ export async function migrate(
 ): Promise<LogMeta> {
   const newest = migrations.length + 1;
   checkFormat(meta, newest);
-  let migrated = meta;
+  // The marks of a migration that was interrupted: it runs again, and they go with the row that it writes at its end.
+  const { rebuilding: _, migrating: __, ...sound } = meta;
+  let migrated: LogMeta = meta.migrating ? sound : meta;
   for (const step of migrations.slice(meta.format - 1)) {
     await step(store, refiling);
     migrated = { ...migrated, format: migrated.format + 1 };

@@ -11,11 +11,13 @@ const ACTIONS = {
   list: (names) => {
     const name = names.length ? only(names, "NAME") : undefined;
     return (client) =>
-      tabled(client.keys.list(name), ["FINGERPRINT", "ALGORITHM", "STATUS", "REGISTERED", "NAME"], (key) => [
+      tabled(client.keys.list(name), ["FINGERPRINT", "ALGORITHM", "STATUS", "REGISTERED", "NAMED", "NAME"], (key) => [
         key.fingerprint,
         key.algorithm,
         key.status,
         key.registered_at.slice(0, "2026-01-01".length),
+        // Whether the key has signed its name.
+        key.named ? "yes" : "no",
         key.pseudonym,
       ]);
   },
@@ -30,15 +32,15 @@ const ACTIONS = {
 
 function described(key: KeyDetail): Styled {
   const named = facts([
-    ["name", `${key.pseudonym} (self-declared)`],
+    ["name", `${key.pseudonym} (${key.named ? "self-declared" : NOT_SIGNED})`],
     ["fingerprint", key.fingerprint],
     ["algorithm", key.algorithm],
     ["status", key.status],
     ["registered", key.registered_at],
     ["log entry", key.log_entry_id],
-    ["expires", key.expires_at ?? "never"],
-    ["replaces", key.predecessor_fingerprint],
-    ["replaced by", key.successor_fingerprint],
+    ["expires", key.expires_at === null ? "never" : `${key.expires_at}${key.named ? "" : ` (${NOT_SIGNED})`}`],
+    ["replaces", linked(key.predecessor_fingerprint, key.predecessor_confirmed, "this key")],
+    ["replaced by", linked(key.successor_fingerprint, key.successor_confirmed, "the successor")],
     [
       "possession",
       key.proven ? "an entry of the log is signed by this key" : "not shown: anybody may have registered it",
@@ -46,6 +48,11 @@ function described(key: KeyDetail): Styled {
   ]);
   return { styled: `${named}\n${printable(key.public_key.trimEnd())}` };
 }
+
+const NOT_SIGNED = "not signed by this key: anybody may have recorded it";
+
+const linked = (fingerprint: string | null, isConfirmed: boolean | null, whose: string): string | null =>
+  fingerprint === null || isConfirmed ? fingerprint : `${fingerprint} (unconfirmed: ${whose} has not signed that)`;
 
 export const keys = subcommandWithActions({
   about: "The keys that are registered in the log.",

@@ -15,7 +15,7 @@ export { type Fact, Facts } from "./Facts.js";
 export { Hash, shortened } from "./Hash.js";
 export { Heading } from "./Heading.js";
 export { KeyList } from "./keys/KeyList.js";
-export { EndorsementBadge, KEY_STATUSES, KeyStatusBadge, spoken } from "./keys/status.js";
+export { EndorsementBadge, KEY_STATUSES, KeyStatusBadge, spoken, whoseName } from "./keys/status.js";
 export { CardPaging } from "./paging/CardPaging.js";
 export { Paging } from "./paging/Paging.js";
 export { Scroll } from "./Scroll.js";

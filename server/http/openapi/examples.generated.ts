@@ -23,7 +23,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/569781434f3177d4/tlog+fe9b6092+AfH8ZtOaFC21j1tXyMPBM0pROYKBhvEP1zaQ+DEWY3fd",
+      vkey: "cairnlog/fda6764c6f0873ee/tlog+8e62addb+Aaz8brJWBShNBUYoA5LJnGyzhwpSV8QF3Bkfs9dEqOWJ",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -31,25 +31,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_metrics: {
     answer:
-      '# HELP cairnlog_info The version of the service.\n# TYPE cairnlog_info gauge\ncairnlog_info{version="0.1.0"} 1\n\n# HELP cairnlog_http_connections Open connections.\n# TYPE cairnlog_http_connections gauge',
+      '# HELP cairnlog_build_info The version of the service.\n# TYPE cairnlog_build_info gauge\ncairnlog_build_info{version="0.1.0"} 1\n\n# HELP cairnlog_http_connections Open connections.\n# TYPE cairnlog_http_connections gauge',
   },
   post_users: {
     body: {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "7fcfab97-47f6-4276-9b6f-f3bee8e952c2",
+        id: "3bf7c1e5-2d40-48fa-8c40-9b74b5bcd722",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "e13f6adb-317b-4a1a-8b32-aa2644152484",
-        key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        id: "966ddad5-6f58-48ee-8602-cbcd59703189",
+        key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -57,26 +57,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "9TRJ8-RJZWY-39VRQ-VP62W-7WXP9-2SJSF-JG14D-5TRHD",
+      recovery_key: "AN00B-Z6HFE-RY4YF-JDXER-HE00C-NSCXE-SA4CY-XR2G8",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "9TRJ8-RJZWY-39VRQ-VP62W-7WXP9-2SJSF-JG14D-5TRHD",
+      recovery_key: "AN00B-Z6HFE-RY4YF-JDXER-HE00C-NSCXE-SA4CY-XR2G8",
       credential_type: "hardware",
-      key_fingerprint: "sha256:a6738a9bc192520e058f357a4b68453409b44772f685a2802a5a8703a9bbeaef",
+      key_fingerprint: "sha256:187e6baedddc4963456bf3b9d0f326bb2014fa1d515f883c91f08580336ecc03",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "7fcfab97-47f6-4276-9b6f-f3bee8e952c2",
+        id: "3bf7c1e5-2d40-48fa-8c40-9b74b5bcd722",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "13e66609-6550-4b85-ba32-87ed5144765e",
-        key_fingerprint: "sha256:a6738a9bc192520e058f357a4b68453409b44772f685a2802a5a8703a9bbeaef",
+        id: "2a6c9368-39a8-49b0-a86f-d57ce7eacf7d",
+        key_fingerprint: "sha256:187e6baedddc4963456bf3b9d0f326bb2014fa1d515f883c91f08580336ecc03",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -84,24 +84,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "X9KDE-5P003-7S9TH-TRK85-YF0WF-4H43M-7FKZ4-GBASJ",
+      recovery_key: "80A0H-NG74N-S4Y1K-2AC2F-1C383-N1NAW-BAFZB-SHNVH",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "2702f23e-4e4c-4828-bc55-5f89dab2427f",
-      issuing_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      key_fingerprint: "sha256:99e61bb999c38ab1dc82f3348e15e6061a62fe4511dc9d36610449c2beb12b6f",
+      challenge_id:
+        "AQEABiqZy-4DAPN7RlfT05buq-U9eBlEsTGfURoKnoXN6r3t7O0IOb746oVapFDyn6wAduvvn72rWOldcFZylqTM2ZmNbd9EdBnU2ERdSM77KbrAIwsFrezZJUv-w9YqhDjuiKobAUr20Q",
+      issuing_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      key_fingerprint: "sha256:f37b4657d3d396eeabe53d781944b1319f511a0a9e85cdeabdedeced0839bef8",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "ZjKy9SzRxR/xpn3puNEMrylZDuB2kjrHJHLeqAfFkfZMcbub34XZTk5gkOVv2w+phTteFav2Cz0YQucovh0yAQ==",
-      chain_signature: "Sg/ZI8hwp6eMaefdw0Zmofa5kmenO5Ys2nWYM3ZmOHY1SgK+pPwisE/eSUYG2ByFecsq+as6GmKa0l2Hd4SUCQ==",
+      challenge_signature: "v/SAaiCMWe2NeNpqCv5Zt+cicIztg3gUlJAV1xtogbywx7wBcV+O7ywdk/6Zof+d48aU+DN5Zrbqse9lSOaYCw==",
+      chain_signature: "HjsilS4k3U8HWPPvC1bTn7rCPvXf3qQ7DLylyK5r2hchCURKeLi5+XJXd1tZNOZTuao/OdnnxybediJ/o3a7Bw==",
     },
     answer: {
       credential: {
-        id: "7ea71569-d705-4f26-a314-27886e8f326d",
-        key_fingerprint: "sha256:99e61bb999c38ab1dc82f3348e15e6061a62fe4511dc9d36610449c2beb12b6f",
+        id: "10eaf0a3-a66e-4e38-b323-35faa8160dd3",
+        key_fingerprint: "sha256:f37b4657d3d396eeabe53d781944b1319f511a0a9e85cdeabdedeced0839bef8",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -116,20 +117,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
           registered_at: "2025-01-01T00:00:00.000000Z",
           expires_at: null,
+          named: false,
         },
         {
-          fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
           registered_at: "2025-01-01T00:00:00.000000Z",
           expires_at: null,
+          named: false,
         },
       ],
       page: 1,
@@ -142,12 +145,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
           registered_at: "2025-01-01T00:00:00.000000Z",
           expires_at: null,
+          named: false,
         },
       ],
       page: 1,
@@ -156,11 +160,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     answer: {
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -170,93 +174,101 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       successor_fingerprint: null,
       predecessor_fingerprint: null,
       proven: false,
+      named: false,
+      predecessor_confirmed: null,
+      successor_confirmed: null,
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     answer: {
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       status: "active",
       expires_at: null,
+      named: false,
       successor_fingerprint: null,
+      successor_confirmed: null,
     },
   },
   post_keys_register: {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+      entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:9dcbccea65c9ba3871c5b80d75ed499c88c696ead23124758e230778838902a3",
+        old_fingerprint: "sha256:2ecda73a266bc38b89df4b7d2219702839e44b2e5d6d718595813481a0dfbdd6",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGo5/yorcHE0heppSlrJNjIVR2iuXUleYPt2uhruYOW8=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7vpkcBEakIHTsiUBxKDOvTHOfYO+y7aQ3lI5YMKRME8=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "9a6874be-6800-4c62-9e3a-233c61eaedde",
-        challenge_signature: "1eX+HmqO3Sr9LBAr1tGiWyVjskvHYwUsUnqy8xsdjhPnW1wWB8ufAnL+LTeqEoL1pHOA4XjSleYutPhJMUU2Bw==",
+        challenge_id:
+          "AQEABiqZy-4DAC7Npzoma8OLid9LfSIZcCg55EsuXW1xhZWBNIGg373WPBd7I17LnAppR_q1sO_J7dTswypSpU6NkTBiw7JcnIEke2ILB21dbSLEoqjS0-BaUHiwf6B1NWMvjqMSB0qFpg",
+        challenge_signature: "geuzT0I3VFt1JihXek77Y98KsnLSyCvAmZ1qFemaeEw59EqDu7Zfbj1FPvT6xKm3lV99BdJpKrZz4uj+ncBnBw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:9dcbccea65c9ba3871c5b80d75ed499c88c696ead23124758e230778838902a3",
-      new_fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460",
+      old_fingerprint: "sha256:2ecda73a266bc38b89df4b7d2219702839e44b2e5d6d718595813481a0dfbdd6",
+      new_fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "e9e0a351d927a3bde00846ea9efa8aea379bc290f5ea9a6cef8fed5891cc4064",
+      entry_hash: "94fb1c12f7ff5ffab27069d95952688a5f581de831d5efeecfc2f8ca2e4fce40",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460" },
+      payload: { fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0" },
       auth: {
-        challenge_id: "e31b010e-9e5c-48c5-b637-cc1cb7c9f14b",
-        challenge_signature: "X95An5KRfy0klm5vmso6y63FfTOWTCvdJOWZY2mZcSed7IgtgAUWyH42ZMObKv+kNRuqdBOcpBFTrVphXslrAQ==",
+        challenge_id:
+          "AQEABiqZy-4DAMnLs91PwPMcFOHvJaV_Nr0aQ8BMWutukUAvpgb3igWgk8bdJhPEyA_z1s-Rl-wnRTSJ3bZKphCqW9x0cFq7gllYpeDhAEq1R1dZc-xaeM80AI4TtcBpVVN-OseM2Mrzrw",
+        challenge_signature: "+Zs+LAFc1GF+unMzeeZrD16taSecoEdCRfZLxFgbTdMwSOZuzPp27OCYIJLb1mFTaIjTb03ogYOaz1xHy5jeCg==",
       },
     },
     answer: {
-      fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460",
+      fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "7159434e34dabfa3276601d726929bb06b88b4d2cc4fa9e4b3e48be39c410c5d",
+      entry_hash: "c89e060de5979617c7151173d6faf0835b2a77fd28e6e79764cf137ccd7510ba",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:f04878d77eb58f84cfe3b3580bbeb8cc8f72f3b6398da6ff3c77f668a97ae1fa", purpose: "login" },
+    body: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAPBIeNd-tY-Ez-OzWAu-uMyPcvO2OY2m_zx39mipeuH6tml--e85t2sTvxQdudRiG36g2bSKS6lh_xXx2ijxLFaxOT-Da1nY1L75BpEP0-xFTlArLek9OrL4DIzOZHTrsg",
+        "AQAABiqZy-4DAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ES0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMfVlaflUQhz5hvqpzLI8HgPNJGoRggo-KX8eN9lwguztQ",
       nonce:
-        "service.auth.v1:login:sha256:f04878d77eb58f84cfe3b3580bbeb8cc8f72f3b6398da6ff3c77f668a97ae1fa:tml--e85t2sTvxQdudRiG36g2bSKS6lh_xXx2ijxLFY",
+        "service.auth.v1:login:sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84:S0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMc",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:51605",
+      origin: "http://127.0.0.1:47625",
       act: null,
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "7351889d-e097-4bf7-9d99-255611c8ee81",
-      challenge_signature: "ETT9/eGCqOYLq68W/lHM0L0EmPevQh39j4OJNpzE295TqwsVTcS472GT2muhgIGmHOHQadynS/Nyjs4aNFYXBQ==",
+      challenge_id:
+        "AQAABiqZy-4DAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ES0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMfVlaflUQhz5hvqpzLI8HgPNJGoRggo-KX8eN9lwguztQ",
+      challenge_signature: "+S3/5Dk/XkRgxeHRHaiEF26Z03DlIiy3OtHRLdrUmzUR4Cm1afnpeAHjxoJd1WSR052FzOQGa1qhYohLEbtwBw==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTY5NzgxNDM0ZjMxNzdkNDZlOTNlOWE2ZmZiNTBiYzliMWI2YWQxMWMyMjZkYjUxOTEzNDViMzI2ZTEwM2FlOSIsInN1YiI6InNoYTI1Njo0MmMxYTI2N2QzYzQzN2NhZmE1YTJmZTdiYjdhNzdjYWFjZTM0NjIwNDhhZWY1OThmNGQ5MGYzZTJjNWJkYTBjIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjQzMWNmZGI5LWZjNzctNDY3Yy1hZjVjLTlmNTE5Y2M1M2JhMSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.UrSZ7slGuF9pTFmpU07lSxw1gZA-pHG04SxsQT5IgrYejB1Gge3c7Ec4z_mUZzrt-mXREMAmIfc9lWtlgV5BBw",
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmRhNjc2NGM2ZjA4NzNlZTgxZmYxNmI1YTY2NTMzYzEwNzgwODRkYmE5ZmJjYjE3MGRhMWJiY2VjYzhiNjQ5ZSIsInN1YiI6InNoYTI1Njo2ZmQ1MjkyYjQ3YTkxN2Y2ODk1YTMwMDE2ZGEyMTIxZmE0NTViM2M4YzM4NGJmNTIwMmRlYWUwYTIzMjc5ZDg0IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImUzY2FlZjkwLWU4MDMtNDgzOC1hNTE5LThlMGJkODVkNDIwZiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.OC0TCNNnrmjmsRmHRFfn_bsPBda0j67xQIw5mXv7IvvRPhUfb1tGcobYKYjJBvuYGMsMdy9HVM-sS2iS0mssBw",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -264,20 +276,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTY5NzgxNDM0ZjMxNzdkNDZlOTNlOWE2ZmZiNTBiYzliMWI2YWQxMWMyMjZkYjUxOTEzNDViMzI2ZTEwM2FlOSIsInN1YiI6InNoYTI1Njo0MmMxYTI2N2QzYzQzN2NhZmE1YTJmZTdiYjdhNzdjYWFjZTM0NjIwNDhhZWY1OThmNGQ5MGYzZTJjNWJkYTBjIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNlNzJiNzZhLWZhOTUtNDQ5Zi04YTlkLWZkMzJlNzZmOGMzZiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.kc3Nz0K_QDyQXIlL1-Y47AbyJkWYCi9aUvXq4CHmBGXcHHcLWqvExlVetVsaGSMKOwhkAWAqeR7k9ToPJ8yTCQ",
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmRhNjc2NGM2ZjA4NzNlZTgxZmYxNmI1YTY2NTMzYzEwNzgwODRkYmE5ZmJjYjE3MGRhMWJiY2VjYzhiNjQ5ZSIsInN1YiI6InNoYTI1Njo2ZmQ1MjkyYjQ3YTkxN2Y2ODk1YTMwMDE2ZGEyMTIxZmE0NTViM2M4YzM4NGJmNTIwMmRlYWUwYTIzMjc5ZDg0IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImE4ZDQ4ODM0LTQyZTAtNGVmMy1hZGMzLTM3OWVkNWVjZTdlNyIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.JTWJLymYbC7wstNfz3VsWGJLsnxPlMJVT_CuUv9KOHrTWgBblS3zJ-yTDUSeo9xzL5jHQBVE52OR2ozp4HaaCg",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "0749b9b5-695d-4847-abac-42917cf8ac28",
-      challenge_signature: "v/n2GloPo5OVLNbO+TDfw8VBdGWKTKJpx6Q/6WpVvNYrcoqOTSl93ygDFR2rPKDeaaKs0Jslrr8OkkZRud/OBA==",
+      challenge_id:
+        "AQEABiqZy-4DAImU62P2K3ex9MvptZ29iaR1EB8Gzf7lCaRbMsiqJ76bWuqxHALYqbKDcMBHZ6s7R7V09J4SFt7iFULHvUcvUUUzgi_LxrlqwavAYVofJB8ZBdq0uvnm4ZURvZzVYCXGYA",
+      challenge_signature: "QlMK2cm4Gh9jEOeR2Zk6KJIR+PfwiQF5G+UOURSBRotZP7QTEWAJ57FVug235CYElhvxLUN2Mv9KI4jgDWTtBw==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:7ad6b071f569da9e094b32003fedcc39ab3bcb8f3f747b36c272869f138ebce8",
+      fingerprint: "sha256:8994eb63f62b77b1f4cbe9b59dbd89a475101f06cdfee509a45b32c8aa27be9b",
       password_set: true,
     },
   },
@@ -292,33 +305,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
-      signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+      signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+        id: "eef1606e-3b96-4daf-be12-a50a54847682",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
         signature_algorithm: "ed25519",
-        signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+        signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "ffea377014f8bc232fcd8d85213cc2b2081cb66c56a36b6c066cfe332a5d8d39",
+      entry_hash: "c6cfeb9b42120f5cac3547b13eee1a17225b4e28bd380e64b64e6951d50b2025",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "29c4defac67399c0b4a4fa9154ea5b2bdae2b20b06326f6402f6eea85e3857ff",
-        signature: "h7N9n6yOQpuZzVRt1MBuLmZ7EB5z+sRuE3YYTJq1aW9nkLmmSr/FVyhIwRt0CWSrf1+8XC0m0Wax+FEpUgypDQ==",
+        root_hash: "e96acf2148942cc7d69ee79957c0722b2bde54a508e3966b54fee0ea16ce32fd",
+        signature: "NzC8fOhWE7jOQu1u/Gp8+DkcKsNYJXrFucH0pKKCK1NU9Mzeky+svuiYshgj7gIGDMYm4ExLMQSnrTi83by9Cw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
         tree_version: 2,
       },
       duplicate: false,
@@ -337,8 +350,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
-          signature: "3l8oBh6BmZOvUbItvKQrdiDyvcrj3/0YB6/EtIdQbxU7YApescHecTXMAnKKRtk/sRc4+uVbLrrXZnadjm4cAQ==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+          signature: "xCTBcbyg+R6cCL2SlgFRaeMcGBjdXiqlsi5ILMPN5mNC03VDmk4Tvb9QbGzZMH/MrlRH7V5KBa0ekTZdfHa3Dw==",
         },
         {
           manifest: {
@@ -349,8 +362,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
-          signature: "3nKNvh7DckukO4SuD/EkpWTXSeB1250n9CC5Dk1ewgbcfW8z+gIAw1jUfbpD2thmH+gDaQvjp2Fl/X9caHOPAw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+          signature: "W/9heMjH9AGaf5fVwwV39GgnhBRnNBBPNfoC8ttlPzFAGQD9QeDYxVfDuNog1bt8i4VXTagyLi8mGK4d0hbJAw==",
         },
       ],
     },
@@ -360,26 +373,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "71f3db3b-16a8-4174-993b-6debf74d8fec",
+              id: "ff1d9637-722a-4505-a11c-98e4b7b57672",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+              signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
               signature_algorithm: "ed25519",
-              signature: "3l8oBh6BmZOvUbItvKQrdiDyvcrj3/0YB6/EtIdQbxU7YApescHecTXMAnKKRtk/sRc4+uVbLrrXZnadjm4cAQ==",
+              signature: "xCTBcbyg+R6cCL2SlgFRaeMcGBjdXiqlsi5ILMPN5mNC03VDmk4Tvb9QbGzZMH/MrlRH7V5KBa0ekTZdfHa3Dw==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "371214fd0fadb41463301066f91dbc152f4f43604f6ba89821bc3ebff9413970",
+            entry_hash: "91b16aca9fd8eca46090ce552158a931d75095aeb86181c65ec174aa92bbddc0",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "29a59a357d4fc6e8a821985c58918e2aa222aacf79613baddc7f59d673249e54",
-              signature: "Ig4gVuxPzyM7Env+AxM5f7UQpQ0Q/c03XTHJbHmr5SJ0WDtbNyZtUOyGtxYXN1iw2zrOnhgFC4pbrkahmAsLBA==",
+              root_hash: "48de9499118200da8020b4924a202700b321c8f95808ade4255cea2b006bdfe2",
+              signature: "zh08KGlu/NYC+fVRyuLpee3rfvRanTqNv0Wa5th3PeK7uGUFzKYq++TQsat1nFfDJTqLi+eTwkFHUzhzGrVvAQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+              key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
               tree_version: 2,
             },
             duplicate: false,
@@ -405,7 +418,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEp8K6u6TexDsWuTePnmVB/R4YYp7+\nv6n8RD1J1/3mN/zjMwYrr/9ODSQnUbN+j7hfMNPLpVzS6VKdr1TDmmRQPg==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEIH2/6WJPxLAqoH72OfPfSU59ylyE\ny9rQltALdRrBt9Q5C6Gl/EkyTGoTmPN9JC7eGk+b4GqGIf22KEaGRSKw7A==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -427,7 +440,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "70fc38ede29d6df93c1c391dc01cc0a52634f69027b4b527c2e26a6735dce71d",
+        entry_hash: "77c1fe54445a9d070230ec8d34ada5169e283934b45856791e6e71217a149113",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -443,20 +456,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+      entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+          digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
           is_primary: true,
         },
       ],
@@ -465,10 +478,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "bf8a09f52cb16b8bd5e0828d91360c193f87e5a9991e6633764f86445b769c5a",
-      signature: "YPfoRDFsrkD04NgCehMmf6vQPQWAbPwhRBHsRmi78RVZbaJh0ApOBnkjT2D65cTyuSg8nnBhpo+UZy5AqUtiDg==",
+      root_hash: "abf5beffd50c47283c14d57fa81fd2695e85d7956ac8b71bbb4172d404785118",
+      signature: "5ml6vzrvXaQPziBpHD1KmaZBHq/YHsaZYdfG5B445zEJuyteV7bMNLRjbukziwR+1qEEgWvooobB3YCXfcLwCQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
       tree_version: 2,
     },
   },
@@ -476,10 +489,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
-      signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
+      root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
+      signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
       tree_version: 2,
     },
   },
@@ -489,10 +502,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
-          signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
+          root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
+          signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+          key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
           tree_version: 2,
         },
       ],
@@ -505,20 +518,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
-      root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
+      leaf_hash: "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
+      root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
       audit_path: [
-        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
-        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
-        "0d9017c62e25b889d3b2b7faf32c4bde51ece517b8b28e68fd1a8f3164538f3b",
+        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
+        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
+        "89d074279033dbd6d2e317e2ff6eed4387e616fa81f25710b09aa1c7bf1c7ee0",
       ],
-      entry_hash: "62d589ce49a7ce31eb5e975e5b02661a3833672548a3b5a34d07be66af6c5a44",
+      entry_hash: "5532711ac84a9738f8cf0329fe34dfa710e8271c1293e075d4507efd713a4697",
       sth: {
         tree_size: 5,
-        root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
-        signature: "4lixvlMP9w/vQPULCPhECWn6VNUjwq+V5e3q8aZdq/ERzpZDNE+V+D8i5fKwql0CAI/at3tmXfktePV3p33OBA==",
+        root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
+        signature: "JlURQ7iIsTF13e/T+OMzUe7r7YGxXOZFA5PcElM0sN8gZNjJBHTQg3mE1jVei6uE4/F+HMK2DATIOQURlDMEDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
         tree_version: 2,
       },
     },
@@ -530,20 +543,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
-      root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
+      leaf_hash: "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
+      root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
       audit_path: [
-        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
-        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
-        "0d9017c62e25b889d3b2b7faf32c4bde51ece517b8b28e68fd1a8f3164538f3b",
+        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
+        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
+        "89d074279033dbd6d2e317e2ff6eed4387e616fa81f25710b09aa1c7bf1c7ee0",
       ],
-      entry_hash: "62d589ce49a7ce31eb5e975e5b02661a3833672548a3b5a34d07be66af6c5a44",
+      entry_hash: "5532711ac84a9738f8cf0329fe34dfa710e8271c1293e075d4507efd713a4697",
       sth: {
         tree_size: 5,
-        root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
-        signature: "4lixvlMP9w/vQPULCPhECWn6VNUjwq+V5e3q8aZdq/ERzpZDNE+V+D8i5fKwql0CAI/at3tmXfktePV3p33OBA==",
+        root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
+        signature: "JlURQ7iIsTF13e/T+OMzUe7r7YGxXOZFA5PcElM0sN8gZNjJBHTQg3mE1jVei6uE4/F+HMK2DATIOQURlDMEDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
         tree_version: 2,
       },
     },
@@ -554,30 +567,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
-      to_root: "b3319d48c876e0f1d80c798a89dfdbe0b195ee2108f268fb414ca75731ae2448",
+      from_root: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
+      to_root: "03576f10b91dbc5b3fa6455a3d5dd7560dd6591d3d0023177048659efcd377ee",
       peaks: [
-        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
-        "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
+        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
+        "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
       ],
       extension: [
-        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
-        "eea614afa30ee0f9126e7742eb01425146774b17a84c0396ad169f35bb7303c0",
+        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
+        "66f55eff37c9cb2f4144ef0c14a9c74bba9c3dab39217f7553a88e3941d62854",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
-        signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
+        root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
+        signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "b3319d48c876e0f1d80c798a89dfdbe0b195ee2108f268fb414ca75731ae2448",
-        signature: "TNzusVJYxwdtEBkM+iR52KKa9B8RBP6Q4KsVLq/PSvrC7t8y9N9CaWw+ATMMAQ2a/QfROS1fEpYclmsuUt4JBA==",
+        root_hash: "03576f10b91dbc5b3fa6455a3d5dd7560dd6591d3d0023177048659efcd377ee",
+        signature: "37G+19Wy8VPqhJTmyDXnLM1Lbe8Cn9kFN0IXiw7sBUmfbSkbGFYNGvU5sInFcrASfGNIUmzokzjiY+XHz3QoCQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
         tree_version: 2,
       },
     },
@@ -585,16 +598,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+      fingerprint: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA8fxm05oULbWPW1fIw8EzSlE5goGG8Q/XNpD4MRZjd90=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEArPxuslYFKE0FRigDksmcbLOHClJXxAXcGR+z10So5Yk=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+          key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA8fxm05oULbWPW1fIw8EzSlE5goGG8Q/XNpD4MRZjd90=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEArPxuslYFKE0FRigDksmcbLOHClJXxAXcGR+z10So5Yk=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -604,15 +617,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/569781434f3177d4\n15\nv4oJ9Syxa4vV4IKNkTYMGT+H5amZHmYzdk+GRFt2nFo=\n\n— cairnlog/569781434f3177d4 oBdHX68Hjq5ugoidcQ6dh5TrBIT9FliBLhvabek4WMeA88ZWhBhqHxvGRw2Yekl38ra/ty6NQougzfF9imzD/eyKDQI=\n",
+      "cairnlog/fda6764c6f0873ee\n15\nq/W+/9UMRyg8FNV/qB/SaV6F15VqyLcbu0Fy1AR4URg=\n\n— cairnlog/fda6764c6f0873ee 8Q+GNO1azemgI7HrydYM/AUW/K/p1p6T7VqoS1e0dWwYsC+8DnZzXtUbApo0tHYEE+OtBoQoIQU2IS3QiJtnw5Z9ogI=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/569781434f3177d4/tlog\n15\nEoL39HvdhODCpa5qtR2SB6W3X+cbbPZwSQy1iSgjrk8=\n\n— cairnlog/569781434f3177d4/tlog /ptgksAJ7lCVQ2jTFR0kCVU/0TcGtJv/FbGlS2b9O+Q6qZXQrdqWMZ59Ygu8iTMIL8BGtSs2c9z1LZNvwZG//J5Q8Qc=\n",
+      "cairnlog/fda6764c6f0873ee/tlog\n15\ndmsZutfb+3b8IsJSYkVDl7P6d4d0Js/qsDMaS8KcFNg=\n\n— cairnlog/fda6764c6f0873ee/tlog jmKt23sgXx0fJwsSo5TKMPSt99EcHUw2HuLhEBjqES60uc8UoHY9C4rJuR71Qa3FNpfqhsfi00xY5x30Dw3bM/Y3VQA=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/569781434f3177d4/tlog+fe9b6092+AfH8ZtOaFC21j1tXyMPBM0pROYKBhvEP1zaQ+DEWY3fd\n" },
+  get_tlog_vkey: { answer: "cairnlog/fda6764c6f0873ee/tlog+8e62addb+Aaz8brJWBShNBUYoA5LJnGyzhwpSV8QF3Bkfs9dEqOWJ\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -621,12 +634,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "70fc38ede29d6df93c1c391dc01cc0a52634f69027b4b527c2e26a6735dce71d",
+          digest_hex: "77c1fe54445a9d070230ec8d34ada5169e283934b45856791e6e71217a149113",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIcPw47eKdbfk8HDkdwBzApSY09pAntLUnwuJqZzXc5x3wEJf97kMo6LTp3EV1d9mLVGEI8QRlAAAA8AhKgBb2d4Nm9wCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEId8H+VERanQcCMOyNNK2lFp4oOTS0WFZ5Hm5xIXoUkRPwEJKkDj4kCuYMNhMLJr6olLoI8QRlAAAA8AjliU6fEw17zACD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -641,10 +654,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "bf8a09f52cb16b8bd5e0828d91360c193f87e5a9991e6633764f86445b769c5a",
-      signature: "YPfoRDFsrkD04NgCehMmf6vQPQWAbPwhRBHsRmi78RVZbaJh0ApOBnkjT2D65cTyuSg8nnBhpo+UZy5AqUtiDg==",
+      root_hash: "abf5beffd50c47283c14d57fa81fd2695e85d7956ac8b71bbb4172d404785118",
+      signature: "5ml6vzrvXaQPziBpHD1KmaZBHq/YHsaZYdfG5B445zEJuyteV7bMNLRjbukziwR+1qEEgWvooobB3YCXfcLwCQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
+      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
       tree_version: 2,
     },
   },
@@ -659,20 +672,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
               is_primary: true,
             },
           ],
@@ -684,7 +697,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -695,20 +708,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
               is_primary: true,
             },
           ],
@@ -721,7 +734,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -734,20 +747,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
+              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
               is_primary: true,
             },
           ],
@@ -760,15 +773,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "d6420f9c-bdfd-4024-86b5-e65c236cf767",
-        challenge_signature: "ZcL8wBw2wX9KpgkRhUKy0zXpoq/AH3qBdGeObkF9CVADFXyHiZvYkZdPYfnZdfB/JUmUB84PNNa8+RbuEO/GDA==",
+        challenge_id:
+          "AQEABiqZ4WMtAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ESxCOm01KueRUs_a8oAcB_aCU_h8PKOTFbG0tuaeH7wf5HWO9RpO3KD2o-2OQux9PInTo7qLC9ai7EEiO7yUfoQ",
+        challenge_signature: "XPFPrkaalUG2PRdaohuZ9CbhqUlyBt5RCiTOg6m20Dr4FRFYGhVZ+tAXjR0wnL1bowybpbP/UpdRIpVBhzBPDg==",
       },
     },
     answer: {
@@ -777,20 +791,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-        endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "19aed196422094678ac690b7e650eee19a16a26dd27d5a12feeae47f58d50306",
-      entry_hash: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
+      previous_hash: "e95dac60b1c6a3a58f1457ca4400e8feb494a030d5b2beb299d850206701807e",
+      entry_hash: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
+          digest_hex: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
           is_primary: true,
         },
       ],
@@ -799,18 +813,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       auth: {
-        challenge_id: "46be4076-869b-4256-af0e-817675dbdf0f",
+        challenge_id:
+          "AQEABiqZ4WMtAFpZNSfoJ5_hgPpMGz9ud6bbULInvfcB4BCWikfwjlBtK8HcIzq7WXrBJZ-T3eK1pY8gNuYPQVxgLCsO-dp7KN58BRVrmpsZC66xeA0ol3MVekh9O3dOXtCtGB0TQ1tmKg",
         challenge_signature:
-          "MEQCICSbpPyzfyO32rzBfgVzTUq/xFaGtwaIzVvP8Vz/+k9qAiBcLCvi9wMlktpd5eCyEa38IegDMTnllgFEhEniDCqlWA==",
+          "MEQCIGOD8mNyzsHgkF2LQGbOX14VBW8EDXbYKCgf33PnxegsAiADXijsE2FeDJ+qLRynHHl3rzQipTBSrI7nat0miRXSbg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -829,8 +844,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -838,13 +853,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
-        entry_hash: "49c9805121da64644dd736f85fd3a1bff33ab6633ddd15859febbf779cdd2b96",
+        previous_hash: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
+        entry_hash: "5f4cd44ff14fff5eab75ad147ac9d11d5e2d419f48546ff395d26d7ab8637219",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "49c9805121da64644dd736f85fd3a1bff33ab6633ddd15859febbf779cdd2b96",
+            digest_hex: "5f4cd44ff14fff5eab75ad147ac9d11d5e2d419f48546ff395d26d7ab8637219",
             is_primary: true,
           },
         ],
@@ -853,20 +868,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
-        challenge_id: "d9d7ead3-bb24-4c75-806a-5a64096fbc02",
-        challenge_signature: "qzvhXne913gxelneYBo5tF4RoXYpNiabab4rmjFoWVHGPPFykVRxvOMOYTTsbX6ToooK/t1DWLyqpSolMdfJAg==",
+        challenge_id:
+          "AQEABiquAs4UAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52EhSmirYt1K1D4sLpQReP6NsdvpYOjkk50u7WTK7oXqDCF5M3jzbbJ7MPG26EbcT6uaUNSu8OmoYSB7O_FbiwqnA",
+        challenge_signature: "CVbZN2FDv+p5xSx8SF8kIZgZcmtVXGvekw6sjvUvdkWXwMUsfztyXPvE9iZHAqlltldpJSy2jbK8/Tfgq57cAA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -885,8 +901,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -894,13 +910,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "90200d037948444b28ebe915e14e1314421ee994b37b420b1bfc64143f4e0e78",
-        entry_hash: "d97af08115db53ab03b3a1268ba0cf78b7472144351eca846eb3f62ddfe49434",
+        previous_hash: "43600796d9cd2eb76dfd241a77fa843635ca027e8d59e3fe58a5f7e2b41d8cd0",
+        entry_hash: "70a2435d40b807c3f7743f2712fb7c2047ad5f360331441bc5ba0cd321dee3da",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "d97af08115db53ab03b3a1268ba0cf78b7472144351eca846eb3f62ddfe49434",
+            digest_hex: "70a2435d40b807c3f7743f2712fb7c2047ad5f360331441bc5ba0cd321dee3da",
             is_primary: true,
           },
         ],
@@ -909,20 +925,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "7da9d93d-5efe-46b3-ade1-c6a322f5c319",
+        challenge_id:
+          "AQEABiquAs4UAFpZNSfoJ5_hgPpMGz9ud6bbULInvfcB4BCWikfwjlBtl9E1AobHJKBVxB5sGFUD616rrZH9VRe72rQcZUFqyovoC5x-TGERql3Q7G0fA9bSGPwDuB4twdzH_l4wnIzKeQ",
         challenge_signature:
-          "MEUCIGFGIppzlScS8McQEm7yHEP7yOXrqoGMLgTOojmCKeZKAiEAwB0fqmaK5GFTc1A+Nlf9miTffET8mhiAJJuPQWaFzOA=",
+          "MEQCIA6lSrNSvFxOqDollH4/ngzBdlMYJ/IeL0KtgjHSczr9AiBl0NUJU6cS8vEq1vvd453kZ/SrB6mECYDLP3nse+AMNw==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -941,8 +958,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -950,13 +967,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
-        entry_hash: "dc795a7ac6f66e08dd5f96898d54d373fe5808a8fd3e0e0896a271de80823ec5",
+        previous_hash: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
+        entry_hash: "d96efd79bb258bdd03478e09746ec628ce01e81d2a531d4dfe36290dac9bbd1e",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "dc795a7ac6f66e08dd5f96898d54d373fe5808a8fd3e0e0896a271de80823ec5",
+            digest_hex: "d96efd79bb258bdd03478e09746ec628ce01e81d2a531d4dfe36290dac9bbd1e",
             is_primary: true,
           },
         ],
@@ -965,19 +982,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "6babe2af-098a-402d-ba50-3d93f954d184",
-        challenge_signature: "N5pXpwkLQRF6zcUSN4lA4JAUuzP7yOlJ4dPW01LVXjM0bHJevl5xQxvkVIGKgvfwIyzSXC/VOcCSmY0oiQsMBA==",
+        challenge_id:
+          "AQEABiquAs4UAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52Er5oLw1B-z-XPJRATWTH2-1BfIph_Bx3nJjkOLMfyUMIkJ2Oq_JAb9o82oGCjR0NNjE2-Q5tcYCGg6wx_AibZcw",
+        challenge_signature: "N+Ifjat/MV+BUBtamBpWG+HERamiU7bPpyWDx8PyQa76PMFcs4fne54vMWNo/roxMbs6d0XYWKauvYtqpSApAA==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -987,19 +1005,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          compromised_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "dc617117d49a38d991088209cd67d23d6305d786e8d7efce923cbe3137db6429",
-        entry_hash: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
+        previous_hash: "e8871508cc3a75e1b6417a97d09c8dd3faee5bb019c84e6fcb95c3a5aae17967",
+        entry_hash: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
+            digest_hex: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
             is_primary: true,
           },
         ],
@@ -1007,13 +1025,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
+    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-          endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1033,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-          endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1060,13 +1078,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
+    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
-          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1098,28 +1116,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      root: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       nodes: [
         {
-          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           pseudonym: "Ada",
           status: "active",
+          named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           pseudonym: "Grace",
           status: "active",
+          named: false,
           depth: 1,
         },
       ],
       edges: [
         {
-          from: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-          to: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          from: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          to: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1133,10 +1153,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
+    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
     answer: {
-      fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       key_status: "active",
+      key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       alerts: 0,
@@ -1152,14 +1173,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
+            { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
+            { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1174,26 +1195,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       direct_signer_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1202,17 +1223,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     answer: {
       id: 1,
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1221,17 +1242,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
+    body: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
     answer: {
       id: 1,
-      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
+        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1249,12 +1270,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+            id: "eef1606e-3b96-4daf-be12-a50a54847682",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             signature_algorithm: "ed25519",
-            signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+            signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1268,14 +1289,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "533a52a0-709e-4510-a87a-9bb637b2f545",
-          signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          id: "eef1606e-3b96-4daf-be12-a50a54847682",
+          signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
           layer1: {
             status: "valid",
             details:
               "The signature verifies; it covers the document. The signer signed neither type nor statement: both are the log's word.",
           },
-          layer2: { status: "valid", details: "The key is active, and was when the attestation was made." },
+          layer2: {
+            status: "valid",
+            details:
+              "The key is active, and was when the attestation was made. The key has not signed its name and expiration: anybody may have recorded them.",
+          },
           covers: "document",
           signed: { attestation_type: false, intent_statement: false },
           logged: { entry_id: 13, leaf_index: 12 },
@@ -1288,22 +1313,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "533a52a0-709e-4510-a87a-9bb637b2f545", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "eef1606e-3b96-4daf-be12-a50a54847682", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            id: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
+            named: false,
           },
         ],
         edges: [
           {
-            from: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-            to: "533a52a0-709e-4510-a87a-9bb637b2f545",
+            from: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            to: "eef1606e-3b96-4daf-be12-a50a54847682",
             kind: "signed",
           },
           {
-            from: "533a52a0-709e-4510-a87a-9bb637b2f545",
+            from: "eef1606e-3b96-4daf-be12-a50a54847682",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1327,12 +1353,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+                id: "eef1606e-3b96-4daf-be12-a50a54847682",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+                signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
                 signature_algorithm: "ed25519",
-                signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+                signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1358,12 +1384,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+                  id: "eef1606e-3b96-4daf-be12-a50a54847682",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+                  signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
                   signature_algorithm: "ed25519",
-                  signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+                  signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1396,12 +1422,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+                  id: "eef1606e-3b96-4daf-be12-a50a54847682",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+                  signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
                   signature_algorithm: "ed25519",
-                  signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+                  signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1434,13 +1460,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+                    id: "eef1606e-3b96-4daf-be12-a50a54847682",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+                    signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
                     signature_algorithm: "ed25519",
                     signature:
-                      "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
+                      "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1456,8 +1482,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI1MzNhNTJhMC03MDllLTQ1MTAtYTg3YS05YmI2MzdiMmY1NDUiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJOeFFwQTUzbFZDU1VydlBBcDFuWS9yYTM5cUpuRlBnVWlYZU55M0poZEQzUDg3RWlubXZ2d3lNaFFqUFNGMVFuWkxoNkwyQWJLVTFOS3E4WDY0TDRCdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjQyYzFhMjY3ZDNjNDM3Y2FmYTVhMmZlN2JiN2E3N2NhYWNlMzQ2MjA0OGFlZjU5OGY0ZDkwZjNlMmM1YmRhMGMiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "aaa0542f30b1cdcfb12f2989ce141111ddccce3a14941ac5c877bd084631002e",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJlZWYxNjA2ZS0zYjk2LTRkYWYtYmUxMi1hNTBhNTQ4NDc2ODIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJEa05sbFJyMjZTb3lpc0QrVXpFb1c5MHFlN0RKdExnSmM2WVRIaTMxbmRYNFdvemN6VVh3UythR3pzNjhZY0tCcVpqK1VzSmdrZnN5c1lObmorRUVBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjZmZDUyOTJiNDdhOTE3ZjY4OTVhMzAwMTZkYTIxMjFmYTQ1NWIzYzhjMzg0YmY1MjAyZGVhZTBhMjMyNzlkODQiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "348d27d0c390c903ee802c6d21392f7ec76d69f24a6a93f3e6f9f5d25521a131",
     },
   },
   get_audit_export: {
@@ -1469,26 +1495,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "c5b96675-649c-4dc4-973f-11b63bab0710",
+            attestation_id: "bc75967e-ee4c-4b74-84bb-2abe498aacaf",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEQCIAV1hFUTV5AAELBs4Hx3HXRzuY9VWMVZDuHQSPFlrBpdAiA+ialfM6F3nCC+hXF2cqyTFQfTEEoRNfMtqjU1Oo3tIg==",
+              "MEQCICXTQjvjfyRo2ThihzdyL0q3+FVVwgrFQgIbaM8aEK6mAiB6xLvn03PeX3SNELwGdlDYQFj2huDHrmQ8Ry2NnpC60Q==",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+            signer_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "649c4d49919975169b3b886f61a479f2f85f41a84d0b397ff1d1fbd9d80d2d26",
-          entry_hash: "6e82f466e3560dec5501dc2a7d99273f95c2372b707d885455d03daacdec86c7",
+          previous_hash: "bde0dba29bfa9dc0aa2bc20ac5f455b6487f3aacbcd7b7de66de9205f95aae46",
+          entry_hash: "c1fc3b4a6d07cffde324729dc24f9adf46a6d0e7cb0a86d9e8dbaa72cd922b7b",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "6e82f466e3560dec5501dc2a7d99273f95c2372b707d885455d03daacdec86c7",
+              digest_hex: "c1fc3b4a6d07cffde324729dc24f9adf46a6d0e7cb0a86d9e8dbaa72cd922b7b",
               is_primary: true,
             },
           ],
@@ -1505,24 +1531,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
-        commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
-        lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
-        nonce: "2yL1UhL1Iw63f0ot",
-        ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
-        recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
+          "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
+        commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
+        lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
+        nonce: "3CxJ6lqNdUZYdHVw",
+        ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
+        recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
-      lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
+      commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
+      lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac" },
+    query: { lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637" },
     answer: {
       entries: [
         {
@@ -1530,23 +1556,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
-            commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
+            ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
+            commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
+              "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
             event_type: "encrypted_claim",
-            lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
-            nonce: "2yL1UhL1Iw63f0ot",
-            recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
+            lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
+            nonce: "3CxJ6lqNdUZYdHVw",
+            recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "a7eb667b0b926ec87d5f54012d61fe6c4f45750ac36f6ba766883953db453ec6" },
+            { algorithm: "sha2-256", digest_hex: "1955847e88bdf46a514e9f79a3a65416bf8fa04ecb87ce84c05f245fca78700c" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "571a0af46f7c3c87c589877c79a7bcee4baa799530efaab13ca4952a71c99623",
+              digest_hex: "68b923ef3a2b11f8d958068ce013a3bc4d1f5dd0eea84d2795f420cde22b9067",
               is_primary: true,
             },
           ],
@@ -1560,31 +1586,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
-      commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
+      ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
+      commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
-      lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
-      nonce: "2yL1UhL1Iw63f0ot",
-      recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
+      ephemeral_public_key: "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
+      lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
+      nonce: "3CxJ6lqNdUZYdHVw",
+      recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "119e8ca62bfe7c613b744931db9c33aed3bf32d782f4c599a9f2d7f7e42df08a",
+      commitment_key: "c4fcf586423154fcee83e58db500201a0a1b6e7988400dcc8bb9759b28df976d",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f", status: "open" },
+    query: { target: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
-          requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-          target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+          requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1600,16 +1626,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
-      requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+      requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1624,11 +1650,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347" },
+    params: { request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08" },
     answer: {
-      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
-      requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+      requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1641,7 +1667,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        responder_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1651,11 +1677,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
+    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
     answer: {
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       active: {
-        target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1667,12 +1693,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347" },
+    params: { request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
       status: "declined",
-      responder_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      responder_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1682,12 +1708,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1704,7 +1730,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+          request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1719,7 +1745,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },

@@ -27,6 +27,11 @@ const SUMMARY = {
   status: KeyStatus,
   registered_at: Timestamp,
   expires_at: nullable(Timestamp),
+  named: Type.Boolean({
+    description:
+      "Whether the key has signed the entry that its name, expiration and predecessor come from. If not, anybody may " +
+      "have recorded them, and the first such entry replaces them.",
+  }),
 };
 
 export const KeySummary = Type.Object(SUMMARY, { title: "KeySummary" });
@@ -36,16 +41,26 @@ export const KeyPage = pageOf(
   "KeyPage",
 );
 
+const SuccessorConfirmed = nullable(
+  Type.Boolean({
+    description: "Whether the successor has signed the succession. If not, it may be anybody's key, and gets no trust.",
+  }),
+);
+
 export const KeyDetail = Type.Object(
   {
     ...SUMMARY,
     public_key: Type.String({ description: "PEM." }),
     log_entry_id: nullable(EntryId),
     successor_fingerprint: nullable(Fingerprint),
+    successor_confirmed: SuccessorConfirmed,
     predecessor_fingerprint: nullable(Fingerprint),
+    predecessor_confirmed: nullable(
+      Type.Boolean({ description: "Whether this key has signed that it succeeds its predecessor." }),
+    ),
     proven: Type.Boolean({
       description:
-        "Whether an entry of the log contains a signature by this key. If not, anybody may have registered the key.",
+        "Whether an entry of the log contains a signature by this key, for example an attestation. `named` says more.",
     }),
   },
   { title: "KeyDetail" },
@@ -56,7 +71,9 @@ export const KeyStatusView = Type.Object(
     fingerprint: Fingerprint,
     status: KeyStatus,
     expires_at: nullable(Timestamp),
+    named: SUMMARY.named,
     successor_fingerprint: nullable(Fingerprint),
+    successor_confirmed: SuccessorConfirmed,
   },
   { title: "KeyStatus" },
 );
@@ -82,7 +99,7 @@ export const RegisterKey = Type.Object(
               description:
                 "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
                 "(`service.key.register.v1`), expiration_date, fingerprint and pseudonym, as sent, null where absent. " +
-                "It proves possession of the key, and replaces a registration of the key by strangers.",
+                "It proves possession of the key, and replaces what strangers recorded for it.",
             }),
           ),
         ),
@@ -121,7 +138,7 @@ export const SucceedKey = Type.Object(
           nullable(
             Type.String({
               description:
-                "Base64: signature by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`. It proves possession of the new key.",
+                "Base64: signature by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`. It proves possession of the new key. Without it the link is not confirmed.",
             }),
           ),
         ),

@@ -24,11 +24,14 @@ export const GraphQuery = Type.Object({
   ),
 });
 
+const Named = Type.Boolean({ description: "Whether the key has signed its name and expiration." });
+
 export const GraphNode = Type.Object(
   {
     fingerprint: Fingerprint,
     pseudonym: Pseudonym,
     status: KeyStatus,
+    named: Named,
     depth: Type.Integer({ minimum: 0, description: "Hops from the root, in either direction." }),
   },
   { title: "GraphNode" },
@@ -63,6 +66,7 @@ export const TrustStatus = Type.Object(
   {
     fingerprint: Fingerprint,
     key_status: KeyStatus,
+    key_named: Named,
     received: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
     issued: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
     capacity: Type.Integer({

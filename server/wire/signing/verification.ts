@@ -67,6 +67,9 @@ export const VerificationResult = Type.Object(
             pseudonym: Type.Optional(
               nullable(Type.String({ description: "Only for a key; null if it is not registered." })),
             ),
+            named: Type.Optional(
+              Type.Boolean({ description: "Only for a key: whether it has signed its name and expiration." }),
+            ),
           }),
           { description: "The nodes of the graph." },
         ),
@@ -77,7 +80,7 @@ export const VerificationResult = Type.Object(
             kind: Type.Enum(["signed", "attests", "covers_up_to", "succeeded_by"], {
               description:
                 "Key to attestation; attestation to document; attestation to the last of the earlier ones that its " +
-                "signature covers; key to key.",
+                "signature covers; key to key, both of which have signed that.",
             }),
           }),
           { description: "The edges between the nodes." },

@@ -109,8 +109,11 @@ describe("GET /keys/{fingerprint}", () => {
       expires_at: null,
       log_entry_id: body.log_entry_id,
       successor_fingerprint: null,
+      successor_confirmed: null,
       predecessor_fingerprint: null,
+      predecessor_confirmed: null,
       proven: false,
+      named: false,
     });
   });
 
@@ -143,6 +146,7 @@ describe("lists", () => {
       "algorithm",
       "expires_at",
       "fingerprint",
+      "named",
       "pseudonym",
       "registered_at",
       "status",

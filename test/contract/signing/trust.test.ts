@@ -77,9 +77,9 @@ describe("GET /graph/{fingerprint}", () => {
     expect(first.status, first.text).toBe(200);
     expect(first.body).toMatchObject({ root: far.fingerprint, truncated: false, depth_reached: 2, cached: false });
     expect(first.body.nodes).toEqual([
-      { fingerprint: far.fingerprint, pseudonym: "Alice", status: "active", depth: 0 },
-      { fingerprint: near.fingerprint, pseudonym: "Alice", status: "active", depth: 1 },
-      { fingerprint: anchor.fingerprint, pseudonym: "Anchor", status: "active", depth: 2 },
+      { fingerprint: far.fingerprint, pseudonym: "Alice", status: "active", named: false, depth: 0 },
+      { fingerprint: near.fingerprint, pseudonym: "Alice", status: "active", named: false, depth: 1 },
+      { fingerprint: anchor.fingerprint, pseudonym: "Anchor", status: "active", named: false, depth: 2 },
     ]);
     expect(first.body.edges).toMatchObject([
       { from: near.fingerprint, to: far.fingerprint, category: CATEGORY, status: "active", until: null },
@@ -128,6 +128,7 @@ describe("GET /endorsements/{fingerprint}/status", () => {
     expect(body).toEqual({
       fingerprint: near.fingerprint,
       key_status: "active",
+      key_named: false,
       received: { ...none, active: 1 },
       issued: { ...none, active: 1 },
       capacity: 31,

@@ -57,8 +57,10 @@ describe("registration", () => {
         log_entry_id: log.size,
         successor_fingerprint: null,
         predecessor_fingerprint: null,
+        predecessor_confirmed: null,
         ended_at: null,
         proven: false,
+        named: false,
       });
     },
   );
@@ -187,7 +189,9 @@ describe("views", () => {
       fingerprint: signer.fingerprint,
       status,
       expires_at: expires,
+      named: false,
       successor_fingerprint: null,
+      successor_confirmed: null,
     });
     world.now += DAY - 1;
     expect(keys.status(signer.fingerprint)).toEqual(status("active"));
@@ -214,13 +218,16 @@ describe("views", () => {
       "status",
       "registered_at",
       "expires_at",
+      "named",
     ]);
     expect(keys.detail(hex)).toEqual({
       ...summary,
       public_key: signer.pem,
       log_entry_id: 1,
       successor_fingerprint: null,
+      successor_confirmed: null,
       predecessor_fingerprint: null,
+      predecessor_confirmed: null,
       proven: false,
     });
   });
@@ -256,8 +263,11 @@ describe("views", () => {
       public_key: pem,
       log_entry_id: null,
       successor_fingerprint: null,
+      successor_confirmed: null,
       predecessor_fingerprint: null,
+      predecessor_confirmed: null,
       proven: false,
+      named: false,
     };
     world.now += DAY;
     expect(keys.detail(fingerprint)).toEqual(detail);

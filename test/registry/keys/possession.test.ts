@@ -13,6 +13,7 @@ import {
   closeWorlds,
   DAY,
   failure,
+  HASH,
   heldRegistration,
   manifestOf,
   newFolder,
@@ -131,7 +132,62 @@ describe("what a stranger recorded for a key", () => {
     expect(found.keys.map(({ fingerprint }) => fingerprint)).toContain(signer.fingerprint);
   });
 
-  it("does so once: then the key is proven", async () => {
+  it("gives way also after the key has signed something else, which stays valid", async () => {
+    const [stranger, signer] = [nodeSigner(), nodeSigner()];
+    await claim(stranger);
+    await succeed(stranger, signer);
+    const registered = at(world.now);
+    world.now += SECOND;
+    const { attestation } = await world.registry.attestations.submit(submission(signer, manifestOf("first")) as never);
+    expect(keyOf(signer)).toMatchObject({ proven: true, named: false, predecessor_confirmed: false });
+    world.now += SECOND;
+    const { log_entry_id } = await claim(signer, "Ada");
+    expect(keyOf(signer)).toMatchObject({
+      pseudonym: "Ada",
+      named: true,
+      predecessor_fingerprint: null,
+      predecessor_confirmed: null,
+      registered_at: registered,
+      log_entry_id,
+    });
+    const manifest = { ...manifestOf("first"), attestations: [attestation] };
+    const verdict = await world.registry.verification.verify({ manifest, source_hash: HASH });
+    expect(verdict.overall_status).toBe("valid");
+    expect(await failure(() => claim(signer, "Eve"))).toMatchObject({ code: "already-exists" });
+    expect(world.registry.log.stateDifferences()).toEqual([]);
+  });
+
+  it("as an expiration ends nothing for ever: its holder registers, and an expiration of its own stays", async () => {
+    const signer = nodeSigner();
+    await register(signer, "squatter", at(world.now + SECOND));
+    await world.registry.attestations.submit(submission(signer, manifestOf("expiring")) as never);
+    world.now += DAY;
+    const again = () => world.registry.attestations.submit(submission(signer, manifestOf("expired")) as never);
+    expect(await failure(again)).toMatchObject({ code: "key-not-active" });
+    await claim(signer, "Ada", at(world.now + SECOND));
+    await again();
+    world.now += DAY;
+    expect(keyOf(signer)).toMatchObject({ status: "expired", named: true });
+    expect(await failure(() => claim(signer, "Ada"))).toMatchObject({ code: "already-exists" });
+  });
+
+  it("gives way to a succession that a key has signed which has acted before", async () => {
+    const [old, next] = [nodeSigner(), nodeSigner()];
+    await claim(old, "Ada");
+    await register(next);
+    await world.registry.attestations.submit(submission(next, manifestOf("acting")) as never);
+    await succeed(old, next, true);
+    expect(keyOf(next)).toMatchObject({
+      pseudonym: "Ada",
+      named: true,
+      predecessor_fingerprint: old.fingerprint,
+      predecessor_confirmed: true,
+    });
+    expect(keyOf(old)).toMatchObject({ successor_confirmed: true });
+    expect(world.registry.keys.status(old.fingerprint)).toMatchObject({ successor_confirmed: true, named: true });
+  });
+
+  it("does so once: then the key is named", async () => {
     const signer = nodeSigner();
     await register(signer);
     await claim(signer, "Ada");
@@ -153,10 +209,28 @@ describe("what a stranger recorded for a key", () => {
     const [stranger, signer] = [nodeSigner(), nodeSigner()];
     await claim(stranger);
     await succeed(stranger, signer);
-    expect(keyOf(signer)).toMatchObject({ predecessor_fingerprint: stranger.fingerprint, proven: false });
+    expect(keyOf(signer)).toMatchObject({
+      predecessor_fingerprint: stranger.fingerprint,
+      predecessor_confirmed: false,
+      proven: false,
+      named: false,
+    });
+    const ended = {
+      status: "succeeded",
+      successor_fingerprint: signer.fingerprint,
+      successor_confirmed: false,
+    };
+    expect(keyOf(stranger)).toMatchObject(ended);
     await claim(signer, "Ada");
-    expect(keyOf(signer)).toMatchObject({ predecessor_fingerprint: null, pseudonym: "Ada", proven: true });
-    expect(keyOf(stranger)).toMatchObject({ status: "succeeded", successor_fingerprint: signer.fingerprint });
+    expect(keyOf(signer)).toMatchObject({
+      predecessor_fingerprint: null,
+      predecessor_confirmed: null,
+      pseudonym: "Ada",
+      proven: true,
+      named: true,
+    });
+    expect(keyOf(stranger)).toMatchObject(ended);
+    expect(world.registry.keys.status(stranger.fingerprint)).toMatchObject({ successor_confirmed: false });
   });
 
   it("gives way to a succession that the new key has signed, and to no other", async () => {
@@ -190,14 +264,13 @@ describe("a key is proven", () => {
     const signer = nodeSigner();
     await register(signer);
     await world.registry.attestations.submit(submission(signer, manifestOf("proving")) as never);
-    expect(keyOf(signer).proven).toBe(true);
-    expect(await failure(() => claim(signer))).toMatchObject({ code: "already-exists" });
+    expect(keyOf(signer)).toMatchObject({ proven: true, named: false });
   });
 
   it("by an attestation that registers it", async () => {
     const signer = nodeSigner();
     await world.registry.attestations.submit(submission(signer, manifestOf("registering")) as never);
-    expect(keyOf(signer).proven).toBe(true);
+    expect(keyOf(signer)).toMatchObject({ proven: true, named: false });
   });
 
   it("by a succession that it authorised, which proves the new one only where that has signed, too", async () => {

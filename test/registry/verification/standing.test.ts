@@ -42,7 +42,7 @@ describe("layer 2", () => {
   };
   const revoke = (own: World, signer: TestSigner) =>
     own.append({ event_type: "key_revocation", payload: { fingerprint: signer.fingerprint } });
-  const succeed = (own: World, old: TestSigner, next: TestSigner) =>
+  const succeed = (own: World, old: TestSigner, next: TestSigner, isConfirmed = true) =>
     own.append({
       event_type: "key_succession",
       payload: {
@@ -52,6 +52,9 @@ describe("layer 2", () => {
         pseudonym: "x",
         key_algorithm: next.algorithm,
         expiration_date: null,
+        new_key_signature: isConfirmed
+          ? next.sign(`service.key.succession.v1:${old.fingerprint}:${next.fingerprint}`)
+          : null,
       },
     });
 
@@ -126,13 +129,33 @@ describe("layer 2", () => {
 
   it("warns of a successor whose own holder does not confirm the succession, and names it nowhere", async () => {
     const second = nodeSigner();
-    const { own, judge, manifest } = await signing((own, signer) => succeed(own, signer, second));
-    await own.registry.keys.register(heldRegistration(second, "not me"));
-    const { layer2 } = await judge();
-    expect(layer2).toMatchObject({ status: "warning", details: expect.stringContaining("does not confirm") });
-    expect(layer2.details).not.toContain(second.fingerprint);
+    const { own, judge, manifest } = await signing((own, signer) => succeed(own, signer, second, false));
+    const denials = [
+      () => undefined,
+      () => attest(own, second, manifestOf("another")),
+      () => own.registry.keys.register(heldRegistration(second, "not me")),
+    ];
+    for (const denial of denials) {
+      await denial();
+      const { layer2 } = await judge();
+      expect(layer2).toMatchObject({ status: "warning", details: expect.stringContaining("does not confirm") });
+      expect(layer2.details).not.toContain(second.fingerprint);
+      const { edges } = (await verify(own, manifest)).attestation_graph;
+      expect(edges.filter(({ kind }) => kind === "succeeded_by")).toEqual([]);
+    }
+  });
+
+  it("warns of a chain that is confirmed only in its beginning", async () => {
+    const [second, third] = [nodeSigner(), nodeSigner()];
+    const { own, judge, manifest, signer } = await signing(async (own, signer) => {
+      await succeed(own, signer, second);
+      await succeed(own, second, third, false);
+    });
+    expect((await judge()).layer2.status).toBe("warning");
     const { edges } = (await verify(own, manifest)).attestation_graph;
-    expect(edges.filter(({ kind }) => kind === "succeeded_by")).toEqual([]);
+    expect(edges.filter(({ kind }) => kind === "succeeded_by")).toEqual([
+      { from: signer.fingerprint, to: second.fingerprint, kind: "succeeded_by" },
+    ]);
   });
 
   it("follows a long chain only so far, and a circle not for ever", async () => {
@@ -147,7 +170,11 @@ describe("layer 2", () => {
     await runIn(own.registry.log, (transaction) => {
       const first = transaction.get("keys", signer.fingerprint)!;
       const next = transaction.get("keys", chain[0]!.fingerprint)!;
-      transaction.put("keys", signer.fingerprint, { ...first, predecessor_fingerprint: next.fingerprint });
+      transaction.put("keys", signer.fingerprint, {
+        ...first,
+        predecessor_fingerprint: next.fingerprint,
+        named: true,
+      });
       transaction.put("keys", next.fingerprint, { ...next, successor_fingerprint: first.fingerprint });
     });
     expect((await judge()).layer2.status).toBe("valid");

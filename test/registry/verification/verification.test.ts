@@ -176,8 +176,8 @@ describe("the result", () => {
         { id: document, kind: "document", title: "A title" },
         { id: first, kind: "attestation", type: "authorship", status: "valid" },
         { id: second, kind: "attestation", type: "publication", status: "valid" },
-        { id: a.fingerprint, kind: "key", pseudonym: "Ada", status: "active" },
-        { id: b.fingerprint, kind: "key", pseudonym: b.fingerprint.slice(7, 19), status: "active" },
+        { id: a.fingerprint, kind: "key", pseudonym: "Ada", status: "active", named: false },
+        { id: b.fingerprint, kind: "key", pseudonym: b.fingerprint.slice(7, 19), status: "active", named: false },
       ].sort(byId),
     );
     expect(edges).toEqual([

@@ -39,7 +39,7 @@ export function KeyList({ keys }: { readonly keys: readonly KeySummary[] }) {
 }
 
 function KeyCells({
-  shown: { fingerprint, pseudonym, status, algorithm, registered_at },
+  shown: { fingerprint, pseudonym, status, algorithm, registered_at, named },
 }: {
   readonly shown: KeySummary;
 }) {
@@ -47,6 +47,12 @@ function KeyCells({
     <>
       <a class="key-name" href={addressOf(["keys", fingerprint])}>
         <bdi>{shownText(pseudonym)}</bdi>
+        {!named && (
+          <span class="soft" title="Anybody may have recorded this name for the key.">
+            {" "}
+            not signed by it
+          </span>
+        )}
       </a>
       <KeyStatusBadge status={status} />
       <span class="key-algorithm soft">{algorithm}</span>

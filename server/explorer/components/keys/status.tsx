@@ -17,6 +17,10 @@ export const KeyStatusBadge = ({ status }: { readonly status: string }) => (
   <Badge tone={KEY_TONES[status] ?? "neutral"}>{status}</Badge>
 );
 
+/** Whose words name and expiration of a key are. */
+export const whoseName = ({ named }: { readonly named: boolean }): string =>
+  named ? "signed by this key" : "not signed by this key: anybody may have recorded them";
+
 const ENDORSEMENT_TONES: Readonly<Record<EndorsementStatus, Tone>> = {
   offered: "neutral",
   pending_activation: "info",

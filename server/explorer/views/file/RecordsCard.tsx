@@ -130,6 +130,7 @@ function Standing({ checked: { standing, key } }: { readonly checked: CheckedRec
     <>
       <Badge tone={tone}>{label}</Badge>
       <Badge tone={STATUS_TONES[key.status] ?? "neutral"}>Key {key.status}</Badge>
+      {!key.named && <Badge tone="warning">Name not signed by the key</Badge>}
     </>
   );
 }

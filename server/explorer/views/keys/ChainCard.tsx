@@ -37,6 +37,9 @@ export function ChainCard({ shown }: { readonly shown: KeyDetail }) {
                 )}
                 <KeyStatusBadge status={key.status} />
                 <Hash value={key.fingerprint} label={`fingerprint of ${key.pseudonym}`} show={6} />
+                {key.successor_confirmed === false && (
+                  <span class="soft">named a successor, which has not signed that</span>
+                )}
               </li>
             ))}
             {after !== null && <Beyond fingerprint={after} text="Later keys" />}

@@ -3,7 +3,18 @@ import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/
 import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { TrustStatus } from "../../../wire/signing/trust.js";
-import { Card, Empty, Facts, Hash, Heading, KeyStatusBadge, TaskView, Time, Verdict } from "../../components/index.js";
+import {
+  Card,
+  Empty,
+  Facts,
+  Hash,
+  Heading,
+  KeyStatusBadge,
+  TaskView,
+  Time,
+  Verdict,
+  whoseName,
+} from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { shownText } from "../../state/said/names.js";
 import { http } from "../../state/service.js";
@@ -41,7 +52,11 @@ function Found({ fingerprint, query }: KeyPageProps) {
         <Heading title={task.value ? `Key of ${task.value.pseudonym}` : "Key"}>
           <bdi class="key-title">{task.value ? shownText(task.value.pseudonym) : "Key"}</bdi>
         </Heading>
-        <p class="soft">Self-declared name: nobody has checked who holds this key.</p>
+        <p class="soft">
+          {task.value?.named === false
+            ? "The key has not signed this name: anybody may have recorded it."
+            : "Self-declared name: nobody has checked who holds this key."}
+        </p>
         <a href="#/keys">All keys</a>
       </div>
       <TaskView task={task} what="the key" rows={6}>
@@ -98,6 +113,7 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
             !holds && ["Computed", computed ?? "This is not a public key that this log accepts."],
             ["Algorithm", shown.algorithm],
             ["Registered", <Time key="time" at={shown.registered_at} />],
+            ["Name and expiration", whoseName(shown)],
             shown.expires_at !== null && ["Expires", <Time key="expires" at={shown.expires_at} />],
             shown.log_entry_id !== null && [
               "Recorded in",

@@ -52,10 +52,10 @@ function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[
       refusals: [404],
       limit: "general",
       async handle({ params }) {
-        const { fingerprint, status: key_status } = keys.find(params.fingerprint);
+        const { fingerprint, status: key_status, named: key_named } = keys.find(params.fingerprint);
         const counts = await endorsementQueries.statusCounts(fingerprint);
         const { discount: _, ...standing } = await trust.standing(fingerprint);
-        return { fingerprint, key_status, ...counts, ...standing };
+        return { fingerprint, key_status, key_named, ...counts, ...standing };
       },
     }),
   ];
