@@ -37,8 +37,11 @@ const HEADS = 1000;
 /** Maximum milliseconds by which the operator's clock may be ahead of this machine's. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
-/** The form of a checkpoint: three lines, any extension lines, and a signature. */
-const NOTE = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n(?:[^\n]+\n)*\n\u2014 /;
+/** The first three lines of a checkpoint. */
+const CHECKPOINT_LINES = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n/;
+/** An empty line ends them and any extension lines; signatures follow. */
+const isCheckpoint = (note: string): boolean =>
+  CHECKPOINT_LINES.test(note) && note.startsWith("\n\n\u2014 ", note.indexOf("\n\n"));
 
 export interface MonitorOptions {
   readonly server: string;
@@ -258,7 +261,8 @@ export class Monitor {
     if (!response) return null;
     const note = await response.text();
     // The error page of a gateway is no evidence against the log.
-    if (!response.ok || !NOTE.test(note)) throw malformed("The service answers with something else than a checkpoint.");
+    if (!response.ok || !isCheckpoint(note))
+      throw malformed("The service answers with something else than a checkpoint.");
     return note;
   }
 
