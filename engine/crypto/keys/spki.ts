@@ -1,8 +1,9 @@
 /** Public keys on the server: parsed by the verifier's own parser, and kept in a form ready for native verification. */
 import { createPublicKey, type KeyObject } from "node:crypto";
+import { CairnlogError } from "../../error.js";
 import { ownText } from "../../own-text.js";
 import { Recent } from "../../recent.js";
-import { type PublicKey, parsePublicKey } from "../../verify/keys/publickey.js";
+import { type PublicKey, parsePublicKey, parseRecordedKey } from "../../verify/keys/publickey.js";
 
 /** The parts of a key that verify a signature. `raw` is the 32 bytes of an Ed25519 point. */
 export type VerifyingKey =
@@ -41,6 +42,20 @@ export function importPublicKey(pem: string): ServerKey {
   // White space of any kind is allowed around the block; inside, only ASCII.
   const text = pem.trim();
   return keys.look(text) ?? keys.keep(ownText(text), toServerKey(parsePublicKey(pem)));
+}
+
+/**
+ * A key on the log, which an earlier version may have accepted (`parseRecordedKey`). It names a holder; nothing is verified
+ * with it.
+ * @throws CairnlogError as `importPublicKey` does
+ */
+export function importRecordedKey(pem: string): ServerKey {
+  try {
+    return importPublicKey(pem);
+  } catch (error) {
+    if (error instanceof CairnlogError && error.code === "invalid-key") return toServerKey(parseRecordedKey(pem));
+    throw error;
+  }
 }
 
 function toServerKey(parsed: PublicKey): ServerKey {

@@ -1,6 +1,6 @@
 /** Keys in the log: the content of their events, and the rows that follow from them. */
 
-import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import { importRecordedKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { LoggedEvent } from "../../log/write/projection.js";
 import type { KeyRow } from "../../store/rows.js";
 import { isPrefixedHash } from "../../verify/encoding.js";
@@ -54,7 +54,7 @@ export function createdKey(event: {
   if (expiresAt === undefined) return undefined;
   let key: ServerKey;
   try {
-    key = importPublicKey(public_key);
+    key = importRecordedKey(public_key);
   } catch {
     return undefined;
   }

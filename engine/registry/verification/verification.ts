@@ -2,7 +2,7 @@
  * Verification of a manifest against the hash of a source (`POST /verify`). Layer 1: the signatures, and what the log
  * recorded about them. Layer 2: the standing of the keys (`standing.ts`). Layer 3: a verifier's trust (`layer3.ts`).
  */
-import { importPublicKey } from "../../crypto/keys/spki.js";
+import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
@@ -214,7 +214,8 @@ export class Verification {
   ): Promise<LayerResult & { covers: Coverage | null }> {
     const invalid = (details: string) => ({ status: "invalid" as const, details, covers: null });
     if (!signer) return invalid("The signer's key is not registered, so the signature cannot be checked.");
-    const key = importPublicKey(signer.record.public_key);
+    const key = verifiableKey(signer.record.public_key);
+    if (!key) return invalid("Anybody can make the signer's private key, so the signature proves nothing.");
     if (attestation.signature_algorithm !== key.algorithm)
       return invalid(`It names the algorithm ${attestation.signature_algorithm}, but the key is ${key.algorithm}.`);
     const signature = decodeSignature(attestation.signature);
@@ -313,4 +314,14 @@ function summariseStanding(judged: readonly Judged[]): LayerResult {
 /** `invalid` beats `warning`, which beats `valid`. */
 function worst(statuses: readonly string[]): "valid" | "invalid" | "warning" {
   return statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
+}
+
+/** Undefined for a key that an earlier version accepted, and that proves nothing (`parseRecordedKey`). */
+function verifiableKey(pem: string): ServerKey | undefined {
+  try {
+    return importPublicKey(pem);
+  } catch (error) {
+    if (error instanceof CairnlogError && error.code === "invalid-key") return undefined;
+    throw error;
+  }
 }

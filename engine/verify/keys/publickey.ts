@@ -10,6 +10,7 @@ import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../contract.js";
 import { decodeBase64, encodeBase64, fromHex, toHex } from "../encoding.js";
 import { DerReader, TAG } from "./der.js";
+import { factorable } from "./modulus.js";
 
 /** `rsa-2048` is the label of every RSA key of 2048 bits or more. */
 export type { KeyAlgorithm };
@@ -25,7 +26,10 @@ export interface PublicKey {
   readonly pem: string;
 }
 
-/** Larger than every accepted key (an RSA key of 8192 bits takes 1.5 KB). Limits the work on hostile text. */
+/**
+ * Larger than every accepted key (an RSA key of 8192 bits takes 1.5 KB). It is compared before the text is looked at, so it
+ * limits the work on hostile text. A private RSA key of 5120 bits and more is longer, and is called too long.
+ */
 const MAX_PEM_CHARACTERS = 4096;
 const PEM = /^\s*-----BEGIN PUBLIC KEY-----[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)+)-----END PUBLIC KEY-----\s*$/;
 const PRIVATE_PEM = /BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY/i;
@@ -48,14 +52,26 @@ const ACCEPTED = "Accepted are Ed25519, ECDSA on P-256, and RSA of 2048 to 8192 
  *   one acceptable public key.
  */
 export function parsePublicKey(pem: string): PublicKey {
+  return parse(pem, requireStrong);
+}
+
+/**
+ * Like `parsePublicKey`, for a key on the log: earlier versions accepted RSA moduli that anybody can factor. What they
+ * recorded stays readable. Signatures of such a key prove nothing, so nothing is verified with it.
+ */
+export function parseRecordedKey(pem: string): PublicKey {
+  return parse(pem, () => {});
+}
+
+function parse(pem: string, checkModulus: (modulus: Uint8Array) => void): PublicKey {
   if (typeof pem !== "string") throw invalidKey("The public key must be PEM text.");
-  if (PRIVATE_PEM.test(pem)) throw privateKey();
   if (pem.length > MAX_PEM_CHARACTERS) throw invalidKey("The text is too long for a public key.");
+  if (PRIVATE_PEM.test(pem)) throw privateKey();
   const body = PEM.exec(pem)?.[1];
   if (body === undefined) throw invalidKey('The text must be one PEM block "PUBLIC KEY" and nothing else.');
   const sent = decodeBase64(body.replace(/\s+/g, ""));
   if (sent === undefined) throw invalidKey("The PEM block does not hold strict base64.");
-  const { algorithm, der } = readSpki(sent);
+  const { algorithm, der } = readSpki(sent, checkModulus);
   return withForms(algorithm, der);
 }
 
@@ -72,7 +88,10 @@ function withForms(algorithm: KeyAlgorithm, der: Uint8Array): PublicKey {
   return { algorithm, der, fingerprint: `sha256:${toHex(kernel.sha256(der))}`, pem: toPem(der) };
 }
 
-function readSpki(sent: Uint8Array): { algorithm: KeyAlgorithm; der: Uint8Array } {
+function readSpki(
+  sent: Uint8Array,
+  checkModulus: (modulus: Uint8Array) => void,
+): { algorithm: KeyAlgorithm; der: Uint8Array } {
   let identifier: string;
   let bits: Uint8Array;
   try {
@@ -96,7 +115,7 @@ function readSpki(sent: Uint8Array): { algorithm: KeyAlgorithm; der: Uint8Array 
     case P256:
       return { algorithm: "ecdsa-p256", der: concat(P256_SPKI_PREFIX, uncompressedPoint(key)) };
     case RSA:
-      checkRsa(key);
+      checkModulus(checkRsa(key));
       return { algorithm: "rsa-2048", der: sent };
     default:
       throw invalidKey(`The key's algorithm, curve or parameters are not accepted. ${ACCEPTED}`);
@@ -123,8 +142,8 @@ function uncompressedPoint(bytes: Uint8Array): Uint8Array {
   }
 }
 
-/** RFC 8017 §A.1.1. */
-function checkRsa(bytes: Uint8Array): void {
+/** RFC 8017 §A.1.1. Returns the modulus, big-endian. */
+function checkRsa(bytes: Uint8Array): Uint8Array {
   let modulus: Uint8Array;
   let exponent: Uint8Array;
   try {
@@ -141,6 +160,13 @@ function checkRsa(bytes: Uint8Array): void {
   if (bits < RSA_MIN_BITS || bits > RSA_MAX_BITS) throw invalidKey(`The RSA modulus has ${bits} bits. ${ACCEPTED}`);
   if (modulus.at(-1)! % 2 === 0) throw invalidKey("The RSA modulus is even.");
   if (toHex(exponent) !== "010001") throw invalidKey(`The RSA exponent is not 65537. ${ACCEPTED}`);
+  return modulus;
+}
+
+function requireStrong(modulus: Uint8Array): void {
+  const reason = factorable(BigInt(`0x${toHex(modulus)}`));
+  if (reason !== undefined)
+    throw invalidKey(`The RSA modulus ${reason}, so anybody can make the private key. Make a new key.`);
 }
 
 /** PKCS #8 (RFC 5958) and PKCS #1 private keys begin with a version number where an SPKI has a SEQUENCE. */

@@ -48,8 +48,15 @@ export function integer(value: bigint): Buffer {
 
 export const rsaKey = (modulus: bigint, exponent: bigint): Buffer => tlv(0x30, integer(modulus), integer(exponent));
 
-/** An odd number of exactly `bits` bits, which only looks like a modulus. */
-export const oddNumber = (bits: number): bigint => 2n ** BigInt(bits - 1) + 1n;
+/** An odd number of exactly `bits` bits without small factors, which only looks like a modulus. */
+export function oddNumber(bits: number): bigint {
+  for (let n = 2n ** BigInt(bits - 1) + 1n; ; n += 2n) if (!hasFactorBelow(n, 5_000)) return n;
+}
+
+function hasFactorBelow(n: bigint, end: number): boolean {
+  for (let divisor = 3; divisor < end; divisor += 2) if (n % BigInt(divisor) === 0n) return true;
+  return false;
+}
 
 export function bigEndian(value: bigint, length = 32): Buffer {
   return bytes(value.toString(16).padStart(length * 2, "0"));
