@@ -22,6 +22,7 @@ import {
   calendars,
   fingerprints,
   fraction,
+  hostNames,
   httpsUrl,
   integer,
   type Kind,
@@ -338,6 +339,20 @@ export const TABLE = {
     fallbackShown: "none",
     about: "addresses or networks (CIDR), comma-separated, whose X-Forwarded-For is trusted",
     ...networks,
+  },
+  allowedOrigins: {
+    name: "SERVICE_ALLOWED_ORIGINS",
+    fallback: "",
+    fallbackShown: "none: only pages of the service's own origins may write",
+    about: "origins, comma-separated, whose pages may write; pages of every origin may read",
+    ...origins(MAX_ORIGINS),
+  },
+  allowedHosts: {
+    name: "SERVICE_ALLOWED_HOSTS",
+    fallback: "",
+    fallbackShown: "none: those of the public addresses, of the address it listens on, and of loopback",
+    about: "further names of hosts, comma-separated and without ports, by which writes may ask for the service",
+    ...hostNames(MAX_ORIGINS),
   },
   webhookAllowPrivate: {
     name: "SERVICE_WEBHOOK_ALLOW_PRIVATE",

@@ -104,6 +104,20 @@ export const origins = (most: number): Kind<readonly string[]> =>
     return parts;
   });
 
+const HOST_NAME = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/;
+
+/** At most `most` different names or addresses of hosts, as a URL has them, without a port. */
+export const hostNames = (most: number): Kind<readonly string[]> =>
+  listed((parts) => {
+    const isName = (part: string): boolean =>
+      HOST_NAME.test(part) && URL.canParse(`http://${part}`) && new URL(`http://${part}`).hostname === part;
+    if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isName))
+      throw new Error(
+        `at most ${most} different names or addresses of hosts such as log.internal or [fd00::1] (lower case, without a port), comma-separated`,
+      );
+    return parts;
+  });
+
 /** The text as it is. */
 export const anyText = textual((text) => text);
 

@@ -51,10 +51,11 @@ async function send(port: number, count: number, request: (n: number) => string)
   await Promise.all(Array.from({ length: CONNECTIONS }, work));
 }
 
-const get = (path: string, from: string) => `GET ${path} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: ${from}\r\n\r\n`;
+const get = (path: string, from: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${from}\r\n\r\n`;
 const post = (path: string, from: string, body: object) => {
   const text = JSON.stringify(body);
-  return `POST ${path} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: ${from}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+  return `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${from}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 };
 
 /** An attestation by a new key with an invalid signature: the key is still parsed. */

@@ -10,6 +10,7 @@ import type { Limits } from "../http/limits/limits.js";
 import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
 import { Origins } from "../http/origins.js";
+import { ServicePages } from "../http/pages.js";
 import { routeTable } from "../http/routes/index.js";
 import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";
@@ -64,6 +65,7 @@ export class Front {
         ...furtherTileRoutes(registry.log),
         ...(settings.explorer ? explorerRoutes(settings) : []),
       ],
+      pages: new ServicePages(this.#origins, settings),
       limits,
       trustedProxies: settings.trustedProxies.map((text) => parseNetwork(text)!),
       bounds: { ...settings, maxConnections, maxPendingBytes },

@@ -6,6 +6,7 @@ import type { Served } from "../../engine/registry/registry.js";
 import { HttpServer } from "../http/app.js";
 import type { Logger } from "../http/observing/logger.js";
 import { Measures } from "../http/observing/measures.js";
+import { NO_PAGES } from "../http/pages.js";
 import { livenessRoute, operationRoutes } from "../http/routes/service/health.js";
 import type { Services } from "../http/services.js";
 import type { ChosenTransport } from "../http/transport/choose.js";
@@ -25,6 +26,7 @@ export function openOperations({ registry, services, chosen, logger }: Operation
   return new HttpServer({
     transport: chosen.transport,
     routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen)],
+    pages: NO_PAGES,
     limits: null,
     trustedProxies: [],
     bounds: BOUNDS,

@@ -10,20 +10,32 @@ import type { Exchange } from "./exchange.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Logger } from "./observing/logger.js";
 import type { Measures } from "./observing/measures.js";
-import { ambiguousLength, isCommonplace, partRefusal, problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import type { PageRules } from "./pages.js";
+import {
+  ambiguousLength,
+  type HttpError,
+  isCommonplace,
+  partRefusal,
+  problemAnswer,
+  rateLimited,
+  refusalCode,
+  twoHosts,
+} from "./problems.js";
 import {
   checkedContext,
   noResource,
+  openTo,
   PRIVATE_HEADERS,
   type PreparedRoute,
   type Resource,
   resources,
+  WRITES,
   withoutRoute,
 } from "./resources.js";
-import type { Method, Route } from "./route.js";
+import type { Route } from "./route.js";
 import { Answer, furtherLine, json, writeAnswer } from "./transport/answer.js";
 import { kept } from "./transport/caching.js";
-import { type Network, UNKNOWN } from "./transport/client-address.js";
+import type { Network } from "./transport/client-address.js";
 import { PendingBytes } from "./transport/pending.js";
 import { addressOf, Request } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
@@ -42,14 +54,14 @@ import { type UploadBounds, Uploads } from "./transport/uploads.js";
 const TURN_MS = 5;
 /** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
-/** Pages of other origins may read what is public; they get to see no answer to these. */
-const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
 
 export interface HttpServerOptions {
   readonly transport: Transport;
   readonly routes: readonly Route[];
   /** A sentence that says where the routes are listed; that of the service if absent. */
   readonly directory?: string;
+  /** Who may write. */
+  readonly pages: PageRules;
   /** Null when nothing is limited. */
   readonly limits: Limits | null;
   readonly trustedProxies: readonly Network[];
@@ -167,19 +179,22 @@ export class HttpServer {
   /** Runs in the library's callback: `request` and the body are gone when it returns. */
   #accept(response: TransportResponse, incoming: TransportRequest, resource: Resource): void {
     const started = performance.now();
-    const { limits, trustedProxies } = this.#options;
+    const { limits, trustedProxies, pages } = this.#options;
     const method = incoming.getCaseSensitiveMethod();
     const prepared = resource.routes.get(method === "HEAD" ? "GET" : method);
-    const isAddressAsked = this.#asksAddress || prepared?.route.asksAddress;
-    const address = isAddressAsked ? addressOf(incoming, response, trustedProxies) : UNKNOWN;
-    const request = new Request(incoming, method, resource.params.length, address);
+    const request = new Request(incoming, method, resource.params.length);
+    if (this.#asksAddress || prepared?.route.asksAddress)
+      request.address = addressOf(request, response, trustedProxies);
+    const refusal = unreadable(request) ?? (prepared && WRITES.has(method) ? pages.refusalOf(request) : null);
     const exchange: Exchange = {
       response,
       request,
       resource,
       prepared,
       started,
-      standing: limits && standingOf(limits, prepared, address),
+      refusal,
+      // What a page of another origin sends counts as a request of its reader's, and uses up no limit of a kind.
+      standing: limits && standingOf(limits, refusal ? undefined : prepared, request.address),
       state: "waiting",
       isCorked: true,
       isAborted: false,
@@ -190,13 +205,12 @@ export class HttpServer {
       answer: null,
     };
     // The body of what is refused already is not kept.
-    if (prepared?.checkBody && request.framing !== "ambiguous" && !exchange.standing?.exceeded) {
+    if (prepared?.checkBody && !refusal && !exchange.standing?.exceeded) {
       const isBulk = prepared.route.bulk !== undefined;
       exchange.upload = this.uploads.read(response, started, (body) => this.#received(exchange, body), isBulk);
     }
     this.#proceed(exchange);
     exchange.isCorked = false;
-    if (exchange.state !== "sent") request.copyRest();
     // Of what is answered already nobody can be told that it was aborted.
     if (exchange.state !== "sent" && !exchange.isAborted) response.onAborted(() => this.#aborted(exchange));
   }
@@ -230,18 +244,16 @@ export class HttpServer {
    * reads are answered before the library's callback returns, with no promise and no closure made for them.
    */
   #proceed(exchange: Exchange): void {
-    const { request, resource, prepared, upload, body, standing } = exchange;
+    const { request, resource, prepared, upload, body, refusal, standing } = exchange;
     if (exchange.isAborted) return;
     let value: unknown;
     try {
-      if (request.framing === "ambiguous") throw ambiguousLength();
       if (standing?.exceeded) throw rateLimited(standing);
+      if (refusal) throw refusal;
       if (upload && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
-      value = prepared
-        ? this.#handle(exchange, prepared, body)
-        : withoutRoute(resource, request, this.#options.directory);
+      value = prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request, this.#options);
     } catch (error) {
       this.#refuse(exchange, error);
       return;
@@ -314,7 +326,7 @@ export class HttpServer {
     exchange.state = "answered";
     // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
     // answer, one that came with it ends the connection; later it is closed.
-    if (exchange.request.framing === "plain") this.#write(exchange, answer);
+    if (isReadAlike(exchange.request)) this.#write(exchange, answer);
     else {
       this.#hold(exchange);
       setImmediate(() => this.#write(exchange, answer));
@@ -344,13 +356,16 @@ export class HttpServer {
 
   #writeCorked(exchange: Exchange, answer: Answer): void {
     const { response, request, resource, standing } = exchange;
-    const [name, value] = WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders;
+    const isWrite = WRITES.has(request.method);
+    const [name, value] = isWrite ? PRIVATE_HEADERS : resource.readHeaders;
     let lines = `${value}\r\nx-request-id: ${request.id}`;
+    // An origin that may write is one of ours or of the operator's, so it may stand in a header.
+    if (isWrite && request.origin && this.#options.pages.allows(request.origin)) lines += openTo(request.origin);
     if (standing) {
       const headers = limitHeaders(standing);
       for (let i = 0; i < headers.length; i += 2) lines += furtherLine(headers[i]!, headers[i + 1]!);
     }
-    const isLast = request.framing !== "plain" && !this.#isClosing;
+    const isLast = !isReadAlike(request) && !this.#isClosing;
     const how = {
       withBody: request.method !== "HEAD",
       isLast,
@@ -401,6 +416,15 @@ export class HttpServer {
     const { id, method } = request;
     this.#options.logger.error({ id, method, route: resource.path, status, err: error }, "request failed");
   }
+}
+
+/** Whether whoever stands between the client and us must have read the request's end where we did. */
+const isReadAlike = ({ framing, hasTwoHosts }: Request): boolean => framing === "plain" && !hasTwoHosts;
+
+/** Why nothing of a request is looked at: two readers could read it in two ways. Null for most. */
+function unreadable({ framing, hasTwoHosts }: Request): HttpError | null {
+  if (framing === "ambiguous") return ambiguousLength();
+  return hasTwoHosts ? twoHosts() : null;
 }
 
 /** Counts the request. The parts of a body are counted when it is there; until then it costs what any other request costs. */

@@ -1,5 +1,6 @@
 /** A request and its answer, while they are under way. */
 import type { Standing } from "./limits/limits.js";
+import type { HttpError } from "./problems.js";
 import type { PreparedRoute, Resource } from "./resources.js";
 import type { Context } from "./route.js";
 import type { Share } from "./transport/pending.js";
@@ -14,6 +15,8 @@ export interface Exchange {
   readonly resource: Resource;
   readonly prepared: PreparedRoute | undefined;
   readonly started: number;
+  /** Why nothing of it is done, known before its body; null for most. */
+  readonly refusal: HttpError | null;
   /** Null when nothing is limited. */
   standing: Standing | null;
   /** What was aborted while it was `handled` still holds its body. */

@@ -8,7 +8,7 @@ import type { Settings } from "../settings.js";
 
 type OriginSettings = Pick<Settings, "publicUrls" | "nodeUrl" | "host" | "port" | "tlsCertificate">;
 
-const LOOPBACK_NAMES = ["127.0.0.1", "localhost", "::1"];
+export const LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"];
 const LOOPBACK = /^(?:localhost|::1|127(?:\.\d{1,3}){3})$/i;
 
 /** Whether only this machine can reach what listens on an address. */
@@ -25,12 +25,16 @@ export function requirePublicUrl({ host, publicUrls }: Pick<Settings, "host" | "
   throw new CairnlogError("invalid-input", message, { details: [{ path: "SERVICE_PUBLIC_URL", message }] });
 }
 
+/** The name of a host, in lower case: a `Host` header without its port. */
+export const hostName = (host: string): string => host.toLowerCase().replace(/:\d*$/, "");
+
 /** The origins of one service. Every front end has its own copy; they are equal once all of them listen. */
 export class Origins {
   readonly #settings: OriginSettings;
   #all: readonly string[] = [];
   /** By host and port as a `Host` header names them, in lower case. */
   #byHost: ReadonlyMap<string, string> = new Map();
+  #hostNames: ReadonlySet<string> = new Set();
 
   /** Where `port` of the settings is 0, `listensOn` must be called before any request is handled. */
   constructor(settings: OriginSettings) {
@@ -47,6 +51,7 @@ export class Origins {
     const byHost = new Map<string, string>();
     for (const origin of this.#all) for (const key of hostsOf(origin)) if (!byHost.has(key)) byHost.set(key, origin);
     this.#byHost = byHost;
+    this.#hostNames = new Set(this.#all.map((origin) => new URL(origin).hostname));
   }
 
   /**
@@ -62,6 +67,11 @@ export class Origins {
     return this.#all[0]!;
   }
 
+  /** Whether a host is that of one of its origins, whatever the port. @param name as `hostName` gives it */
+  hasHost(name: string): boolean {
+    return this.#hostNames.has(name);
+  }
+
   /**
    * The origin under which a request came.
    * @param host its `Host` header as sent, which an attacker may choose; of another host than the service's own, the
@@ -74,7 +84,7 @@ export class Origins {
 }
 
 const originOf = (scheme: string, host: string, port: number): string =>
-  new URL(`${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`).origin;
+  new URL(`${scheme}://${host === "::1" ? `[${host}]` : host}:${port}`).origin;
 
 /** The `Host` headers under which an origin is asked: a client may write the default port out. */
 function hostsOf(origin: string): string[] {

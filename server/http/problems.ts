@@ -81,8 +81,11 @@ const HTTP_CODES = {
   "malformed-json": 400,
   "malformed-request": 400,
   "not-an-object": 400,
+  "foreign-origin": 403,
   "method-not-allowed": 405,
   "request-timeout": 408,
+  "unsupported-media-type": 415,
+  "misdirected-request": 421,
   "rate-limited": 429,
   "internal-error": 500,
   "not-ready": 503,
@@ -90,10 +93,7 @@ const HTTP_CODES = {
 } as const;
 
 /** What a witness answers, and the service never does. */
-const OF_A_WITNESS: ReadonlySet<string> = new Set<ErrorCode | keyof typeof HTTP_CODES>([
-  "malformed-request",
-  "invalid-proof",
-]);
+const OF_A_WITNESS: ReadonlySet<string> = new Set<ErrorCode>(["invalid-proof"]);
 
 /** Every code of the service's errors with this status. */
 export function codesOf(status: number): string[] {
@@ -160,6 +160,10 @@ const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode>(["overloaded", "clos
 /** The length of a body can be read in two ways. */
 export const ambiguousLength = (): HttpError =>
   new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");
+
+/** A proxy in front may have gone by the other one. */
+export const twoHosts = (): HttpError =>
+  new HttpError("malformed-request", "The request has more than one Host header.");
 
 /** The error code of the answer to a request that failed with `error`. */
 export const refusalCode = (error: unknown): string =>

@@ -4,11 +4,14 @@ import { CairnlogError } from "../../engine/error.js";
 import { PlainReader } from "./body/plain.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
+import type { PageRules } from "./pages.js";
 import { HttpError } from "./problems.js";
-import type { Context, Route } from "./route.js";
-import { Answer, headerGroup } from "./transport/answer.js";
+import type { Context, Method, Route } from "./route.js";
+import { Answer, furtherLine, headerGroup } from "./transport/answer.js";
 import type { Request } from "./transport/request.js";
 
+/** Methods that change something. */
+export const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";
 /** Headers of every answer, and of answers that pages of other origins may read. */
@@ -16,6 +19,12 @@ const NO_SNIFFING = ["x-content-type-options", "nosniff"] as const;
 const OPEN_TO_PAGES = ["access-control-allow-origin", "*", "access-control-expose-headers", "*"] as const;
 export const PRIVATE_HEADERS = headerGroup(NO_SNIFFING);
 const PUBLIC_HEADERS = headerGroup([...NO_SNIFFING, ...OPEN_TO_PAGES]);
+
+/** Header lines of the answer to a write that a page may see. Its value depends on who asks, so caches must know. */
+export const openTo = (origin: string): string =>
+  furtherLine("access-control-allow-origin", origin) +
+  furtherLine("access-control-expose-headers", "*") +
+  furtherLine("vary", "origin");
 
 /** A path and its routes. */
 export interface Resource {
@@ -146,23 +155,35 @@ function decodePart(text: string): string {
 
 /**
  * The answer to a request without a route, which may be a preflight.
- * @param directory a sentence that says where the routes are listed
+ * @param options what pages may do; `directory` is a sentence that says where the routes are listed
  * @throws HttpError `method-not-allowed` for a method that the path does not have; CairnlogError `not-found` for an
  *   unknown path
  */
-export function withoutRoute(resource: Resource, request: Request, directory = DIRECTORY): Answer {
+export function withoutRoute(
+  resource: Resource,
+  request: Request,
+  { pages, directory = DIRECTORY }: { readonly pages: PageRules; readonly directory?: string },
+): Answer {
   const { methods } = resource;
   const { method } = request;
   if (!isKnown(resource, request)) throw new CairnlogError("not-found", `There is no such route. ${directory}`);
   const allow = methods.join(", ");
   if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
-  const cors = {
-    "access-control-allow-methods": "GET, HEAD",
-    "access-control-allow-headers": "*",
+  return new Answer(Buffer.alloc(0), { status: 204, headers: { allow, ...preflight(resource, request, pages) } });
+}
+
+/** What pages may send: reads from everywhere, and writes from where they are allowed. */
+function preflight({ methods }: Resource, { origin }: Request, pages: PageRules): Readonly<Record<string, string>> {
+  const mayWrite = origin !== "" && pages.allows(origin);
+  const offered = methods.filter((method) => method !== "OPTIONS" && (mayWrite || !WRITES.has(method)));
+  if (!offered.length) return {};
+  const isRead = offered.includes("GET");
+  return {
+    "access-control-allow-methods": offered.join(", "),
+    // `*` does not mean `authorization`.
+    "access-control-allow-headers": "*, authorization",
     "access-control-max-age": PREFLIGHT_MAX_AGE,
+    ...(isRead ? {} : { "access-control-allow-origin": origin }),
+    ...(methods.some((method) => WRITES.has(method)) ? { vary: "origin" } : {}),
   };
-  return new Answer(Buffer.alloc(0), {
-    status: 204,
-    headers: methods.includes("GET") ? { allow, ...cors } : { allow },
-  });
 }

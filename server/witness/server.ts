@@ -8,6 +8,7 @@ import { freeBytes } from "../../engine/store/room.js";
 import { HttpServer } from "../http/app.js";
 import type { Logger } from "../http/observing/logger.js";
 import { Measures } from "../http/observing/measures.js";
+import { NO_PAGES } from "../http/pages.js";
 import { chooseTransport } from "../http/transport/choose.js";
 import { checkTls, type TlsFiles } from "../http/transport/tls.js";
 import type { TransportName } from "../http/transport/transport.js";
@@ -108,6 +109,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
       transport,
       routes: witnessRoutes({ witness, rows, metrics, freeBytes: () => freeBytes(dataDir) }, prefix),
       directory: DIRECTORY,
+      pages: NO_PAGES,
       limits: null,
       trustedProxies: [],
       bounds: {

@@ -8,8 +8,10 @@ import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { type BundleVerdict, parsePublicKey, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import type { Attested } from "#cairnlog/server/client/index.js";
+import { freePorts } from "../cluster/servers/cluster.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { newSigner } from "../server/signers.js";
+import { newSigner, registration } from "../server/signers.js";
+import { metric, until } from "../server/sockets.js";
 import { openBrowser } from "./site/chromium.js";
 import { bundlePage, startSite } from "./site/site.js";
 
@@ -26,14 +28,17 @@ interface Signing extends Attested {
   readonly entries: number[];
 }
 
+const registrations = () => [newSigner(), newSigner(), newSigner()].map((signer) => registration(signer));
+
 const dataDir = temporaryFolder();
 /** Unexpected errors in the page. */
 const complaints: string[] = [];
 let service: TestService;
 let page: Page;
 beforeAll(async () => {
-  service = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  const address = await startSite(await bundlePage("./client-page.js"), service.url);
+  const [port] = await freePorts(1);
+  service = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: `http://127.0.0.1:${port}` });
+  const address = await startSite(await bundlePage("./client-page.js"), service.url, port);
   page = await (await openBrowser()).newPage();
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(address);
@@ -69,13 +74,52 @@ test("a page that is lied to has the evidence in hand", async () => {
   });
 });
 
+const writingFrom = async ({ url }: TestService) =>
+  (await page.evaluate((server) => fromElsewhere(server), url)) as { head: object; refusal: unknown };
+
 test("a page of another origin may read, and may not write", async () => {
-  const { head, refusal } = (await page.evaluate((server) => fromElsewhere(server), service.url)) as {
-    head: object;
-    refusal: string;
-  };
-  expect(head).toMatchObject({ tree_size: await service.entryCount() });
+  const other = await startTestService();
+  await other.post("/keys/register", registration(newSigner()));
+  const { head, refusal } = await writingFrom(other);
+  expect(head).toMatchObject({ tree_size: 1 });
   expect(refusal).toBe("no-answer");
+  // What a browser sends without asking first: forms, and requests whose answer the page does not want to see.
+  const bodies = registrations().map((body) => JSON.stringify(body));
+  await page.evaluate(
+    async ([server, ...texts]) => {
+      const to = `${server}/api/v1/keys/register`;
+      for (const [i, body] of texts.entries()) {
+        const types = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"];
+        await fetch(to, {
+          method: "POST",
+          mode: "no-cors",
+          body,
+          headers: { "content-type": types[i % types.length]! },
+        });
+      }
+      navigator.sendBeacon(to, new Blob([texts[0]!], { type: "text/plain" }));
+      const form = document.createElement("form");
+      const frame = document.body.appendChild(document.createElement("iframe"));
+      frame.name = "answer";
+      Object.assign(form, { action: to, method: "post", enctype: "text/plain", target: "answer" });
+      const field = form.appendChild(document.createElement("input"));
+      const [name = "", value = ""] = texts[0]!.split(/(?<=^\{")/);
+      Object.assign(field, { name: `${name}a":"`, value: `","${value}` });
+      document.body.append(form);
+      form.submit();
+    },
+    [other.url, ...bodies],
+  );
+  // All five have come, and none of them was done.
+  await until(async () => (await metric(other.url, 'cairnlog_refusals_total{code="foreign-origin"}')) === 5);
+  expect(await other.entryCount()).toBe(1);
+});
+
+test("a page of an origin that the operator allows may write, and sees the answer", async () => {
+  const other = await startTestService({ SERVICE_ALLOWED_ORIGINS: new URL(page.url()).origin });
+  await other.post("/keys/register", registration(newSigner()));
+  expect(await writingFrom(other)).toMatchObject({ head: { tree_size: 1 }, refusal: { log_entry_id: 2 } });
+  expect(await other.entryCount()).toBe(2);
 });
 
 test("claims are encrypted and decrypted there", async () => {

@@ -9,7 +9,8 @@ import { operationsOf } from "./tour.js";
 
 /**
  * By area. `!` marks a required parameter, `?` a body that may be left out. Every operation can also answer 500 and 503,
- * and 429 by its limit; its path answers 405 to other methods. Every GET answers HEAD.
+ * and 429 by its limit, and one that writes 421 and, to the body of a page, 415; its path answers 405 to other methods. Every
+ * GET answers HEAD.
  */
 const INTERFACE = `
 Service
@@ -37,10 +38,10 @@ Signing
   POST /api/v1/attestations ; - ; SubmitAttestation → AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/attestations/batch ; - ; SubmitAttestations → AttestationBatch ; anybody, at times proven ; attestation ; 200 400 401 403 408 413 422
   POST /api/v1/documents/sign ; - ; SignDocument → PreparedDocument|AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
-  POST /api/v1/composite/assemble ; - ; AssembleComposite → AssembledComposite ; anybody ; general ; 200 400 408 413 422
-  POST /api/v1/composite/compile ; - ; AssembledComposite → PreparedDocument ; anybody ; general ; 200 400 408 413 422
+  POST /api/v1/composite/assemble ; - ; AssembleComposite → AssembledComposite ; anybody ; general ; 200 400 403 408 413 422
+  POST /api/v1/composite/compile ; - ; AssembledComposite → PreparedDocument ; anybody ; general ; 200 400 403 408 413 422
 Verification
-  POST /api/v1/verify ; - ; VerifyManifest → VerificationResult ; anybody ; general ; 200 400 404 408 413 422
+  POST /api/v1/verify ; - ; VerifyManifest → VerificationResult ; anybody ; general ; 200 400 403 404 408 413 422
 Log
   GET /api/v1/log/head ; periods ; LogHead ; anybody ; general ; 200 422
   GET /api/v1/log/{entry_id} ; - ; Entry ; anybody ; general ; 200 304 404 422
@@ -50,7 +51,7 @@ Log
   GET /api/v1/log/proof/{leaf_index} ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/{entry_id}/proof ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/consistency ; from! to tree_version ; ConsistencyProof ; anybody ; general ; 200 304 422
-  POST /api/v1/log/verify ; - ; object? → VerifyReport ; anybody ; log-verification ; 200
+  POST /api/v1/log/verify ; - ; object? → VerifyReport ; anybody ; log-verification ; 200 403
   GET /api/v1/log/operator-key ; - ; OperatorPublicKey ; anybody ; general ; 200
   GET /api/v1/log/checkpoint ; - ; text/plain; charset=utf-8 ; anybody ; general ; 200 304 404
   GET /api/v1/log/tile/{version}/{level}/{index} ; - ; application/octet-stream ; anybody ; general ; 200 304 404 422
@@ -192,7 +193,8 @@ function lineOf({ method, path, definition }: ReturnType<typeof operationsOf>[nu
     : "";
   const sentence = Object.keys(WHO).find((words) => description.startsWith(words));
   const limit = /Limit `([^`]+)`/.exec(description)?.[1] ?? "none";
-  const always = ["405", ...(limit === "none" ? [] : ["429"]), "500", "503"];
+  const ofWrites = method === "GET" ? [] : method === "POST" ? ["415", "421"] : ["421"];
+  const always = ["405", ...ofWrites, ...(limit === "none" ? [] : ["429"]), "500", "503"];
   expect(statuses, `${method} ${path}`).toEqual(expect.arrayContaining(always));
   return {
     area: tags.join(),

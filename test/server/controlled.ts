@@ -23,6 +23,7 @@ import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { Origins } from "#cairnlog/server/http/origins.js";
+import { ServicePages } from "#cairnlog/server/http/pages.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";
@@ -131,6 +132,7 @@ export async function startControlled(
   const http = new HttpServer({
     transport: chosen.transport,
     routes: [...routes, ...descriptionRoutes(routes)],
+    pages: new ServicePages(origins, { allowedOrigins: [], allowedHosts: [], host: "127.0.0.1" }),
     limits: null,
     trustedProxies: [],
     bounds: { maxBodyBytes: 1 << 20, maxPendingBytes: 1 << 26, requestTimeoutSeconds: 30, maxConnections: 1000 },

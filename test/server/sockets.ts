@@ -30,7 +30,7 @@ export function slowClient(url: string, bytes = "", { deaf = false } = {}): Prom
 
 /** The head of a request whose body has `length` bytes. */
 export const postHead = (path: string, length: number): string =>
-  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
+  `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n\r\n`;
 
 /** Waits until `isTrue`, checking every few milliseconds. Only the test's own time-out limits this. */
 export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {

@@ -76,15 +76,22 @@ export const HEADERS = {
   },
   "Access-Control-Allow-Origin": {
     required: false,
-    description: "`*`, of GET and HEAD: pages of any origin may read. Absent from writes.",
+    description:
+      "`*`, of GET and HEAD: pages of any origin may read. Of writes the origin of the page, if it may write; absent otherwise.",
     schema: { type: "string" },
     example: "*",
   },
   "Access-Control-Expose-Headers": {
     required: false,
-    description: "`*`, of GET and HEAD.",
+    description: "`*`, where pages may read the answer.",
     schema: { type: "string" },
     example: "*",
+  },
+  Vary: {
+    required: false,
+    description: "`origin`, where the answer to a page depends on its origin.",
+    schema: { type: "string" },
+    example: "origin",
   },
   "Retry-After": {
     required: true,
@@ -135,9 +142,12 @@ export const headersOf = ({ keep }: Route) => headerRefs(keep ? WITH_TAG : ALWAY
 
 /** The meaning of an error, by its status. */
 const MEANINGS: Readonly<Record<number, { readonly means: string; readonly headers?: readonly HeaderName[] }>> = {
-  400: { means: "The body is not a JSON object, or it asks for what is not done any more." },
+  400: { means: "The request or its body cannot be read, or it asks for what is not done any more." },
   401: { means: "Neither a session that holds nor a proof.", headers: ["WWW-Authenticate"] },
-  403: { means: "Who asks may not do that: another key, a key that has ended, a proof that does not hold." },
+  403: {
+    means:
+      "Who asks may not do that: another key, a key that has ended, a proof that does not hold, a page of another origin.",
+  },
   404: { means: "What the path or the body names is not there." },
   409: { means: "It collides with what is there already." },
   410: { means: "It was there, and its time is over." },
@@ -150,6 +160,8 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
     means:
       "The body is larger than the service takes: 1 MiB, or 3 MiB if it holds many requests, unless set otherwise.",
   },
+  415: { means: "A page sends a body that is not `application/json`; nothing was done." },
+  421: { means: "The request names another host than the service; nothing was done." },
   422: { means: "A parameter or a member of the body does not fit; `errors` names which." },
   429: { means: "A limit is used up.", headers: ["Retry-After"] },
   500: { means: "A fault of the service; its log knows more under the request id." },
@@ -199,8 +211,11 @@ export function headProblemResponses(statuses: ReadonlySet<number>): Record<stri
 }
 
 /** The statuses of a route's errors, ascending. During a shutdown, every request gets 503. */
-export function refusalsOf({ params, query, body, limit, refusals = [] }: Route): number[] {
+export function refusalsOf({ method, params, query, body, limit, refusals = [] }: Route): number[] {
   const statuses = new Set([...refusals, 405, 500, 503]);
+  // A page of another origin, a name that is not the service's, a body of another type.
+  if (method !== "GET") statuses.add(403).add(421);
+  if (method === "POST") statuses.add(415);
   if (limit) statuses.add(429);
   // A path parameter with an invalid encoding gets 404.
   if (params) statuses.add(404);

@@ -35,12 +35,12 @@ export async function bundlePage(script: string): Promise<string> {
 }
 
 /** Serves `folder`, and everything below `/api` from the service at `upstream`. @returns its address */
-export async function startSite(folder: string, upstream: string): Promise<string> {
+export async function startSite(folder: string, upstream: string, port = 0): Promise<string> {
   const site = createServer((request, response) =>
     request.url!.startsWith("/api/") ? pass(upstream, request, response) : serve(folder, request, response),
   );
   sites.push(site);
-  await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => site.listen(port, "127.0.0.1", resolve));
   return `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
 }
 

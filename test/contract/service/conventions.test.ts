@@ -181,14 +181,14 @@ describe("bodies", () => {
     const atLimit = JSON.stringify(registration(newSigner(), "Carol")).padEnd(4096);
     expect((await service.post("/keys/register", atLimit)).status).toBe(200);
     const chunk = `1000\r\n${"x".repeat(4096)}\r\n`;
-    const head = "POST /api/v1/keys/register HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const head = "POST /api/v1/keys/register HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     expect(await service.raw(`${head}${chunk}${chunk}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 413 /);
   });
 
   test("a chunked body is a body", async () => {
     const body = JSON.stringify(registration(newSigner(), "Dave"));
     const chunks = [body.slice(0, 10), body.slice(10)].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`);
-    const head = "POST /api/v1/keys/register HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const head = "POST /api/v1/keys/register HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     expect(await service.raw(`${head}${chunks.join("")}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200 /);
   });
 });

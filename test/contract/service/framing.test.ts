@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const SMUGGLED = "GET /api/v1/health HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
 const post = (...headers: string[]) =>
-  `${["POST /api/v1/keys/register HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
+  `${["POST /api/v1/keys/register HTTP/1.1", "Host: localhost", ...headers].join("\r\n")}\r\n\r\n`;
 const get = (...headers: string[]) => `${["GET /livez HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
 
 /** Sends `parts` one after the other. Returns everything that is received until the service closes the connection. */
@@ -144,8 +144,27 @@ describe("what docs/http.md says of requests that are not read", () => {
     expect(await untilClosed([text])).toMatch(/^HTTP\/1\.1 4(00|31) .*\r\n\r\nThe (request|head) .*\.$/s);
   });
 
-  test("two Hosts: node:http refuses it", async () => {
-    if (!isUws()) expect(await last(get("Host: y"))).toMatch(/^HTTP\/1\.1 400 /);
+  test("two Hosts are 400, and end the connection", async () => {
+    for (const request of [
+      get("Host: y"),
+      get("Host: localhost"),
+      `${post("Host: localhost", "Content-Length: 2")}{}`,
+    ]) {
+      expect(await last(request)).toMatch(/^HTTP\/1\.1 400 .*\r\nconnection: close/is);
+      for (const parts of [together(request), apart(request)])
+        expect(await untilClosed(parts)).not.toContain("smuggled");
+    }
+  });
+
+  test("a header line without a name is 400 over node:http, and hides no body of a write from uWebSockets.js", async () => {
+    for (const length of [`Content-Length: ${SMUGGLED.length}`, "Transfer-Encoding: chunked"]) {
+      const request = post(": x", length) + SMUGGLED;
+      for (const path of ["/api/v1/keys/register", "/api/v1/log/verify"]) {
+        const received = await untilClosed([request.replace("/api/v1/keys/register", path)]);
+        if (!isUws()) expect(received).toMatch(/^HTTP\/1\.1 400 /);
+        expect(received).not.toContain("smuggled");
+      }
+    }
   });
 });
 

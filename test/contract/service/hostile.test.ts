@@ -113,14 +113,14 @@ describe("bare connections", () => {
     ["nothing like HTTP", "\x00\x01\x02\r\n\r\n"],
     ["a NUL byte in the path", "GET /api/v1/log/\0 HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["bytes beyond ASCII in the path", Buffer.from("GET /api/v1/log/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", "latin1")],
-    ["a length that is none", "POST /api/v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"],
+    ["a length that is none", "POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n"],
     [
       "two lengths (request smuggling)",
-      "POST /api/v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
     [
       "a chunk size that is none",
-      "POST /api/v1/verify HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
     ["headers without end", `GET /api/v1/log HTTP/1.1\r\nHost: x\r\n${"A: b\r\n".repeat(20_000)}`],
     ["an invented method", "BREW /api/v1/log HTTP/1.1\r\nHost: x\r\n\r\n"],
@@ -133,7 +133,7 @@ describe("bare connections", () => {
 
   test("uploads that break off, at once or after a while, leave nothing", async () => {
     const body = JSON.stringify(registration(newSigner(), "Halfway"));
-    const head = `POST /api/v1/keys/register HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const head = `POST /api/v1/keys/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`;
     for (const cut of [0, 1, body.length - 1])
       for (const wait of [0, 20])
         await new Promise<void>((resolve) => {
@@ -152,7 +152,7 @@ describe("bare connections", () => {
     socket.on("data", (data) => {
       received += data;
     });
-    socket.write(`POST /api/v1/keys/register HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`);
+    socket.write(`POST /api/v1/keys/register HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`);
     for (const byte of body) {
       await new Promise((resolve) => setTimeout(resolve, 10));
       socket.write(byte);
@@ -166,7 +166,7 @@ describe("bare connections", () => {
     for (let i = 0; i < 20; i++) {
       const socket = connect(service.server.address.port, "127.0.0.1");
       socket.on("error", () => {});
-      socket.write("POST /api/v1/log/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+      socket.write("POST /api/v1/log/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
       setTimeout(() => socket.resetAndDestroy(), i % 4);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));

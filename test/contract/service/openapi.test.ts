@@ -514,6 +514,19 @@ describe("every operation refuses as it should", () => {
     await ask("post_auth_challenge", 403, { body: { fingerprint: signer.fingerprint } });
   });
 
+  test("403, 415 and 421: pages of another origin, their bodies, and names of other services", async () => {
+    const own = world.service.url;
+    for (const operation of tour.which(({ method }) => method === "POST" || method === "DELETE")) {
+      const params = nothing(operation);
+      await ask(operation.id, 403, { params, headers: { origin: "https://evil.example" } });
+      // `fetch` sends no `Host` of the caller's.
+      const head = `${operation.method} ${operation.path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`)} HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n`;
+      expect(await world.service.raw(head)).toMatch(/^HTTP\/1\.1 421 /);
+      tour.seen.add(`${operation.id} 421`);
+      if (operation.method === "POST") await ask(operation.id, 415, { params, headers: { origin: own }, body: "{}" });
+    }
+  });
+
   test("429: more than the limits allow", async () => {
     const one = Object.fromEntries(
       Object.keys(LIMITS).map((name) => [`SERVICE_RATE_LIMIT_${name.replaceAll("-", "_").toUpperCase()}`, "1"]),

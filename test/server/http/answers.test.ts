@@ -9,6 +9,7 @@ import { CairnlogError } from "#cairnlog/engine/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
+import { NO_PAGES } from "#cairnlog/server/http/pages.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
@@ -85,6 +86,7 @@ const { transport } = await chooseTransport(WANTED_TRANSPORT);
 const options = {
   transport,
   routes,
+  pages: NO_PAGES,
   limits: null,
   trustedProxies: [],
   bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections: 100 },
@@ -138,7 +140,7 @@ test("bodies that came together are handled in several turns when that takes lon
   events.length = 0;
   const length = 12;
   const sockets = await Promise.all(Array.from({ length }, () => connected()));
-  for (const socket of sockets) socket.write("POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{");
+  for (const socket of sockets) socket.write("POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{");
   await new Promise((resolve) => setTimeout(resolve, 50));
   const answers = sockets.map((socket) => once(socket, "data"));
   for (const socket of sockets) socket.write("}");
@@ -247,7 +249,7 @@ test("a body is the same in however many parts it comes, and none of it is held 
     const socket = connect(port, "127.0.0.1").setNoDelay();
     let received = "";
     socket.on("data", (data) => (received += data.toString("utf8")));
-    socket.write(`POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes.length}\r\n\r\n`);
+    socket.write(`POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes.length}\r\n\r\n`);
     for (let i = 0; i < parts; i++) {
       socket.write(bytes.subarray((bytes.length * i) / parts, (bytes.length * (i + 1)) / parts));
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -56,7 +56,7 @@ test("no file can be opened at all: connected clients are answered, and all othe
   clients.push(...waiting);
   const body = JSON.stringify(submission(newSigner()));
   before.socket.write(
-    `POST /api/v1/attestations HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `POST /api/v1/attestations HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   await until(() => before.received().includes('"sth"'));
   // The limit applies to descriptor numbers; some below it may be free.

@@ -53,8 +53,11 @@ const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "malformed-json": 400,
   "malformed-request": 400,
   "not-an-object": 400,
+  "foreign-origin": 403,
   "method-not-allowed": 405,
   "request-timeout": 408,
+  "unsupported-media-type": 415,
+  "misdirected-request": 421,
   "rate-limited": 429,
   "internal-error": 500,
   "not-leader": 503,
@@ -70,6 +73,8 @@ const TITLES: Readonly<Record<number, string>> = {
   409: "Conflict",
   410: "Gone",
   413: "Content Too Large",
+  415: "Unsupported Media Type",
+  421: "Misdirected Request",
   422: "Unprocessable Content",
   429: "Too Many Requests",
   500: "Internal Server Error",
@@ -121,7 +126,7 @@ test.each(Object.entries(HTTP) as [HttpError["code"], number][])("%s of HTTP is 
 });
 
 test("the codes of a status are those of HTTP, then those of the engine, each once, and none that only a witness answers", () => {
-  const ofWitness = ["malformed-request", "invalid-proof"];
+  const ofWitness = ["invalid-proof"];
   const by = (table: Readonly<Record<string, number>>, status: number) =>
     Object.keys(table).filter((code) => table[code] === status && !ofWitness.includes(code));
   for (const status of Object.keys(TITLES).map(Number)) {

@@ -16,7 +16,7 @@ test("idle keep-alive clients and half uploads do not hold it up", async () => {
   idle.on("error", () => {});
   const half = connect(service.server.address.port, "127.0.0.1");
   half.on("error", () => {});
-  half.write("POST /api/v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+  half.write("POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc");
   await new Promise((resolve) => setTimeout(resolve, 50));
   const closed = [idle, half].map((socket) => new Promise((resolve) => socket.on("close", resolve)));
   const started = Date.now();

@@ -9,6 +9,7 @@ import Type from "typebox";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
+import { NO_PAGES } from "#cairnlog/server/http/pages.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
@@ -98,6 +99,7 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
     const server = new HttpServer({
       transport,
       routes,
+      pages: NO_PAGES,
       limits: null,
       trustedProxies: [],
       bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections },

@@ -25,7 +25,7 @@ function incomingOf(lines: readonly Line[], query?: string, params: readonly str
   return { incoming, state };
 }
 const requestOf = (lines: readonly Line[], method = "GET", query?: string, params?: readonly string[]) =>
-  new Request(incomingOf(lines, query, params).incoming, method, params?.length ?? 0, UNKNOWN);
+  new Request(incomingOf(lines, query, params).incoming, method, params?.length ?? 0);
 
 describe("an id", () => {
   test("of the service is no other request's, however many there are", () => {
@@ -33,7 +33,7 @@ describe("an id", () => {
     const count = 2 ** 16 + 10;
     const ids = new Set<string>();
     for (let i = 0; i < count; i++) {
-      const { id } = new Request(incoming, "GET", 0, UNKNOWN);
+      const { id } = new Request(incoming, "GET", 0);
       if (!/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(id)) expect.fail(id);
       ids.add(id);
     }
@@ -55,13 +55,16 @@ describe("where a request ends", () => {
   test.each<[string, readonly Line[], string]>([
     ["GET", [], "plain"],
     ["HEAD", [], "plain"],
-    ["POST", [], "plain"],
+    ["OPTIONS", [], "plain"],
+    // What may have a body, and a length that the library does not see.
+    ["POST", [], "loose"],
+    ["DELETE", [], "loose"],
     ["GET", [LENGTH], "plain"],
     ["POST", [LENGTH], "plain"],
     ["POST", [["a", ""], LENGTH, ["b", "chunked"]], "plain"],
-    ["POST", [CHUNKED], "chunked"],
-    ["GET", [CHUNKED], "chunked"],
-    ["HEAD", [["transfer-encoding", "CHUNKED"]], "chunked"],
+    ["POST", [CHUNKED], "loose"],
+    ["GET", [CHUNKED], "loose"],
+    ["HEAD", [["transfer-encoding", "CHUNKED"]], "loose"],
     ["POST", [LENGTH, LENGTH], "ambiguous"],
     ["GET", [LENGTH, LENGTH], "ambiguous"],
     ["POST", [LENGTH, CHUNKED], "ambiguous"],
@@ -82,17 +85,15 @@ test("method, query and the named parts of the path are as they were sent", () =
   expect(requestOf([])).toMatchObject({ query: "", params: [] });
 });
 
-test("headers are there before and after the library's object is gone", () => {
+test("headers are there when the library's object is gone", () => {
   const names = { authorization: "Bearer a.b.c", "if-none-match": '"tag"', "accept-encoding": "br" };
   const { incoming, state } = incomingOf(Object.entries(names));
-  const request = new Request(incoming, "GET", 0, UNKNOWN);
+  const request = new Request(incoming, "GET", 0);
   const headers = ({ authorization, ifNoneMatch, acceptEncoding }: Request) => [
     authorization,
     ifNoneMatch,
     acceptEncoding,
   ];
-  expect(headers(new Request(incoming, "GET", 0, UNKNOWN))).toEqual(Object.values(names));
-  request.copyRest();
   state.isGone = true;
   expect(headers(request)).toEqual(Object.values(names));
   expect(headers(requestOf([]))).toEqual(["", "", ""]);
@@ -104,12 +105,40 @@ test("the lines of X-Forwarded-For are one list, which counts behind a trusted p
     ["x-forwarded", "192.0.2.99"],
     ["x-forwarded-for", "10.0.0.3"],
   ]);
+  const request = new Request(incoming, "GET", 0);
   const socket = (address: string) =>
     ({ getRemoteAddressAsText: () => Uint8Array.from(Buffer.from(address)).buffer }) as unknown as TransportResponse;
   const trusted = [parseNetwork("10.0.0.0/8")!];
-  expect(addressOf(incoming, socket("10.0.0.1"), trusted)).toBe("203.0.113.5");
-  expect(addressOf(incoming, socket("192.0.2.1"), trusted)).toBe("192.0.2.1");
-  expect(addressOf(incoming, socket("10.0.0.1"), [])).toBe("10.0.0.1");
-  expect(addressOf(incoming, socket(""), trusted)).toBe(UNKNOWN);
-  expect(addressOf(incoming, socket("2001:DB8:0:0:0:0:0:1"), [])).toBe("2001:db8::1");
+  expect(addressOf(request, socket("10.0.0.1"), trusted)).toBe("203.0.113.5");
+  expect(addressOf(request, socket("192.0.2.1"), trusted)).toBe("192.0.2.1");
+  expect(addressOf(request, socket("10.0.0.1"), [])).toBe("10.0.0.1");
+  expect(addressOf(request, socket(""), trusted)).toBe(UNKNOWN);
+  expect(addressOf(request, socket("2001:DB8:0:0:0:0:0:1"), [])).toBe("2001:db8::1");
+});
+
+describe("a body is announced", () => {
+  test.each<[readonly Line[], boolean]>([
+    [[], false],
+    [[["content-length", "0"]], false],
+    [[["content-length", "1"]], true],
+    [[["content-length", "00"]], true],
+    [[["transfer-encoding", "chunked"]], true],
+  ])("%j: %s", (lines, hasBody) => expect(requestOf(lines, "POST").hasBody).toBe(hasBody));
+});
+
+test("of lines that come twice the first counts, and two hosts are seen", () => {
+  const names = ["host", "origin", "sec-fetch-site", "content-type", "authorization", "if-none-match"];
+  const request = requestOf([...names, ...names].map((name, i) => [name, `${name} ${i}`]));
+  const { host, origin, fetchSite, contentType, authorization, ifNoneMatch } = request;
+  expect([host, origin, fetchSite, contentType, authorization, ifNoneMatch]).toEqual(
+    names.map((name, i) => `${name} ${i}`),
+  );
+  expect(request.hasTwoHosts).toBe(true);
+  expect(requestOf([["host", "a"]]).hasTwoHosts).toBe(false);
+  expect(
+    requestOf([
+      ["host", ""],
+      ["host", "a"],
+    ]),
+  ).toMatchObject({ hasTwoHosts: true, host: "" });
 });

@@ -3,6 +3,7 @@ import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { NO_CANONICAL } from "#cairnlog/server/http/body/wanted.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
+import { NO_PAGES } from "#cairnlog/server/http/pages.js";
 import {
   checkedContext,
   noResource,
@@ -73,15 +74,17 @@ test("routes of one path are one resource, and a method has one route there", ()
 describe("a request without a route", () => {
   test("that is a preflight learns what pages may do", () => {
     const [readable, writable] = of(row("GET", "/a"), row("POST", "/b"));
-    const answer = withoutRoute(readable!, request("OPTIONS"));
+    const answer = withoutRoute(readable!, request("OPTIONS"), { pages: NO_PAGES });
     expect(answer).toMatchObject({ status: 204, body: Buffer.alloc(0) });
     expect(answer.headers).toEqual({
       allow: "GET, HEAD, OPTIONS",
       "access-control-allow-methods": "GET, HEAD",
-      "access-control-allow-headers": "*",
+      "access-control-allow-headers": "*, authorization",
       "access-control-max-age": "86400",
     });
-    expect(withoutRoute(writable!, request("OPTIONS")).headers).toEqual({ allow: "POST, OPTIONS" });
+    expect(withoutRoute(writable!, request("OPTIONS"), { pages: NO_PAGES }).headers).toEqual({
+      allow: "POST, OPTIONS",
+    });
   });
 
   test("learns which methods there are, or that the path is none", () => {
@@ -94,11 +97,13 @@ describe("a request without a route", () => {
       }
     };
     const allowed = { status: 405, code: "method-not-allowed", headers: { allow: "GET, HEAD, OPTIONS" } };
-    expect(refusal(fixed!, request("POST"))).toMatchObject(allowed);
-    expect(refusal(named!, request("POST", ["7"]))).toMatchObject(allowed);
+    expect(refusal(fixed!, request("POST"), { pages: NO_PAGES })).toMatchObject(allowed);
+    expect(refusal(named!, request("POST", ["7"]), { pages: NO_PAGES })).toMatchObject(allowed);
     for (const id of ["x", "%", "%zz"])
-      expect(refusal(named!, request("POST", [id]))).toMatchObject({ code: "not-found" });
-    expect(refusal(noResource(new Tallies()), request("OPTIONS"))).toMatchObject({ code: "not-found" });
+      expect(refusal(named!, request("POST", [id]), { pages: NO_PAGES })).toMatchObject({ code: "not-found" });
+    expect(refusal(noResource(new Tallies()), request("OPTIONS"), { pages: NO_PAGES })).toMatchObject({
+      code: "not-found",
+    });
   });
 });
 
