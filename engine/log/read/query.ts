@@ -65,48 +65,61 @@ export function* matching(sources: Sources, criteria: Criteria, offset: number, 
   if (search !== undefined) found.push(yield* searchIndexes(sources, search.toLowerCase()));
   if (title !== undefined) found.push(yield* titledIndexes(sources, title));
   const lists = new Alternatives(sources, criteria, found.map(arrayList));
-  let total = 0;
-  const indexes: number[] = [];
-  for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }]) {
-    const { count, page } = yield* matchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists);
-    const first = Math.max(0, offset - total);
-    const wanted = Math.min(count - first, limit - indexes.length);
-    if (wanted > 0) for (const index of page(first, wanted)) indexes.push(index);
-    total += count;
+  const page = new Page(offset, limit);
+  for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }])
+    yield* addMatchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists, page);
+  return page;
+}
+
+/** Matches as they are found, ascending. Only those of the page are kept: all of them may be most of the log. */
+class Page implements Matches {
+  readonly #offset: number;
+  readonly #limit: number;
+  total = 0;
+  readonly indexes: number[] = [];
+
+  constructor(offset: number, limit: number) {
+    this.#offset = offset;
+    this.#limit = limit;
   }
-  return { total, indexes };
+
+  /** Adds the next `count` matches. @param window returns `length` of them, from a rank on */
+  add(count: number, window: (rank: number, length: number) => readonly number[]): void {
+    const first = Math.max(0, this.#offset - this.total);
+    const wanted = Math.min(count - first, this.#limit - this.indexes.length);
+    if (wanted > 0) for (const index of window(first, wanted)) this.indexes.push(index);
+    this.total += count;
+  }
 }
 
-/** The common indexes of all lists in one stretch: their number, and `length` of them from a rank on. */
-interface StretchMatches {
-  readonly count: number;
-  page(rank: number, length: number): readonly number[];
-}
-
-function* matchesIn({ from, to }: Stretch, lists: Alternatives): Slices<StretchMatches> {
+/** Adds the common indexes of all lists in one stretch. */
+function* addMatchesIn({ from, to }: Stretch, lists: Alternatives, page: Page): Slices<void> {
   const [first, second] = lists.get();
   const [only, ...others] = first!;
-  if (!only) return { count: to - from, page: (rank, length) => Array.from({ length }, (_, i) => from + rank + i) };
-  if (!others.length && !second) {
+  if (!only) page.add(to - from, (rank, length) => Array.from({ length }, (_, i) => from + rank + i));
+  else if (!others.length && !second) {
     const start = only.seek(from);
     // One search for the whole page: where each of 50 was looked for by its rank, that was most of what a page cost.
-    return { count: only.seek(to) - start, page: (rank, length) => only.window(only.at(start + rank), length) };
-  }
-  let indexes = yield* walked(lists, 0, from, to);
-  if (second) indexes = merged(indexes, yield* walked(lists, 1, from, to));
-  return { count: indexes.length, page: (rank, length) => indexes.slice(rank, rank + length) };
+    page.add(only.seek(to) - start, (rank, length) => only.window(only.at(start + rank), length));
+  } else yield* walk({ from, to }, lists, page);
 }
 
-/** What the lists of an alternative have in common. */
-function* walked(lists: Alternatives, alternative: 0 | 1, from: number, to: number): Slices<number[]> {
-  const found: number[] = [];
+/** Adds what the lists of an alternative have in common, or of both together. */
+function* walk({ from, to }: Stretch, lists: Alternatives, page: Page): Slices<void> {
   for (let next = from; next < to; ) {
-    ({ next } = intersect(lists.get()[alternative]!, { from: next, to, steps: WALK_STEPS }, found));
-    if (next >= to) break;
+    const walked = lists.get().map((alternative) => {
+      const found: number[] = [];
+      return { found, ...intersect(alternative, { from: next, to, steps: WALK_STEPS }, found) };
+    });
+    // As far as all of them have come. What one found beyond is found again.
+    next = Math.min(...walked.map((part) => part.next));
+    const [one, other] = walked.map(({ found }) => found.filter((index) => index < next));
+    const matches = other ? merged(one!, other) : one!;
+    page.add(matches.length, (rank, length) => matches.slice(rank, rank + length));
+    if (next >= to) return;
     yield;
     lists.drop();
   }
-  return found;
 }
 
 /** All of two ascending lists, ascending, each once. */

@@ -1,10 +1,11 @@
 /** Walks through postings that the test makes up: where they end, where they pause, and how much a search may match. */
 import { describe, expect, test } from "vitest";
-import { arrayList, intersect } from "#cairnlog/engine/log/read/index-list.js";
+import { arrayList, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { hashedTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import { heldMemory } from "../../held-memory.js";
 import { openTestLog } from "../harness.js";
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -175,5 +176,36 @@ describe("lists in memory", () => {
       expect(intersect(lists, { from: 6, to: 49_999, steps: 9 }, found)).toEqual({ next: 49_999 });
       expect(found).toEqual([5, 40_000, 40_001, 40_000, 40_001]);
     }
+  });
+});
+
+describe("a walk through most of a log", () => {
+  const SIZE = 4_000_000;
+  /** Every index, without memory for it. */
+  const every: IndexList = {
+    length: SIZE,
+    at: (rank) => rank,
+    seek: (index) => index,
+    window: (index, count) => Array.from({ length: Math.min(count, SIZE - index) }, (_, i) => index + i),
+  };
+
+  test.each<[string, Criteria]>([
+    ["by two criteria", { tags: ["a", "b"] }],
+    ["by two criteria, or one instead", { tags: ["a", "b"], orTag: "a,b" }],
+  ])("keeps the matches of one page, %s", (_, criteria) => {
+    const sources = { ...sourcesOf({}, SIZE), postings: { list: () => every, *range() {} } };
+    const work = matching(sources as never, criteria, SIZE - 3, 10);
+    const before = heldMemory();
+    let most = 0;
+    for (let pauses = 1; ; pauses++) {
+      const { done, value } = work.next();
+      if (done) {
+        expect(value).toMatchObject({ total: SIZE, indexes: [SIZE - 3, SIZE - 2, SIZE - 1] });
+        break;
+      }
+      if (pauses % 1_000 === 0) most = Math.max(most, heldMemory() - before);
+    }
+    // All of them take 8 bytes each.
+    expect(most).toBeLessThan(SIZE);
   });
 });
