@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlink
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { cairnlog, scratchFolder, startService } from "./service.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -95,6 +95,53 @@ test("docs/README.md leads to every page, and no link in a page leads nowhere", 
   );
   expect(broken).toEqual([]);
 });
+
+/** The sources of what runs in a service, by path. What runs for a user elsewhere is left out. */
+const serviceSources = (): Map<string, string> => {
+  const paths = ["engine", "server"]
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`))
+    .filter((path) => path.endsWith(".ts") && !/^server\/(cli|client|explorer)\//.test(path));
+  return new Map(paths.map((path) => [path, read(path)]));
+};
+
+describe("docs/costs.md names", () => {
+  const costs = read("docs/costs.md");
+  const isNamed = (what: string) => costs.includes(`\`${what}\``);
+  /** What `pattern` finds: the name in it, or else the path of the file. */
+  const found = (pattern: RegExp) =>
+    [...serviceSources()].flatMap(([path, text]) => [...text.matchAll(pattern)].map(([, name]) => name ?? path));
+
+  test("every command", () => {
+    const commands = found(/\bdefine\(\s*"([^"]+)"/g);
+    expect(commands.length).toBeGreaterThan(25);
+    expect(commands.filter((name) => !isNamed(name))).toEqual([]);
+  });
+
+  test("every file that sets a timer or registers an observer", () => {
+    const files = found(/\bset(?:Interval|Timeout)\(|\bsleep\(|\.observe[A-Z]?\w*\(|\bobserver = |\.watch\(/g);
+    expect(files.length).toBeGreaterThan(25);
+    expect([...new Set(files)].filter((path) => !isNamed(path))).toEqual([]);
+  });
+
+  test("every function that opens something", () => {
+    const openers = found(/\bexport (?:async )?function (open[A-Z]\w*)\(/g).filter((name) => !OPENS_NOTHING.has(name));
+    expect(openers.filter((name) => !isNamed(name))).toEqual([]);
+  });
+
+  test("only tests and files that there are", () => {
+    const named = [...costs.matchAll(/`((?:test|engine|server)\/[\w./-]+\.ts)`/g)].map(([, path]) => path!);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+});
+
+/** Functions whose names begin in the same way. */
+const OPENS_NOTHING: ReadonlySet<string> = new Set([
+  "openPromises",
+  "openChallenge",
+  "openApi",
+  "openFileLimit",
+  "openFiles",
+]);
 
 /** The anchors of a page's headings, as GitHub makes them. */
 const headings = (path: string): string[] =>
