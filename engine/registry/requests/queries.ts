@@ -14,6 +14,12 @@ import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { isRequestId } from "./events.js";
 
+/**
+ * Requests that may come before a page: skipping them takes 0.1 to 0.2 µs each, in one go. Others decide how many requests
+ * are made to a key.
+ */
+export const REACH = 100_000;
+
 /** The members of a request that lists show. */
 export interface RequestSummary extends Omit<RequestRow, "response_entry_id"> {
   readonly leaf_index: number;
@@ -80,8 +86,8 @@ export class RequestQueries {
 
   /**
    * Requests to a key, by a key, or by the one to the other, oldest first (`GET /log/attestation-requests`).
-   * @throws CairnlogError `invalid-input` unless a key is named, and for a page below 1 or not 1 to 200 a page;
-   *   `not-found` if there is no such key
+   * @throws CairnlogError `invalid-input` unless a key is named, and for a page below 1, beyond 100,000 requests, or not 1 to
+   *   200 a page; `not-found` if there is no such key
    */
   list({ target, requester, status }: RequestCriteria, paging: Paging = {}): RequestPage {
     const { page, perPage } = readPaging(paging);
@@ -92,6 +98,8 @@ export class RequestQueries {
     const total = this.#log.row("requestCounts", counts)?.[list] ?? 0;
     const offset = (page - 1) * perPage;
     if (offset >= total) return { requests: [], page, per_page: perPage, total };
+    if (offset > REACH)
+      throw invalidInput("/page", `Only the first ${REACH} of a list have pages. Give a status, or both keys.`);
     const [start, end] = [0, Number.MAX_SAFE_INTEGER].map((id) => [...keys, list, id]) as [Key, Key];
     const rows = this.#log.rows(table, start, end, { offset, limit: perPage });
     const requests = rows.map(({ row: { request_id } }) => this.#summary(this.#log.row("requests", request_id)!));
