@@ -30,6 +30,7 @@ export type ErrorCode =
   | "unauthenticated"
   | "gone"
   | "rate-limited"
+  | "budget-spent"
   | "payload-too-large"
   | "unsupported-commitment"
   | "commitment-key-missing"

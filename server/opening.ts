@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
+import { NO_BUDGETS } from "../engine/log/write/payer.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import type { ServedOptions } from "../engine/registry/registry.js";
 import type { Settings } from "./settings.js";
@@ -30,6 +31,10 @@ export function openingOf(settings: Settings, operator: OperatorKey): ServedOpti
     claimBytesPerKey: settings.claimBytesPerKey,
     requestQuota: settings.rateLimits ? settings.requestQuota : null,
     policyQuota: settings.rateLimits ? settings.policyQuota : null,
+    ...(settings.rateLimits ? {} : { trustConfigQuota: null }),
+    budgets: settings.rateLimits
+      ? { perAddress: settings.bytesPerAddress, fromStrangers: settings.bytesFromStrangers }
+      : NO_BUDGETS,
     webhookAllowPrivate: settings.webhookAllowPrivate,
   };
 }

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import { DEFAULT_SIGNER_DEADLINE_MS } from "../engine/crypto/signer/socket-signer.js";
+import { DEFAULT_BYTES_FROM_STRANGERS, DEFAULT_BYTES_PER_ADDRESS } from "../engine/log/write/payer.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
 import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../engine/registry/claims/claims.js";
@@ -53,6 +54,8 @@ const MAX_REQUEST_TIMEOUT_S = 3_600;
 const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
+/** Eight times as many, and what one write adds, can still be counted exactly. */
+const MAX_BYTES = 10 ** 15 - 1;
 const MAX_LAG_S = 7 * 86_400;
 const MAX_ORIGINS = 32;
 
@@ -257,6 +260,19 @@ export const TABLE = {
     fallback: `${DEFAULT_CLAIM_BYTES_PER_KEY}`,
     about: "bytes of encrypted claims that one key may post in 24 hours, whatever SERVICE_RATE_LIMITS says",
     ...integer(1, Number.MAX_SAFE_INTEGER),
+  },
+  bytesPerAddress: {
+    name: "SERVICE_BYTES_PER_ADDRESS",
+    fallback: `${DEFAULT_BYTES_PER_ADDRESS}`,
+    about:
+      "bytes that the writes of one address may store in 24 hours; eight times as many for the /48 of an IPv6 address",
+    ...integer(1, MAX_BYTES),
+  },
+  bytesFromStrangers: {
+    name: "SERVICE_BYTES_FROM_STRANGERS",
+    fallback: `${DEFAULT_BYTES_FROM_STRANGERS}`,
+    about: "bytes that the writes of all keys which no trust anchor reaches may store in 24 hours, together",
+    ...integer(1, MAX_BYTES),
   },
   passwordTries: {
     name: "SERVICE_RATE_LIMIT_PIN",

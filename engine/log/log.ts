@@ -20,6 +20,7 @@ import { Operators } from "./operator/operators.js";
 import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
 import type { Executor } from "./write/executor.js";
+import { type BudgetLimits, NO_BUDGETS } from "./write/payer.js";
 import { noProjection, type Projection } from "./write/projection.js";
 import { DEFAULT_QUEUE_LIMIT, type Standing } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
@@ -45,6 +46,8 @@ export interface LogOptions {
   readonly mapSize?: number;
   /** Free bytes of the disk below which appends are refused with `storage-full`; 64 MiB if absent. */
   readonly minFreeBytes?: number;
+  /** Bytes that payers may have stored in 24 hours; any number if absent. */
+  readonly budgets?: BudgetLimits;
   readonly clock?: Clock;
   /** Decides what is appended; the log's own environment when absent. */
   readonly journal?: Journal;
@@ -137,6 +140,7 @@ export async function startLog(
       clock: options.clock ?? systemClock,
       secondaryDigests: digests?.length ? await createDigests(digests) : null,
       queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,
+      budgets: options.budgets ?? NO_BUDGETS,
       standing: options.standing,
     });
     await log.recover();

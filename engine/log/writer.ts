@@ -24,6 +24,7 @@ import type { RowObserver } from "./write/committed.js";
 import type { SecondaryDigests } from "./write/entry.js";
 import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./write/executor.js";
 import { freshHead } from "./write/freshhead.js";
+import type { BudgetLimits, Payer } from "./write/payer.js";
 import type { EventInput } from "./write/projection.js";
 import { Sequencer, type Standing } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
@@ -41,6 +42,7 @@ export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly secondaryDigests: SecondaryDigests | null;
   /** Commands that may wait. */
   readonly queueLimit: number;
+  readonly budgets: BudgetLimits;
   /** Absent where this process is the only one that may append. */
   readonly standing?: Standing | undefined;
 }
@@ -154,8 +156,12 @@ export class LogWriter extends LogView implements Executor {
     return appendBy(this, input);
   }
 
-  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    return this.#sequencer.submit(command, input);
+  execute<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    payer: Payer | null = null,
+  ): Promise<Committed<Output>> {
+    return this.#sequencer.submit(command, input, payer);
   }
 
   enqueue<Input, Output>(
@@ -163,8 +169,9 @@ export class LogWriter extends LogView implements Executor {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer: Payer | null = null,
   ): void {
-    this.#sequencer.enqueue(command, input, resolve, reject);
+    this.#sequencer.enqueue(command, input, resolve, reject, payer);
   }
 
   async tryWriting(): Promise<void> {

@@ -6,6 +6,7 @@
 import type { LogEnd, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema.js";
 import { foldName } from "./accounts/accounts.js";
+import { countOf } from "./trust/commands.js";
 
 export const PRIVATE_CHECKS: readonly PrivateCheck[] = [
   checkUsers,
@@ -96,13 +97,16 @@ function* checkWebhooks(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
 
 function* checkTrustConfigs(rows: PrivateRows): Iterable<string> {
   let last = 0;
+  let count = 0;
   for (const { key, row } of rows.range("trustConfigs")) {
-    if (key !== last + 1) yield `trustConfigs: ${last + 1} is missing.`;
+    count++;
     last = key;
     const newest = rows.get("trustConfigHeads", row.fingerprint)?.id ?? 0;
     if (newest < key) yield `trustConfigHeads ${row.fingerprint}: ${newest} is not the key's newest, ${key} is newer.`;
     else if (newest > key && row.status === "active") yield `trustConfigs ${key}: it is active, but not the newest.`;
   }
+  const all = rows.get("trustConfigHeads", "");
+  if (countOf(all) !== count) yield `trustConfigHeads "": ${countOf(all)} are counted, but trustConfigs has ${count}.`;
   for (const { key, row } of rows.range("trustConfigHeads"))
     if (key === "" ? row.id !== last : rows.get("trustConfigs", row.id)?.fingerprint !== key)
       yield `trustConfigHeads ${JSON.stringify(key)}: ${row.id} is not its newest configuration.`;

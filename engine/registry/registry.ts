@@ -10,6 +10,7 @@ import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
 import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
 import type { LogReader } from "../log/reader.js";
+import type { BudgetLimits } from "../log/write/payer.js";
 import type { LogWriter } from "../log/writer.js";
 import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
 import { ChallengeUses } from "./access/challengeuses.js";
@@ -22,6 +23,7 @@ import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS, type Reveal
 import { Endorsements } from "./endorsements/endorsements.js";
 import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
 import { type GraphSettings, Graphs } from "./graph/graphs.js";
+import type { GraphParts } from "./graph/view.js";
 import { Keys } from "./keys/keys.js";
 import { KeyLifecycle } from "./keys/lifecycle.js";
 import { projection } from "./projection.js";
@@ -30,10 +32,11 @@ import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
 import { RequestQueries } from "./requests/queries.js";
 import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
 import { Slices } from "./slices.js";
-import { TrustConfigs } from "./trust/configs.js";
+import { DEFAULT_TRUST_CONFIG_QUOTA, TrustConfigs } from "./trust/configs.js";
 import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
 import { Verification } from "./verification/verification.js";
 import { Webhooks } from "./webhooks/webhooks.js";
+import { Writes } from "./writes.js";
 
 export interface RegistryOptions {
   /** Directory of the log. */
@@ -63,12 +66,16 @@ export interface RegistryOptions {
   readonly requestQuota?: number | null;
   /** Request policies published for one target in an hour; 20 if absent, null for any number. */
   readonly policyQuota?: number | null;
+  /** Trust configurations that one key may store in an hour; 20 if absent, null for any number. */
+  readonly trustConfigQuota?: number | null;
   /** Anchors besides the operator key, and the parameters of the trust formula; the documented defaults if absent. */
   readonly trust?: Partial<TrustSettings>;
   /** Bounds and cache of graph traversals; the documented defaults if absent. */
   readonly graphs?: GraphSettings;
   /** Whether webhooks may have addresses that are not on the public internet; false if absent. */
   readonly webhookAllowPrivate?: boolean;
+  /** Bytes that clients may have stored in 24 hours; any number if absent. */
+  readonly budgets?: BudgetLimits;
   readonly clock?: Clock;
   /** Where several nodes keep the log: its journal, and whether this one may append. */
   readonly replicated?: Required<Pick<LogOptions, "journal" | "standing">>;
@@ -131,9 +138,10 @@ export interface Owned {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
-  const { path, operator, pool, clock, minFreeBytes } = options;
+  const { path, operator, pool, clock, minFreeBytes, budgets } = options;
   const given = {
     ...(minFreeBytes !== undefined && { minFreeBytes }),
+    ...(budgets && { budgets }),
     ...(clock && { clock }),
     ...options.replicated,
   };
@@ -156,10 +164,10 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const { pool, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const base = baseOf(log, options, pool);
-  const { keys, verifier } = base;
+  const { keys, verifier, writes } = base;
   // One hasher for everything that is hashed slowly, because each hasher keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
-  const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
+  const passwords = new Passwords({ log, writes, hasher, clock, tries: passwordTries });
   const challengeUses = new ChallengeUses({ log, clock, ttlSeconds });
   const concepts = conceptsOver(base, options, { challengeUses, passwords });
   return {
@@ -167,8 +175,8 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     log,
     challengeUses,
     passwords,
-    accounts: new Accounts({ log, keys, credentials: concepts.credentials, verifier, hasher, clock }),
-    claims: claimsOver(log, concepts.credentials, options),
+    accounts: new Accounts({ log, writes, keys, credentials: concepts.credentials, verifier, hasher, clock }),
+    claims: claimsOver(base, concepts.credentials, options),
   };
 }
 
@@ -185,13 +193,14 @@ export function servedRegistry<L extends Log>(
   const passwords: PasswordService = {
     isSet: (fingerprint) => rows.isSet(fingerprint),
     version: (fingerprint) => rows.version(fingerprint),
-    set: (fingerprint, change) => owned.passwords.set(fingerprint, change),
+    set: (fingerprint, change, client = null) =>
+      base.writes.through(client, fingerprint, (known) => owned.passwords.set(fingerprint, change, known)),
     async check(fingerprint, password) {
       if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password);
     },
   };
   const concepts = conceptsOver(base, options, { challengeUses: owned.challengeUses, passwords });
-  const claims = claimsOver(log, concepts.credentials, options);
+  const claims = claimsOver(base, concepts.credentials, options);
   return {
     ...concepts,
     log,
@@ -199,7 +208,7 @@ export function servedRegistry<L extends Log>(
     accounts: owned.accounts,
     claims: {
       checkPoster: (fingerprint) => claims.checkPoster(fingerprint),
-      post: (payload, poster) => claims.post(payload, poster),
+      post: (payload, poster, client) => claims.post(payload, poster, client),
       list: (lookupKey, paging) => claims.list(lookupKey, paging),
       payload: (id) => claims.payload(id),
       reveal: (id, reveal, caller) => owned.claims.reveal(id, reveal, caller),
@@ -207,26 +216,40 @@ export function servedRegistry<L extends Log>(
   };
 }
 
-function claimsOver(log: Log, credentials: Credentials, options: ServedOptions): Claims {
+function claimsOver({ log, writes }: Base, credentials: Credentials, options: ServedOptions): Claims {
   const { clock = systemClock, claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
   const { claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
-  return new Claims({ log, credentials, clock, reveals, bytesPerKey });
+  return new Claims({ log, writes, credentials, clock, reveals, bytesPerKey });
 }
 
 interface Base {
   readonly log: Log;
+  readonly graph: GraphParts;
+  readonly slices: Slices;
+  readonly queries: Slices;
+  readonly trust: TrustService;
+  readonly writes: Writes;
   readonly keys: Keys;
   readonly verifier: SignatureVerifier;
 }
 
-function baseOf(log: Log, { operator, clock = systemClock }: ServedOptions, pool: Pool | null): Base {
+function baseOf(log: Log, options: ServedOptions, pool: Pool | null): Base {
+  const { operator, clock = systemClock } = options;
+  const activationDelaySeconds = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
+  const graph = { log, operator: operator.fingerprint, activationDelaySeconds };
+  const slices = new Slices(log);
+  const queries = new Slices(log);
+  const settings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
+  const trust = new TrustService({ graph, slices, querySlices: queries, clock, settings });
+  const writes = new Writes(log, trust);
   const verifier = new SignatureVerifier(pool);
-  return { log, verifier, keys: new Keys({ log, verifier, operator, clock }) };
+  const keys = new Keys({ log, writes, verifier, operator, clock });
+  return { log, graph, slices, queries, trust, writes, verifier, keys };
 }
 
 /** Everything that remembers nothing about requests, or only what anybody may forget. */
 function conceptsOver(
-  { log, keys, verifier }: Base,
+  { log, graph, slices, queries, trust, writes, keys, verifier }: Base,
   options: ServedOptions,
   { challengeUses: uses, passwords }: Pick<Owned, "challengeUses"> & Pick<Served, "passwords">,
 ) {
@@ -234,34 +257,30 @@ function conceptsOver(
   const { hardwareRoots: roots = new HardwareRoots() } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S } = options;
   const challenges = new Challenges({ log, keys, verifier, uses, clock, ttlSeconds });
-  const credentials = new Credentials({ log, keys, verifier, challenges, roots, clock });
-  const activationDelay = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
-  const slices = new Slices(log);
-  const queries = new Slices(log);
-  const graph = { log, operator: operator.fingerprint, activationDelaySeconds: activationDelay };
-  const trustSettings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
-  const trust = new TrustService({ graph, slices, querySlices: queries, clock, settings: trustSettings });
-  const trustConfigs = new TrustConfigs({ log, keys });
+  const credentials = new Credentials({ log, writes, keys, verifier, challenges, roots, clock });
+  const { trustConfigQuota = DEFAULT_TRUST_CONFIG_QUOTA } = options;
+  const activationDelay = graph.activationDelaySeconds;
+  const trustConfigs = new TrustConfigs({ log, writes, keys, quota: trustConfigQuota });
   const endorsementQueries = new EndorsementQueries({ log, keys, clock, activationDelay, trust });
   const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
   return {
     keys,
     challenges,
-    keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
+    keyLifecycle: new KeyLifecycle({ writes, verifier, operator }),
     credentials,
-    attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
+    attestations: new Attestations({ log, writes, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
     queries,
     trust,
     trustConfigs,
     graphs: new Graphs({ graph, keys, slices: queries, clock, settings: options.graphs ?? {} }),
-    endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
+    endorsements: new Endorsements({ log, writes, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
-    requests: new Requests({ log, operator, trust, quota: requestQuota }),
+    requests: new Requests({ writes, operator, trust, quota: requestQuota }),
     requestQueries: new RequestQueries({ log, keys }),
-    policies: new Policies({ log, keys, clock, quota: policyQuota }),
-    inbox: new Inbox({ log }),
-    webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),
+    policies: new Policies({ log, writes, keys, clock, quota: policyQuota }),
+    inbox: new Inbox({ log, writes }),
+    webhooks: new Webhooks({ log, writes, operator: operator.fingerprint, allowPrivate }),
     async close() {
       slices.close();
       queries.close();

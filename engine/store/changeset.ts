@@ -98,6 +98,13 @@ export class Layer {
     this.#undoRows.length = 0;
   }
 
+  /** The rows that were changed since `begin`, each once, as they are now. */
+  changedRows(): Iterable<RowChange> {
+    const changed = new Set<RowChange>();
+    for (const { rows, id } of this.#undoRows) changed.add(rows.get(id)!);
+    return changed;
+  }
+
   /** Undoes all changes since `begin`. */
   undo(): void {
     for (const { rows, id, previous } of this.#undoRows.reverse())

@@ -112,4 +112,6 @@ export interface Store extends StoreReader {
   commit(changes: ChangeSet): Promise<void>;
   /** @throws CairnlogError `storage-full` if a commit would be refused for want of room; `storage-failed` after a failure */
   checkRoom(): void;
+  /** Whether, when it was last checked, the disk had room only for those whom an anchor reaches. */
+  readonly isTight: boolean;
 }

@@ -12,11 +12,26 @@ const RETRY_AFTER_S = 10;
  */
 const RELIED_ON_MS = 50;
 
-/** Free bytes of the disk that holds `path`, for processes without privileges. @throws CairnlogError `storage-failed` */
-export function freeBytes(path: string): number {
+/**
+ * Share of the disk, above the bytes that must stay free, that is kept for the operator and for keys that an anchor reaches.
+ * Strangers cannot stop them from writing.
+ */
+const KEPT_SHARE = 0.05;
+
+/** A disk as processes without privileges see it. */
+export interface Disk {
+  readonly bytes: number;
+  readonly free: number;
+}
+
+/** Free bytes of the disk that holds `path`. @throws CairnlogError `storage-failed` */
+export const freeBytes = (path: string): number => diskOf(path).free;
+
+/** The disk that holds `path`. @throws CairnlogError `storage-failed` */
+export function diskOf(path: string): Disk {
   try {
-    const { bavail, bsize } = statfsSync(path);
-    return bavail * bsize;
+    const { blocks, bavail, bsize } = statfsSync(path);
+    return { bytes: blocks * bsize, free: bavail * bsize };
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The disk of ${path} cannot be looked at.`, { cause });
   }
@@ -30,22 +45,32 @@ export const storageFull = (message: string, cause?: unknown): CairnlogError =>
 export class Room {
   readonly #path: string;
   readonly #least: number;
+  readonly #look: (path: string) => Disk;
+  #isTight = false;
   #foundAt = Number.NEGATIVE_INFINITY;
 
   /**
    * @param path of the log
    * @param least free bytes that its disk must have
+   * @param look at the disk
    */
-  constructor(path: string, least: number) {
+  constructor(path: string, least: number, look = diskOf) {
     this.#path = path;
     this.#least = least;
+    this.#look = look;
+  }
+
+  /** Whether the last `check` found room only for the operator and for keys that an anchor reaches. */
+  get isTight(): boolean {
+    return this.#isTight;
   }
 
   /** @throws CairnlogError `storage-full` if the disk has fewer free bytes than it must; `storage-failed` */
   check(): void {
     const now = performance.now();
     if (now < this.#foundAt + RELIED_ON_MS) return;
-    const free = freeBytes(this.#path);
+    const { bytes, free } = this.#look(this.#path);
+    this.#isTight = free < this.#least + KEPT_SHARE * bytes;
     if (free < this.#least) {
       const [has, needs] = [free, this.#least].map((bytes) => Math.floor(bytes / 2 ** 20));
       throw storageFull(`Only ${has} MiB are free on the disk of the log, which needs ${needs} MiB to be written.`);

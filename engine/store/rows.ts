@@ -219,9 +219,9 @@ export interface QuotaRow {
   readonly used: number;
 }
 
-/** What authenticates the challenges of this log: every thread and node that may issue one or take one has it. */
-export interface ChallengeSecretRow {
-  /** 32 random bytes, made once. */
+/** A secret of this log, which all its threads and nodes share. */
+export interface SecretRow {
+  /** Random bytes, made once. */
   readonly secret: Uint8Array;
 }
 
@@ -231,6 +231,12 @@ export interface UsedChallengeRow {
   readonly used_at: string;
 }
 
+/** Bytes that were stored for some addresses. */
+export interface ByteBudgetRow {
+  /** For each address: its number, which is a keyed hash; when its window began, seconds since the epoch; its bytes since. */
+  readonly windows: readonly number[];
+}
+
 /** One version of a key's trust configuration. */
 export interface TrustConfigRow {
   readonly fingerprint: string;
@@ -238,6 +244,17 @@ export interface TrustConfigRow {
   readonly created_at: string;
   /** Canonical JSON of a `TrustPolicy`: the client's choice of members does not affect how rows are encoded. */
   readonly policy: string;
+}
+
+/** Which trust configurations there are of a key; under the empty text: of all keys. */
+export interface TrustConfigHead {
+  readonly id: number;
+  /** Of a key: its configuration before that one, if it has a row; absent in rows of earlier versions, too. */
+  readonly earlier?: number;
+  /** Of all keys: how many there are. Absent in rows of earlier versions, which removed none. */
+  readonly count?: number;
+  /** Of all keys: up to which id superseded rows of earlier versions were removed. */
+  readonly tidied?: number;
 }
 
 /** A webhook subscription; it is active as long as its row exists. */

@@ -9,7 +9,7 @@
 import type {
   AnchorRow,
   AnchorTotals,
-  ChallengeSecretRow,
+  ByteBudgetRow,
   CredentialRow,
   DeliveryRow,
   EndorsementEdgeRow,
@@ -27,8 +27,10 @@ import type {
   RequestRow,
   RevocationAlertRow,
   SeamRow,
+  SecretRow,
   SignedHeadRow,
   TargetPolicies,
+  TrustConfigHead,
   TrustConfigRow,
   UsedChallengeRow,
   UserRow,
@@ -84,9 +86,17 @@ export interface Tables {
   inboxes: { key: string; row: { readonly count: number } };
   /** By [what is counted, key fingerprint]. */
   quotas: {
-    key: ["attestation-request" | "request-policy" | "strangers-answer" | "claim-bytes", string];
+    key: [
+      "attestation-request" | "requester" | "request-policy" | "strangers-answer" | "claim-bytes" | "trust-config",
+      string,
+    ];
     row: QuotaRow;
   };
+  /**
+   * By the lowest bits of the hash of an address, and -1 for all strangers: the bytes that were stored for them
+   * (`log/write/budgets.ts`).
+   */
+  byteBudgets: { key: number; row: ByteBudgetRow };
   /** By webhook id. */
   webhooks: { key: number; row: WebhookRow };
   /**
@@ -113,8 +123,8 @@ export interface Tables {
   signedHeads: { key: string; row: SignedHeadRow };
   /** One row, under the key "log"; none in a log that was never replicated. */
   leader: { key: string; row: LeaderRow };
-  /** One row, under the key "log"; none before the first challenge. */
-  challengeSecrets: { key: string; row: ChallengeSecretRow };
+  /** By what it is for; none before it is first needed. */
+  secrets: { key: "challenges" | "addresses"; row: SecretRow };
   /** By [when the challenge expires, in microseconds since the epoch; its random bytes in hex]. */
   usedChallenges: { key: [number, string]; row: UsedChallengeRow };
   /** By key fingerprint. */
@@ -125,10 +135,10 @@ export interface Tables {
   userNames: { key: string; row: { readonly user_id: string } };
   /** By [user id, credential id]. */
   credentials: { key: [string, string]; row: CredentialRow };
-  /** By id; ids begin with 1 and have no gaps. */
+  /** By id. Of each key the two newest are kept. */
   trustConfigs: { key: number; row: TrustConfigRow };
   /** By key fingerprint: its newest trust configuration. Under the empty text: the newest of all. */
-  trustConfigHeads: { key: string; row: { readonly id: number } };
+  trustConfigHeads: { key: string; row: TrustConfigHead };
   /** By key fingerprint: the place of its credential. A key is on at most one account at a time. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
 }
@@ -166,7 +176,7 @@ export const PRIVATE_TABLES = [
   "leader",
   "trustConfigs",
   "trustConfigHeads",
-  "challengeSecrets",
+  "secrets",
   "usedChallenges",
   "passwords",
   "users",
@@ -176,6 +186,7 @@ export const PRIVATE_TABLES = [
   "notifications",
   "inboxes",
   "quotas",
+  "byteBudgets",
   "webhooks",
   "webhookCursors",
   "outbox",

@@ -352,6 +352,10 @@ class LmdbStore implements Store {
     this.#room.check();
   }
 
+  get isTight(): boolean {
+    return this.#room.isTight;
+  }
+
   async close(): Promise<void> {
     this.#reserve?.close();
     this.#places.close();

@@ -58,11 +58,12 @@ export class Desk {
     this.#parts.port.close();
   }
 
-  #enqueue([id, name, input]: CommandMessage): void {
+  #enqueue([id, name, input, client, isReached = false]: CommandMessage): void {
     const command = commandNamed(name);
     const reject = (error: unknown) => this.#ended([id, faultOf(error)]);
+    const payer = client === undefined ? null : { client, isReached };
     if (command)
-      this.#parts.log.enqueue(command, input as never, (committed) => this.#committed(id, committed), reject);
+      this.#parts.log.enqueue(command, input as never, (committed) => this.#committed(id, committed), reject, payer);
     else reject(new CairnlogError("invalid-input", `There is no command of the name ${name}.`));
   }
 

@@ -99,9 +99,9 @@ function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter):
   return {
     "challengeUses.settle": (outcome) => challengeUses.settle(outcome),
     "passwords.check": (fingerprint, password) => passwords.check(fingerprint, password),
-    "passwords.set": (fingerprint, change) => passwords.set(fingerprint, change),
-    "accounts.create": (account) => accounts.create(account),
-    "accounts.recover": (request, address) => accounts.recover(request, address),
+    "passwords.set": (fingerprint, change, client) => passwords.set(fingerprint, change, client),
+    "accounts.create": (account, client) => accounts.create(account, client),
+    "accounts.recover": (request, address, client) => accounts.recover(request, address, client),
     "claims.reveal": (id, reveal, caller) => claims.reveal(id, reveal, caller),
     "operator.sign": (messages) => operator.sign(messages),
     "log.signHead": () => log.signHead(),

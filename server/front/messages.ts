@@ -88,8 +88,13 @@ export function errorOf(fault: Fault): Error {
   return error;
 }
 
-/** A command of a front end: its id, name and input. */
-export type CommandMessage = readonly [id: CallId, name: string, input: unknown];
+/** A command of a front end: its id, name and input, and who pays for it, member by member; nobody, if these are absent. */
+export type CommandMessage = readonly [
+  id: CallId,
+  name: string,
+  input: unknown,
+  ...payer: readonly [] | readonly [client: string, isReached: boolean],
+];
 
 /**
  * How a command ended, when what it did is on disk: its value, and for each receipt the members that differ. Arrays, because

@@ -74,11 +74,11 @@ const owned: Owned = {
   challengeUses: { settle: (outcome) => writer.call("challengeUses.settle", outcome) },
   passwords: {
     check: (fingerprint, password) => writer.call("passwords.check", fingerprint, password),
-    set: (fingerprint, change) => writer.call("passwords.set", fingerprint, change),
+    set: (fingerprint, change, client) => writer.call("passwords.set", fingerprint, change, client),
   },
   accounts: {
-    create: (account) => writer.call("accounts.create", account),
-    recover: (request, address) => writer.call("accounts.recover", request, address),
+    create: (account, client) => writer.call("accounts.create", account, client),
+    recover: (request, address, client) => writer.call("accounts.recover", request, address, client),
   },
   claims: { reveal: (id, reveal, caller) => writer.call("claims.reveal", id, reveal, caller) },
 };
@@ -96,7 +96,7 @@ async function open() {
     projection,
     operator,
     writer: {
-      enqueue: (command, input, resolve, reject) => writer.enqueue(command, input, resolve, reject),
+      enqueue: (command, input, resolve, reject, payer) => writer.enqueue(command, input, resolve, reject, payer),
       signHead: () => writer.call("log.signHead"),
       verify: () => writer.call("log.verify"),
     },

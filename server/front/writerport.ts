@@ -7,6 +7,7 @@ import { CairnlogError } from "../../engine/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { Command } from "../../engine/log/write/commands.js";
 import type { Committed, Receipt } from "../../engine/log/write/executor.js";
+import type { Payer } from "../../engine/log/write/payer.js";
 import type { Control } from "./control.js";
 import {
   type CallArguments,
@@ -78,10 +79,14 @@ export class WriterPort {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer: Payer | null = null,
   ): void {
     const id = this.#waiting.add({ resolve, reject });
+    const message: CommandMessage = payer
+      ? [id, command.name, input, payer.client, payer.isReached]
+      : [id, command.name, input];
     // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
-    if (this.#commands.push([id, command.name, input]) === 1) process.nextTick(() => this.#flush());
+    if (this.#commands.push(message) === 1) process.nextTick(() => this.#flush());
   }
 
   call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {

@@ -44,6 +44,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   gone: { status: 410 },
   "payload-too-large": { status: 413 },
   "rate-limited": { status: 429 },
+  "budget-spent": { status: 429 },
   "calendars-unavailable": { status: 502 },
   overloaded: { status: 503, retryAfter: 1, detail: "The service has too much to do; nothing was written. Retry." },
   closed: { status: 503, retryAfter: 5, detail: "The service is shutting down; nothing was written. Retry." },

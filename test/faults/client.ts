@@ -146,7 +146,8 @@ export class Client {
   async #configureTrust({ signer: { fingerprint }, token }: Actor): Promise<void> {
     const body = { fingerprint, direct_signer_anchors: [{ fingerprint, weight: 0.5 }], minimum_threshold: 0.3 };
     const reply = await this.send("POST", "/api/v1/trust-configs", body, token);
-    if (reply?.status === 200) this.#facts.ledger.holds("trustConfigs", reply.body.id, { fingerprint });
+    // Later ones take the place of this one: only that there is one is certain.
+    if (reply?.status === 200) this.#facts.ledger.holds("trustConfigHeads", fingerprint, {});
     else if (reply) this.#wrong("/trust-configs", reply);
   }
 

@@ -138,6 +138,8 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
     for (const id of [1, 2])
       put("notifications", [fingerprint, id], { kind: "attestation_request", request_id, created_at, read: id === 1 });
     put("inboxes", fingerprint, { count: 2 });
+    put("byteBudgets", -1, { windows: [-1, 1_735_689_600, 300] });
+    put("byteBudgets", 7, { windows: [16_391, 1_735_689_600, 100, 7, 1_735_689_600, 200] });
     put("quotas", ["request-policy", fingerprint], { started_at: created_at, used: 3 });
     put("webhooks", 7, {
       url: "https://example.org/hook",

@@ -360,7 +360,11 @@ describe("private rows", () => {
       /^counters "webhook-walk": 9999 entries are matched/,
     ],
     ["an id given out twice", (table) => table("counters").remove("webhook"), /^counters "webhook": 0 is the last id/],
-    ["a lost configuration", (table) => table("trustConfigs").remove(1), /^trustConfigs: 1 is missing/],
+    [
+      "a lost configuration",
+      (table) => table("trustConfigs").remove(1),
+      /^trustConfigHeads "": 2 are counted, but trustConfigs has 1/,
+    ],
     ["a wrong newest configuration", (table) => table("trustConfigHeads").put("", { id: 1 }), /^trustConfigHeads ""/],
     ["lost work on an anchor", (table) => table("anchorWork").remove(3), /^anchors 3: it waits for its block, but/],
     ["a lost anchor", (table) => table("anchors").remove(3), /^anchorWork 3: it does not match/],

@@ -76,6 +76,8 @@ export class Faults {
   plan: ("works" | "not persisted" | "persisted anyway" | "no room")[] = [];
   /** Whether the disk has free space. */
   hasRoom = true;
+  /** Whether the disk has free space only for those whom an anchor reaches. */
+  isTight = false;
   /** Commits wait for this promise. */
   hold: Promise<void> = Promise.resolve();
   /** Number of commits that were begun. */
@@ -94,6 +96,7 @@ export class Faults {
       get: (target, name) => {
         if (name === "commit") return commit;
         if (name === "checkRoom") return () => (this.hasRoom ? store.checkRoom() : refuseForRoom());
+        if (name === "isTight") return this.isTight;
         if (name === "lastBatch") this.beforeReading();
         const value = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;

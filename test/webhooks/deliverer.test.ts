@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Writes } from "#cairnlog/engine/registry/writes.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { Send } from "#cairnlog/server/webhooks/send.js";
 import { openFaultyLog } from "../log/harness.js";
@@ -182,7 +183,12 @@ describe("a delivery", () => {
 
 test("an entry whose commit failed, and that is on disk all the same, is delivered without a restart", async () => {
   const { log, faults } = await openFaultyLog({ projection });
-  const webhooks = new Webhooks({ log, operator: OWNER, allowPrivate: false });
+  const webhooks = new Webhooks({
+    log,
+    writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
+    operator: OWNER,
+    allowPrivate: false,
+  });
   await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
   const ids: string[] = [];
   const send: Send = async ({ headers }) => {

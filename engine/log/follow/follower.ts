@@ -15,6 +15,7 @@ import { LogView, type ViewParts } from "../view.js";
 import type { Command } from "../write/commands.js";
 import type { RowObserver } from "../write/committed.js";
 import { appendBy, type Committed, type Executor, type Receipt } from "../write/executor.js";
+import type { Payer } from "../write/payer.js";
 import type { EventInput } from "../write/projection.js";
 import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
 
@@ -174,8 +175,12 @@ export class LogFollower extends LogView implements Executor {
     return appendBy(this, input);
   }
 
-  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject));
+  execute<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    payer: Payer | null = null,
+  ): Promise<Committed<Output>> {
+    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject, payer));
   }
 
   enqueue<Input, Output>(
@@ -183,8 +188,9 @@ export class LogFollower extends LogView implements Executor {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer: Payer | null = null,
   ): void {
-    this.#parts.writer.enqueue(command, input, resolve, reject);
+    this.#parts.writer.enqueue(command, input, resolve, reject, payer);
   }
 
   signHead(): Promise<TreeHead> {

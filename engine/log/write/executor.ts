@@ -8,6 +8,7 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { append, type PlainEvent } from "./append.js";
 import type { Command } from "./commands.js";
 import type { RowObserver } from "./committed.js";
+import type { Payer } from "./payer.js";
 import type { EventInput } from "./projection.js";
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
@@ -50,9 +51,15 @@ export interface Executor {
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   /**
    * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
-   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
+   * @param payer whose budget what it stores is taken from; null or absent where nothing is counted
+   * @throws CairnlogError what the command throws; `budget-spent` and `storage-full` for a payer; `overloaded`, `closed`,
+   *   `signer-unavailable`, `storage-failed`
    */
-  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
+  execute<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    payer?: Payer | null,
+  ): Promise<Committed<Output>>;
   /**
    * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
    * command is not accepted. They must not throw.
@@ -62,6 +69,7 @@ export interface Executor {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer?: Payer | null,
   ): void;
   /**
    * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size

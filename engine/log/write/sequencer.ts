@@ -19,6 +19,7 @@ import type { Store } from "../../store/store.js";
 import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import type { BatchReport, Committed } from "./executor.js";
+import type { Payer } from "./payer.js";
 import type { Signer } from "./signer.js";
 import { answer } from "./stages/answers.js";
 import type { FormedBatch, Waiting } from "./stages/batch.js";
@@ -114,8 +115,12 @@ export class Sequencer {
    * Runs `command` in its turn and resolves when what it did is on disk.
    * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
    */
-  submit<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject));
+  submit<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    payer: Payer | null = null,
+  ): Promise<Committed<Output>> {
+    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject, payer));
   }
 
   /**
@@ -128,13 +133,14 @@ export class Sequencer {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer: Payer | null = null,
   ): void {
     const refusal = this.#refusal();
     if (refusal) {
       reject(refusal);
       return;
     }
-    this.#queue.push({ command, input, resolve, reject } as Waiting);
+    this.#queue.push({ command, input, resolve, reject, payer } as Waiting);
     this.#schedule();
   }
 
@@ -156,6 +162,7 @@ export class Sequencer {
   /** The rows on disk were changed by another writer. */
   forget(): void {
     this.#committed.clear();
+    this.#forming.forget();
   }
 
   /** Resolves when every accepted command has been answered. */
@@ -205,7 +212,7 @@ export class Sequencer {
       this.#refuseQueue(error);
       return;
     }
-    const batch = this.#forming.form(this.#queue);
+    const batch = this.#forming.form(this.#queue, this.#parts.store.isTight);
     this.#queue = this.#queue.slice(batch.ran.length);
     this.#formed = batch;
     this.#inFlight++;
@@ -276,7 +283,7 @@ export class Sequencer {
     this.#recovering = true;
     try {
       await this.#parts.recover();
-      this.#committed.clear();
+      this.forget();
       this.#failure = null;
     } catch (cause) {
       const error = new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });

@@ -1,8 +1,10 @@
 /** What a command gets to see and to write: the state through all layers, its moment, and the append. */
 import { CairnlogError } from "../../error.js";
+import { rowLine } from "../../journal/rows.js";
 import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
-import type { Layer } from "../../store/changeset.js";
+import type { Layer, RowChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
+import { isRecorded, type RecordedTable } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
@@ -88,14 +90,23 @@ export class BatchTransaction extends LayeredState implements Transaction {
     return this.#bytes >= BATCH_BYTES;
   }
 
-  /** Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events. */
-  run<Input, Output>(command: Command<Input, Output>, input: Input, timestamp: string): Output {
+  /**
+   * Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events.
+   * @param charge called with the bytes that the command has stored; it may refuse them, as the command may
+   */
+  run<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    timestamp: string,
+    charge: ((bytes: number) => void) | null = null,
+  ): Output {
     const events = this.events.length;
     const units = this.#units;
     this.timestamp = timestamp;
     this.#layer.begin();
     try {
       const value = command.run(this, input);
+      charge?.(this.#stored(events));
       this.#layer.keep();
       return value;
     } catch (error) {
@@ -105,4 +116,15 @@ export class BatchTransaction extends LayeredState implements Transaction {
       throw error;
     }
   }
+
+  /** Bytes of what the command that is running has stored: its events from number `from` on, and its private rows. */
+  #stored(from: number): number {
+    let bytes = 0;
+    for (let i = from; i < this.payloads.length; i++) bytes += Buffer.byteLength(this.payloads[i]!, "utf8");
+    for (const change of this.#layer.changedRows())
+      if (isPrivate(change) && change.row !== undefined) bytes += Buffer.byteLength(rowLine(change), "utf8");
+    return bytes;
+  }
 }
+
+const isPrivate = (change: RowChange): change is RowChange<RecordedTable> => isRecorded(change.table);

@@ -141,7 +141,7 @@ export class Challenges {
   }
 
   #keptSecret(): Uint8Array | undefined {
-    this.#secret ??= this.#log.row("challengeSecrets", CHALLENGE_SECRET)?.secret;
+    this.#secret ??= this.#log.row("secrets", CHALLENGE_SECRET)?.secret;
     return this.#secret;
   }
 

@@ -28,16 +28,16 @@ export const setPassword = define(
   },
 );
 
-/** The place of the one row of `challengeSecrets`. */
-export const CHALLENGE_SECRET = "log";
+/** The place of the one row of `secrets` for challenges. */
+export const CHALLENGE_SECRET = "challenges";
 
 /** Keeps `secret` if the log has none. @returns the one that it has */
 export const keepChallengeSecret = define(
   "challenge.keep-secret",
   (transaction: Transaction, { secret }: { readonly secret: Uint8Array }): Uint8Array => {
-    const kept = transaction.get("challengeSecrets", CHALLENGE_SECRET);
+    const kept = transaction.get("secrets", CHALLENGE_SECRET);
     if (kept) return kept.secret;
-    transaction.put("challengeSecrets", CHALLENGE_SECRET, { secret });
+    transaction.put("secrets", CHALLENGE_SECRET, { secret });
     return secret;
   },
 );

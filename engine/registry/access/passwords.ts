@@ -13,6 +13,7 @@ import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import { invalidInput } from "../input.js";
+import type { Client, Writes } from "../writes.js";
 import { setPassword, wrongPassword } from "./commands.js";
 import { PasswordRows } from "./passwordrows.js";
 import { Tries } from "./tries.js";
@@ -32,6 +33,7 @@ export type PasswordService = Pick<PasswordRows, "isSet" | "version"> & Pick<Pas
 
 export class Passwords implements PasswordService {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #hasher: PasswordHasher;
   readonly #tries: Tries;
   readonly #rows: PasswordRows;
@@ -41,11 +43,13 @@ export class Passwords implements PasswordService {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly hasher: PasswordHasher;
     readonly clock: Clock;
     readonly tries: number;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#hasher = parts.hasher;
     this.#tries = new Tries({ limit: parts.tries, windowSeconds: PASSWORD_WINDOW_SECONDS, clock: parts.clock });
     this.#rows = new PasswordRows(parts.log);
@@ -64,7 +68,11 @@ export class Passwords implements PasswordService {
    * @throws CairnlogError `invalid-input`; `forbidden` when the key has a password and `current_password` is not it;
    *   `rate-limited`, `overloaded`; `key-not-active`; and as `Log.execute` does
    */
-  async set(fingerprint: string, { password, current_password }: PasswordChange): Promise<void> {
+  async set(
+    fingerprint: string,
+    { password, current_password }: PasswordChange,
+    client: Client | null = null,
+  ): Promise<void> {
     const next = readPassword(password);
     if (next === undefined)
       throw invalidInput(
@@ -75,7 +83,8 @@ export class Passwords implements PasswordService {
       await this.#try(fingerprint, current_password);
       const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
       const hash = await this.#hasher.hash(next);
-      await this.#log.execute(setPassword, { fingerprint, known_hash, hash, version: randomUUID() });
+      const change = { fingerprint, known_hash, hash, version: randomUUID() };
+      await this.#writes.execute(setPassword, change, client, fingerprint);
     });
   }
 

@@ -17,6 +17,7 @@ import { Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
 import { checkPossession } from "../keys/possession.js";
 import { readName } from "../keys/pseudonym.js";
+import type { Client, Writes } from "../writes.js";
 import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
 import {
@@ -72,6 +73,7 @@ export function foldName(name: string): string {
 
 export class Accounts {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #keys: Keys;
   readonly #credentials: Credentials;
   readonly #verifier: Pick<SignatureVerifier, "verify">;
@@ -85,6 +87,7 @@ export class Accounts {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly keys: Keys;
     readonly credentials: Credentials;
     readonly verifier: Pick<SignatureVerifier, "verify">;
@@ -92,6 +95,7 @@ export class Accounts {
     readonly clock: Clock;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#keys = parts.keys;
     this.#credentials = parts.credentials;
     this.#verifier = parts.verifier;
@@ -110,7 +114,7 @@ export class Accounts {
    *   not active; `invalid-signature`; `already-exists` when it is on an account or the name is taken; `forbidden` when
    *   the hardware attestation is not valid; `overloaded`; and as `Log.execute` does
    */
-  async create(account: AccountInput): Promise<OpenedAccount> {
+  async create(account: AccountInput, client: Client | null = null): Promise<OpenedAccount> {
     const input = members(account);
     const faults = new Faults();
     const name = readName(input.display_name, "/display_name", MAX_NAME_CHARACTERS, faults)!;
@@ -125,12 +129,17 @@ export class Accounts {
     // Checked against the disk first, so that nobody makes the service hash a key for an account that cannot be opened.
     checkNameFree(committedState(this.#log), folded_name);
     const recovery = await this.#newRecoveryKey();
-    const { value } = await this.#log.execute(createAccount, {
-      user: { id: randomUUID(), display_name: name, email: email as string, recovery_hash: recovery.hash },
-      folded_name,
-      credential,
-      hardware_roots: this.#credentials.hardwareRoots,
-    });
+    const { value } = await this.#writes.execute(
+      createAccount,
+      {
+        user: { id: randomUUID(), display_name: name, email: email as string, recovery_hash: recovery.hash },
+        folded_name,
+        credential,
+        hardware_roots: this.#credentials.hardwareRoots,
+      },
+      client,
+      confirmed ? credential.key_fingerprint : null,
+    );
     return answer(value.user, value.credential, recovery.key);
   }
 
@@ -141,7 +150,7 @@ export class Accounts {
    * @throws CairnlogError `invalid-input`; `rate-limited` after five wrong tries for the name or from the address;
    *   `unauthenticated` for an unknown name and a wrong key alike; then as `create` does
    */
-  async recover(request: Recovery, address: string): Promise<RecoveredAccount> {
+  async recover(request: Recovery, address: string, client: Client | null = null): Promise<RecoveredAccount> {
     const input = members(request);
     const faults = new Faults();
     const name = readName(input.pseudonym, "/pseudonym", MAX_NAME_CHARACTERS, faults)!;
@@ -153,13 +162,18 @@ export class Accounts {
     const known = await this.#authenticate(foldName(name), recovery_key as string, address);
     const credential = this.#draft(form, known.id, false);
     const recovery = await this.#newRecoveryKey();
-    const { value } = await this.#log.execute(recoverAccount, {
-      user_id: known.id,
-      known_hash: known.recovery_hash,
-      recovery_hash: recovery.hash,
-      credential,
-      hardware_roots: this.#credentials.hardwareRoots,
-    });
+    const { value } = await this.#writes.execute(
+      recoverAccount,
+      {
+        user_id: known.id,
+        known_hash: known.recovery_hash,
+        recovery_hash: recovery.hash,
+        credential,
+        hardware_roots: this.#credentials.hardwareRoots,
+      },
+      client,
+      null,
+    );
     return { ...answer(value.user, value.credential, recovery.key), revoked_credentials: value.revoked };
   }
 

@@ -20,6 +20,7 @@ import { boundedText, decodeSignature, Faults, invalidInput, members } from "../
 import { isFingerprint } from "../keys/events.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { readName } from "../keys/pseudonym.js";
+import type { Client, Writes } from "../writes.js";
 import { enrollCredential } from "./commands.js";
 import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
 
@@ -80,6 +81,7 @@ function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key
 
 export class Credentials {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #keys: Keys;
   readonly #verifier: SignatureVerifier;
   readonly #challenges: Pick<Challenges, "consume">;
@@ -89,6 +91,7 @@ export class Credentials {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly keys: Keys;
     readonly verifier: SignatureVerifier;
     readonly challenges: Pick<Challenges, "consume">;
@@ -96,6 +99,7 @@ export class Credentials {
     readonly clock: Clock;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#keys = parts.keys;
     this.#verifier = parts.verifier;
     this.#challenges = parts.challenges;
@@ -123,7 +127,7 @@ export class Credentials {
    *   when the new key is on an account to which its own signature has bound it, or on this one; and as `Log.execute`
    *   does
    */
-  async enroll(enrolment: Enrolment): Promise<{ readonly credential: Credential }> {
+  async enroll(enrolment: Enrolment, client: Client | null = null): Promise<{ readonly credential: Credential }> {
     const input = members(enrolment);
     const faults = new Faults();
     const form = readCredential(input, faults);
@@ -142,11 +146,16 @@ export class Credentials {
     await this.#consume(challenge_id, input.challenge_signature as string, key.fingerprint);
     const credential = this.draft(form, key, true);
 
-    const { value } = await this.#log.execute(enrollCredential, {
-      issuing_fingerprint: issuer.fingerprint,
-      credential,
-      hardware_roots: this.hardwareRoots,
-    });
+    const { value } = await this.#writes.execute(
+      enrollCredential,
+      {
+        issuing_fingerprint: issuer.fingerprint,
+        credential,
+        hardware_roots: this.hardwareRoots,
+      },
+      client,
+      issuer.fingerprint,
+    );
     return { credential: value };
   }
 

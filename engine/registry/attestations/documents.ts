@@ -9,6 +9,7 @@ import { CairnlogError } from "../../error.js";
 import { encodeBase64 } from "../../verify/encoding.js";
 import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/manifest.js";
 import { Faults } from "../input.js";
+import type { Client } from "../writes.js";
 import type { Attestations, Possession, Submission } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
 import type { AttestationReceipt } from "./receipts.js";
@@ -41,6 +42,7 @@ export async function signDocument(
   attestations: Attestations,
   request: DocumentSigning,
   shown: Possession | null = null,
+  client: Client | null = null,
 ): Promise<PreparedDocument | AttestationReceipt> {
   const { title, content_hash, tags, signature, ...submission } = request;
   const { attestation_type, intent_statement } = submission;
@@ -56,7 +58,8 @@ export async function signDocument(
   const manifest: PreparedDocument["manifest"] = { attestations: [], document: { ...document, ...terms } };
   checkDocument(manifest);
   if (signature != null) {
-    const submit = (signed: Manifest) => attestations.submit({ ...submission, manifest: signed, signature }, shown);
+    const submit = (signed: Manifest) =>
+      attestations.submit({ ...submission, manifest: signed, signature }, shown, undefined, client);
     try {
       return await submit(manifest);
     } catch (error) {

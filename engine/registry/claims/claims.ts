@@ -20,6 +20,7 @@ import { Tries } from "../access/tries.js";
 import { type Credentials, committedState } from "../accounts/credentials.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
+import type { Client, Writes } from "../writes.js";
 import { checkPoster, postClaim } from "./commands.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
@@ -62,6 +63,7 @@ export interface Reveal {
 
 export class Claims {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #credentials: Pick<Credentials, "hardwareRoots">;
   readonly #reveals: Tries | null;
   readonly #bytesPerKey: number;
@@ -69,6 +71,7 @@ export class Claims {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly credentials: Pick<Credentials, "hardwareRoots">;
     readonly clock: Clock;
     readonly reveals: number | null;
@@ -76,6 +79,7 @@ export class Claims {
   }) {
     const { log, credentials, clock, reveals } = parts;
     this.#log = log;
+    this.#writes = parts.writes;
     this.#credentials = credentials;
     this.#bytesPerKey = parts.bytesPerKey;
     const options = { windowSeconds: REVEAL_WINDOW_SECONDS, clock, about: "reveals of this entry" };
@@ -99,14 +103,19 @@ export class Claims {
    *   `forbidden` as `checkPoster` does; `rate-limited` when the key has posted as much as it may; and as `Log.append`
    *   does
    */
-  async post(payload: unknown, poster_fingerprint: string): Promise<ClaimReceipt> {
+  async post(payload: unknown, poster_fingerprint: string, client: Client | null = null): Promise<ClaimReceipt> {
     const claim: ClaimPayload = readClaimPayload(payload).payload;
-    const { receipts } = await this.#log.execute(postClaim, {
-      claim,
+    const { receipts } = await this.#writes.execute(
+      postClaim,
+      {
+        claim,
+        poster_fingerprint,
+        hardware_roots: this.#credentials.hardwareRoots,
+        quota: this.#bytesPerKey,
+      },
+      client,
       poster_fingerprint,
-      hardware_roots: this.#credentials.hardwareRoots,
-      quota: this.#bytesPerKey,
-    });
+    );
     const { log_entry_id, leaf_index } = receipts[0]!;
     const { commitment, lookup_key } = claim;
     return { entry_id: log_entry_id, commitment, lookup_key, leaf_index, log_entry_id };

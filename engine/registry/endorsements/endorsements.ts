@@ -11,6 +11,7 @@ import type { EndorsementRow } from "../../store/rows.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import { unknownKey } from "../keys/status.js";
+import type { Client, Writes } from "../writes.js";
 import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
 import { type RevocationAlert, timeAt } from "./events.js";
 import {
@@ -44,6 +45,7 @@ export interface AlertReceipt {
 
 export class Endorsements {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #operator: string;
   readonly #queries: EndorsementQueries;
   readonly #trust: EndorserTrust;
@@ -51,12 +53,14 @@ export class Endorsements {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     /** Fingerprint of the key that needs no registration. */
     readonly operator: string;
     readonly queries: EndorsementQueries;
     readonly trust: EndorserTrust;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#queries = parts.queries;
     this.#trust = parts.trust;
@@ -68,7 +72,7 @@ export class Endorsements {
    *   either; `forbidden` if the endorser has too little trust; `already-exists` while an offer in this category
    *   between the two is open or in force; and as `Log.append` does
    */
-  async offer(offer: Offer): Promise<EndorsementReceipt> {
+  async offer(offer: Offer, client: Client | null = null): Promise<EndorsementReceipt> {
     const input = members(offer);
     const content = readOffer(input);
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
@@ -76,13 +80,18 @@ export class Endorsements {
     if (endorser_fingerprint === endorsed_fingerprint)
       throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
     const standing = await this.#standing(endorser_fingerprint);
-    const committed = await this.#log.execute(offerEndorsement, {
+    const committed = await this.#writes.execute(
+      offerEndorsement,
+      {
+        endorser_fingerprint,
+        endorsed_fingerprint,
+        content,
+        may_endorse: standing.may_endorse,
+        ...this.#settings,
+      },
+      client,
       endorser_fingerprint,
-      endorsed_fingerprint,
-      content,
-      may_endorse: standing.may_endorse,
-      ...this.#settings,
-    });
+    );
     return this.#receipt(committed, standing);
   }
 
@@ -92,7 +101,7 @@ export class Endorsements {
    *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append`
    *   does
    */
-  async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
+  async accept(acceptance: Acceptance, client: Client | null = null): Promise<EndorsementReceipt> {
     const input = members(acceptance);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
@@ -102,7 +111,7 @@ export class Endorsements {
     const offer = this.#offer(offer_entry_id, "precondition-failed");
     const standing = await this.#standing(offer.endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
-    return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
+    return this.#receipt(await this.#writes.execute(acceptEndorsement, change, client, endorsed_fingerprint), standing);
   }
 
   /**
@@ -111,7 +120,7 @@ export class Endorsements {
    * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no
    *   offer; `forbidden` if another key endorsed
    */
-  async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
+  async withdraw(withdrawal: Withdrawal, client: Client | null = null): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
@@ -121,7 +130,10 @@ export class Endorsements {
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
     const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#settings };
-    return this.#receipt(await this.#log.execute(withdrawEndorsement, change), standing);
+    return this.#receipt(
+      await this.#writes.execute(withdrawEndorsement, change, client, endorser_fingerprint),
+      standing,
+    );
   }
 
   /**
@@ -130,7 +142,7 @@ export class Endorsements {
    * @throws CairnlogError as `accept` does, but the endorser's key may have ended; `not-found` for an entry that is no
    *   offer
    */
-  async revokeAcceptance(revocation: AcceptanceRevocation): Promise<EndorsementReceipt> {
+  async revokeAcceptance(revocation: AcceptanceRevocation, client: Client | null = null): Promise<EndorsementReceipt> {
     const input = members(revocation);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
@@ -139,7 +151,7 @@ export class Endorsements {
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
-    return this.#receipt(await this.#log.execute(revokeAcceptance, change), standing);
+    return this.#receipt(await this.#writes.execute(revokeAcceptance, change, client, endorsed_fingerprint), standing);
   }
 
   /**
@@ -149,20 +161,26 @@ export class Endorsements {
    * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` if the filing key is not
    *   active; `forbidden` if no endorsement between the two was ever accepted; and as `Log.append` does
    */
-  async alert(alert: Alert): Promise<AlertReceipt> {
+  async alert(alert: Alert, client: Client | null = null): Promise<AlertReceipt> {
     const input = members(alert);
     const faults = new Faults();
     const reason = readText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
     const limits = { min: 0, max: MAX_EVIDENCE_CHARACTERS };
     const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", limits, faults);
     faults.check();
-    const { value, receipts } = await this.#log.execute(fileAlert, {
-      endorser_fingerprint: readFingerprint(input.endorser_fingerprint),
-      compromised_fingerprint: readFingerprint(input.compromised_fingerprint),
-      reason,
-      evidence: evidence!,
-      operator_fingerprint: this.#operator,
-    });
+    const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
+    const { value, receipts } = await this.#writes.execute(
+      fileAlert,
+      {
+        endorser_fingerprint,
+        compromised_fingerprint: readFingerprint(input.compromised_fingerprint),
+        reason,
+        evidence: evidence!,
+        operator_fingerprint: this.#operator,
+      },
+      client,
+      endorser_fingerprint,
+    );
     return { alert: value, log_entry: receipts[0]!.json };
   }
 

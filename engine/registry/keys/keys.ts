@@ -15,6 +15,7 @@ import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { Faults, members } from "../input.js";
+import type { Client, Writes } from "../writes.js";
 import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { canonicalFingerprint } from "./events.js";
@@ -96,6 +97,7 @@ export const OPERATOR_PSEUDONYM = "operator";
 
 export class Keys {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #verifier: Pick<SignatureVerifier, "verify">;
   readonly #operator: OperatorKey;
   readonly #clock: Clock;
@@ -103,11 +105,13 @@ export class Keys {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly verifier: Pick<SignatureVerifier, "verify">;
     readonly operator: OperatorKey;
     readonly clock: Clock;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#verifier = parts.verifier;
     this.#operator = parts.operator;
     this.#clock = parts.clock;
@@ -120,7 +124,7 @@ export class Keys {
    *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an expiration of the operator
    *   key; `invalid-signature`; `already-exists`; and as `Log.append` does
    */
-  async register(registration: Registration): Promise<RegistrationReceipt> {
+  async register(registration: Registration, client: Client | null = null): Promise<RegistrationReceipt> {
     const input = members(registration);
     const key = importPublicKey(input.public_key as string);
     const faults = new Faults();
@@ -141,7 +145,12 @@ export class Keys {
     // Without a signature nothing is awaited, so that requests are queued in the order in which they came.
     const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
     const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
-    const { receipts } = await this.#log.execute(registerKey, created);
+    const { receipts } = await this.#writes.execute(
+      registerKey,
+      created,
+      client,
+      possession_signature === null ? null : key.fingerprint,
+    );
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     const { fingerprint, algorithm } = key;
     return { fingerprint, pseudonym: created.pseudonym, algorithm, log_entry_id, leaf_index, entry_hash };

@@ -8,10 +8,10 @@ import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
-import type { Log } from "../../log/log.js";
 import { successionMessage } from "../../verify/contract.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { Faults, invalidInput, members } from "../input.js";
+import type { Client, Writes } from "../writes.js";
 import { plainKey, revokeKey, succeedKey } from "./commands.js";
 import { isFingerprint } from "./events.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
@@ -48,13 +48,17 @@ export interface RevocationReceipt extends Place {
 }
 
 export class KeyLifecycle {
-  readonly #log: Log;
+  readonly #writes: Writes;
   readonly #verifier: SignatureVerifier;
   readonly #operator: OperatorKey;
 
   /** Use `openRegistry`. */
-  constructor(parts: { readonly log: Log; readonly verifier: SignatureVerifier; readonly operator: OperatorKey }) {
-    this.#log = parts.log;
+  constructor(parts: {
+    readonly writes: Writes;
+    readonly verifier: SignatureVerifier;
+    readonly operator: OperatorKey;
+  }) {
+    this.#writes = parts.writes;
     this.#verifier = parts.verifier;
     this.#operator = parts.operator;
   }
@@ -68,7 +72,11 @@ export class KeyLifecycle {
    *   `already-exists` when the new key is registered, and has named itself, has ended or does not sign this; `forbidden` for the
    *   operator key; and as `Log.append` does
    */
-  async succeed(succession: Succession, { recovery }: { readonly recovery: boolean }): Promise<SuccessionReceipt> {
+  async succeed(
+    succession: Succession,
+    { recovery }: { readonly recovery: boolean },
+    client: Client | null = null,
+  ): Promise<SuccessionReceipt> {
     const input = members(succession);
     const old_fingerprint = this.#endable(input.old_fingerprint, "/old_fingerprint");
     const key = importPublicKey(input.new_public_key as string);
@@ -85,15 +93,20 @@ export class KeyLifecycle {
     };
     const new_key_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
 
-    const { receipts } = await this.#log.execute(succeedKey, {
+    const { receipts } = await this.#writes.execute(
+      succeedKey,
+      {
+        old_fingerprint,
+        key: plainKey(key),
+        pseudonym,
+        expiration_date,
+        new_key_signature,
+        recovery,
+        operator_fingerprint: this.#operator.fingerprint,
+      },
+      client,
       old_fingerprint,
-      key: plainKey(key),
-      pseudonym,
-      expiration_date,
-      new_key_signature,
-      recovery,
-      operator_fingerprint: this.#operator.fingerprint,
-    });
+    );
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     return { old_fingerprint, new_fingerprint: fingerprint, log_entry_id, leaf_index, entry_hash };
   }
@@ -104,9 +117,9 @@ export class KeyLifecycle {
    * @throws CairnlogError `not-found`; `wrong-key-status` for a key that is not active; `forbidden` for the operator
    *   key; and as `Log.append` does
    */
-  async revoke(named: string): Promise<RevocationReceipt> {
+  async revoke(named: string, client: Client | null = null): Promise<RevocationReceipt> {
     const fingerprint = this.#endable(named, "/fingerprint");
-    const { receipts } = await this.#log.execute(revokeKey, { fingerprint });
+    const { receipts } = await this.#writes.execute(revokeKey, { fingerprint }, client, fingerprint);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     return { fingerprint, status: "revoked", log_entry_id, leaf_index, entry_hash };
   }

@@ -18,6 +18,7 @@ import { type Notification, notify } from "./notifications.js";
 import { judge } from "./predicatelanguage.js";
 
 const DAY = 86_400_000_000;
+const ONE_REQUEST = { amount: 1, hours: 1, unit: " requests" };
 const DEFAULT_DEADLINE = 14 * DAY;
 const MAX_DEADLINE = 90 * DAY;
 
@@ -29,6 +30,8 @@ interface Asked extends CheckedRequest {
   readonly operator_fingerprint: string;
   /** Maximum number of requests to one target in an hour; null if there is no limit. */
   readonly quota: number | null;
+  /** Maximum number of requests by one requester in an hour; null if there is no limit. */
+  readonly requester_quota: number | null;
 }
 
 interface Created {
@@ -59,6 +62,7 @@ export const createRequest = define("request.create", (transaction: Transaction,
   const verdict = active ? judged(active, asked) : "allow";
   if (verdict === "needs-trust") return null;
   takeFromQuota(transaction, ["attestation-request", target_fingerprint], asked.quota);
+  takeFromQuota(transaction, ["requester", requester_fingerprint], asked.requester_quota, ONE_REQUEST);
 
   const policy_entry_id = active?.log_entry_id ?? null;
   const request = { request_id, requester_fingerprint, target_fingerprint };

@@ -4,6 +4,7 @@
  */
 import type { Log } from "../../log/log.js";
 import { type Paging, readPaging } from "../keys/directory.js";
+import type { Client, Writes } from "../writes.js";
 import { markRead } from "./commands.js";
 import { inboxOf, type Notification } from "./notifications.js";
 
@@ -16,10 +17,12 @@ export interface NotificationPage {
 
 export class Inbox {
   readonly #log: Log;
+  readonly #writes: Writes;
 
   /** Use `openRegistry`. */
-  constructor({ log }: { readonly log: Log }) {
+  constructor({ log, writes }: { readonly log: Log; readonly writes: Writes }) {
     this.#log = log;
+    this.#writes = writes;
   }
 
   /**
@@ -45,8 +48,8 @@ export class Inbox {
    * Marks a notification as read (`POST /inbox/{id}/read`); doing it again changes nothing.
    * @throws CairnlogError `not-found` if this key has no such notification; and as `Log.execute` does
    */
-  async markRead(fingerprint: string, id: number): Promise<Notification> {
-    const { value } = await this.#log.execute(markRead, { fingerprint, id });
+  async markRead(fingerprint: string, id: number, client: Client | null = null): Promise<Notification> {
+    const { value } = await this.#writes.execute(markRead, { fingerprint, id }, client, fingerprint);
     return value;
   }
 }

@@ -11,6 +11,7 @@ import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
+import type { Client, Writes } from "../writes.js";
 import { publishPolicy } from "./commands.js";
 import { policiesAt } from "./events.js";
 import { readNamedKey } from "./input.js";
@@ -54,6 +55,7 @@ export interface PolicyView {
 
 export class Policies {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #keys: Keys;
   readonly #clock: Clock;
   readonly #quota: number | null;
@@ -61,12 +63,14 @@ export class Policies {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     readonly keys: Keys;
     readonly clock: Clock;
     /** Maximum number of publications for one target in an hour; null if there is no limit. */
     readonly quota: number | null;
   }) {
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#keys = parts.keys;
     this.#clock = parts.clock;
     this.#quota = parts.quota;
@@ -80,7 +84,11 @@ export class Policies {
    * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `precondition-failed` unless
    *   `effective_from` is later than the active policy's; `rate-limited`; and as `Log.append` does
    */
-  async publish(target_fingerprint: string, policy: PolicyInput): Promise<PublishedPolicy> {
+  async publish(
+    target_fingerprint: string,
+    policy: PolicyInput,
+    client: Client | null = null,
+  ): Promise<PublishedPolicy> {
     const input = members(policy);
     const faults = new Faults();
     readNamedKey(input.target_fingerprint, "/target_fingerprint", faults);
@@ -92,13 +100,18 @@ export class Policies {
     faults.check();
 
     const served = JSON.parse(predicates!.canonical) as PlainObject;
-    const { value, receipts } = await this.#log.execute(publishPolicy, {
+    const { value, receipts } = await this.#writes.execute(
+      publishPolicy,
+      {
+        target_fingerprint,
+        predicates: served,
+        default_action_on_failure: action!,
+        effective_from: effectiveFrom!,
+        quota: this.#quota,
+      },
+      client,
       target_fingerprint,
-      predicates: served,
-      default_action_on_failure: action!,
-      effective_from: effectiveFrom!,
-      quota: this.#quota,
-    });
+    );
     const { log_entry_id, leaf_index, timestamp: published_at } = receipts[0]!;
     return {
       target_fingerprint,

@@ -6,9 +6,9 @@
 
 import { randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
-import type { Log } from "../../log/log.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { canonicalFingerprint } from "../keys/events.js";
+import type { Client, Writes } from "../writes.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
 import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
 import type { AttestationRequest } from "./queries.js";
@@ -17,6 +17,8 @@ import type { AttestationRequest } from "./queries.js";
 export const DEFAULT_REQUEST_QUOTA = 50;
 /** Requests between other keys that a key may answer in an hour. A request can be answered only once, by anybody. */
 const STRANGERS_ANSWERS = 10;
+/** Requests by one requester in an hour, to whichever targets. */
+const REQUESTS_OF_ONE = 200;
 const TRUST_STEPS = 1e9;
 
 export interface RequestResponse {
@@ -36,20 +38,20 @@ interface TrustLevels {
 }
 
 export class Requests {
-  readonly #log: Log;
+  readonly #writes: Writes;
   readonly #operator: OperatorKey;
   readonly #trust: TrustLevels;
   readonly #quota: number | null;
 
   /** Use `openRegistry`. */
   constructor(parts: {
-    readonly log: Log;
+    readonly writes: Writes;
     readonly operator: OperatorKey;
     readonly trust: TrustLevels;
     /** Maximum number of requests to one target in an hour; null if there is no limit. */
     readonly quota: number | null;
   }) {
-    this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#trust = parts.trust;
     this.#quota = parts.quota;
@@ -63,21 +65,31 @@ export class Requests {
    * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `not-found` if the target is not a
    *   registered key; `already-exists` if the requester has used the nonce; `rate-limited`; and as `Log.append` does
    */
-  async create(requester_fingerprint: string, request: RequestInput): Promise<AttestationRequest> {
+  async create(
+    requester_fingerprint: string,
+    request: RequestInput,
+    client: Client | null = null,
+  ): Promise<AttestationRequest> {
     const checked = readRequest(request);
     const target_fingerprint = canonicalFingerprint(checked.target_fingerprint);
     if (target_fingerprint === undefined) throw unknownTarget();
     const request_id = randomUUID();
     const run = (requester_trust: number | null) =>
-      this.#log.execute(createRequest, {
-        ...checked,
-        target_fingerprint,
-        request_id,
+      this.#writes.execute(
+        createRequest,
+        {
+          ...checked,
+          target_fingerprint,
+          request_id,
+          requester_fingerprint,
+          requester_trust,
+          operator_fingerprint: this.#operator.fingerprint,
+          quota: this.#quota,
+          requester_quota: this.#quota === null ? null : REQUESTS_OF_ONE,
+        },
+        client,
         requester_fingerprint,
-        requester_trust,
-        operator_fingerprint: this.#operator.fingerprint,
-        quota: this.#quota,
-      });
+      );
     // The level costs a walk through the graph, and few policies need it. It is computed before the command, which has
     // to be deterministic and quick.
     let { value, receipts } = await run(null);
@@ -108,11 +120,16 @@ export class Requests {
    *   `already-exists` if it was answered before; `gone` if its deadline has passed; `rate-limited` if a key that is
    *   neither the target's nor the requester's has answered ten in an hour; and as `Log.append` does
    */
-  async respond(responder_fingerprint: string, request_id: string, response: ResponseInput): Promise<RequestResponse> {
+  async respond(
+    responder_fingerprint: string,
+    request_id: string,
+    response: ResponseInput,
+    client: Client | null = null,
+  ): Promise<RequestResponse> {
     const checked = readResponse(response);
     const quota = this.#quota === null ? null : STRANGERS_ANSWERS;
     const input = { ...checked, request_id, responder_fingerprint, quota };
-    const { receipts } = await this.#log.execute(respondToRequest, input);
+    const { receipts } = await this.#writes.execute(respondToRequest, input, client, responder_fingerprint);
     const { log_entry_id, leaf_index } = receipts[0]!;
     const status = checked.decision === "accept" ? "accepted" : "declined";
     return { request_id, status, responder_fingerprint, ...checked, log_entry_id, leaf_index };

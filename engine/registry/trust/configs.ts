@@ -7,7 +7,9 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { members } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
+import type { Client, Writes } from "../writes.js";
 import {
+  countOf,
   createTrustConfig,
   NEWEST,
   revokeTrustConfig,
@@ -24,27 +26,45 @@ export interface TrustConfigPage {
   readonly total: number;
 }
 
+/** Default maximum of configurations that one key may store in an hour. */
+export const DEFAULT_TRUST_CONFIG_QUOTA = 20;
+
 export class TrustConfigs {
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #keys: Keys;
+  readonly #quota: number | null;
 
   /** Use `openRegistry`. */
-  constructor({ log, keys }: { readonly log: Log; readonly keys: Keys }) {
-    this.#log = log;
-    this.#keys = keys;
+  constructor(parts: {
+    readonly log: Log;
+    readonly writes: Writes;
+    readonly keys: Keys;
+    /** Maximum number of configurations of one key in an hour; null if there is no limit. */
+    readonly quota: number | null;
+  }) {
+    this.#log = parts.log;
+    this.#writes = parts.writes;
+    this.#keys = parts.keys;
+    this.#quota = parts.quota;
   }
 
   /**
    * Stores a configuration for the key `fingerprint`, in place of its active one (`POST /trust-configs`), and resolves
    * when it is on disk. The caller has verified possession of the key.
-   * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; and as
-   *   `Log.execute` does
+   * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; `rate-limited`; and
+   *   as `Log.execute` does
    */
-  async create(config: object): Promise<TrustConfig> {
+  async create(config: object, client: Client | null = null): Promise<TrustConfig> {
     const input = members(config);
     const policy = readTrustPolicy(input);
     const { fingerprint } = this.#keys.find(input.fingerprint as string);
-    const { value } = await this.#log.execute(createTrustConfig, { fingerprint, policy: canonicalJson(policy) });
+    const { value } = await this.#writes.execute(
+      createTrustConfig,
+      { fingerprint, policy: canonicalJson(policy), quota: this.#quota },
+      client,
+      fingerprint,
+    );
     return value;
   }
 
@@ -54,20 +74,19 @@ export class TrustConfigs {
    * @throws CairnlogError `not-found` for an unknown key, or one that never had a configuration; `precondition-failed`
    *   when its last one was revoked already; and as `Log.execute` does
    */
-  async revoke(fingerprint: string): Promise<TrustConfig> {
+  async revoke(fingerprint: string, client: Client | null = null): Promise<TrustConfig> {
     const key = this.#keys.find(fingerprint).fingerprint;
-    const { value } = await this.#log.execute(revokeTrustConfig, { fingerprint: key });
+    const { value } = await this.#writes.execute(revokeTrustConfig, { fingerprint: key }, client, key);
     return value;
   }
 
-  /** Every configuration, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
+  /** Every configuration that is kept, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
   list(paging: Paging = {}): TrustConfigPage {
     const { page, perPage } = readPaging(paging);
-    const total = this.#log.row("trustConfigHeads", NEWEST)?.id ?? 0;
-    const trust_configs: TrustConfig[] = [];
-    const start = (page - 1) * perPage + 1;
-    for (let id = start; id <= Math.min(total, start + perPage - 1); id++)
-      trust_configs.push(servedConfig(id, this.#log.row("trustConfigs", id)!));
+    const total = countOf(this.#log.row("trustConfigHeads", NEWEST));
+    const window = { offset: (page - 1) * perPage, limit: perPage };
+    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, window);
+    const trust_configs = rows.map(({ key, row }) => servedConfig(key, row));
     return { trust_configs, page, per_page: perPage, total };
   }
 

@@ -20,6 +20,9 @@ export interface TrustSettings {
 
 export const DEFAULT_TRUST_SETTINGS: TrustSettings = { anchors: [], baseCapacity: 5, minTrust: 0.1 };
 
+/** Milliseconds for which `isReached` does not look whether its evaluation holds. */
+const REFRESH_MS = 5_000;
+
 /** The service's trust in a key, as `GET /endorsements/{fingerprint}/status` serves it. */
 export interface TrustStanding {
   readonly trust_level: number;
@@ -59,6 +62,7 @@ export class TrustService {
   /** The running evaluation, and the one that follows it for callers that came meanwhile. */
   #running: Promise<Evaluation> | null = null;
   #next: Promise<Evaluation> | null = null;
+  #refreshAt = Number.NEGATIVE_INFINITY;
   /** Number of evaluations since the start. */
   evaluations = 0;
 
@@ -126,6 +130,30 @@ export class TrustService {
   /** Whether the key is active and has enough trust to endorse. @throws CairnlogError `overloaded`, `closed` */
   async mayEndorse(fingerprint: string): Promise<boolean> {
     return (await this.standing(fingerprint)).may_endorse;
+  }
+
+  /**
+   * Whether an anchor reaches the key, as far as it is known without a look at the graph: cheap enough for each attestation.
+   * The answer may be some seconds old; before the first evaluation it is false for all keys but the operator's.
+   */
+  isReached(fingerprint: string): boolean {
+    this.#refresh();
+    return fingerprint === this.#parts.operator || (this.#kept?.trust.get(fingerprint) ?? 0) > 0;
+  }
+
+  /** Whether an anchor reaches the key, in a graph no older than the call. @throws CairnlogError `overloaded`, `closed` */
+  async reaches(fingerprint: string): Promise<boolean> {
+    const { trust } = await this.#current();
+    return fingerprint === this.#parts.operator || (trust.get(fingerprint) ?? 0) > 0;
+  }
+
+  /** Looks whether the evaluation holds, and makes another one if not; at most once in some seconds. */
+  #refresh(): void {
+    const now = performance.now();
+    if (now < this.#refreshAt) return;
+    this.#refreshAt = now + REFRESH_MS;
+    // Who is refused because of an old answer asks again, and learns why the graph cannot be read.
+    this.#current().catch(() => undefined);
   }
 
   /**

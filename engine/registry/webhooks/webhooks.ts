@@ -6,6 +6,7 @@ import type { Log } from "../../log/log.js";
 import type { WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import type { Client, Writes } from "../writes.js";
 import { deactivate, subscribe } from "./commands.js";
 import { toldMembers, webhookEvent } from "./events.js";
 import { readSubscription, type WebhookInput } from "./input.js";
@@ -34,18 +35,21 @@ export interface Told {
 export class Webhooks {
   readonly outbox: Outbox;
   readonly #log: Log;
+  readonly #writes: Writes;
   readonly #operator: string;
   readonly #allowPrivate: boolean;
 
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writes: Writes;
     /** Fingerprint of the key that may see every subscription. */
     readonly operator: string;
     readonly allowPrivate: boolean;
   }) {
     this.outbox = new Outbox(parts.log);
     this.#log = parts.log;
+    this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#allowPrivate = parts.allowPrivate;
   }
@@ -55,9 +59,9 @@ export class Webhooks {
    * @throws CairnlogError `invalid-input`; `precondition-failed` if the key or the host has the maximum number of
    *   subscriptions; and as `Log.execute` does
    */
-  async subscribe(subscription: WebhookInput, owner: string): Promise<Webhook> {
+  async subscribe(subscription: WebhookInput, owner: string, client: Client | null = null): Promise<Webhook> {
     const input = { subscription: readSubscription(subscription, this.#allowPrivate), owner_fingerprint: owner };
-    const { value } = await this.#log.execute(subscribe, input);
+    const { value } = await this.#writes.execute(subscribe, input, client, owner);
     return value;
   }
 
@@ -73,9 +77,9 @@ export class Webhooks {
    * @returns the subscription as it was, no longer active
    * @throws CairnlogError `not-found` if `asker` may not see a subscription with this id; and as `Log.execute` does
    */
-  async deactivate(id: number, asker: string): Promise<Webhook> {
+  async deactivate(id: number, asker: string, client: Client | null = null): Promise<Webhook> {
     const input = { id, fingerprint: asker, operator_fingerprint: this.#operator };
-    const { value } = await this.#log.execute(deactivate, input);
+    const { value } = await this.#writes.execute(deactivate, input, client, asker);
     return value;
   }
 

@@ -163,7 +163,7 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   415: { means: "A page sends a body that is not `application/json`; nothing was done." },
   421: { means: "The request names another host than the service; nothing was done." },
   422: { means: "A parameter or a member of the body does not fit; `errors` names which." },
-  429: { means: "A limit is used up.", headers: ["Retry-After"] },
+  429: { means: "A limit of requests or a budget of bytes is used up.", headers: ["Retry-After"] },
   500: { means: "A fault of the service; its log knows more under the request id." },
   502: { means: "No calendar took the digest; nothing was written." },
   503: { means: "The service cannot do it at the moment.", headers: ["Retry-After", "Cairnlog-Leader"] },

@@ -4,7 +4,8 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { clientAddress, type Network, UNKNOWN } from "./client-address.js";
+import type { Client } from "../../../engine/registry/writes.js";
+import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";
 
 /** A request id that a client may choose: it goes into headers and logs as it is. */
@@ -92,6 +93,11 @@ export class Request {
   /** Whether a body is announced. */
   get hasBody(): boolean {
     return this.#codings > 0 || (this.#lengths > 0 && this.#length !== "0");
+  }
+
+  /** Who pays for what the request has stored. */
+  get client(): Client {
+    return { address: limitKey(this.address) };
   }
 
   /** Called with each header line, in order, its name in lower case. */

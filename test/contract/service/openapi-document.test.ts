@@ -254,7 +254,7 @@ describe("says enough", () => {
       415: ["unsupported-media-type"],
       421: ["misdirected-request"],
       422: ["invalid-input", "invalid-key", "private-key", "invalid-signature", "not-i-json", "decryption-failed"],
-      429: ["rate-limited"],
+      429: ["rate-limited", "budget-spent"],
       500: ["internal-error", "corrupt-log", "wrong-operator", "in-use"],
       502: ["calendars-unavailable"],
       503: [

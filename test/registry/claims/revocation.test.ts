@@ -7,6 +7,7 @@ import { createAccount, recoverAccount } from "#cairnlog/engine/registry/account
 import { Claims } from "#cairnlog/engine/registry/claims/claims.js";
 import { registerKey } from "#cairnlog/engine/registry/keys/commands.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
+import { Writes } from "#cairnlog/engine/registry/writes.js";
 import { type Faults, openFaultyLog } from "../../log/harness.js";
 import { newRecipient, seal } from "../../verify/claims/ecies.js";
 import { nodeSigner, sha256, type TestSigner } from "../world.js";
@@ -31,6 +32,7 @@ beforeEach(async () => {
   ({ log, faults } = await openFaultyLog({ projection }));
   claims = new Claims({
     log,
+    writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
     credentials: { hardwareRoots: hardware_roots },
     clock: systemClock,
     reveals: null,

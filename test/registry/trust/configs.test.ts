@@ -1,5 +1,9 @@
 /** Trust configurations: their content, and which of them is active. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PrivateRows } from "#cairnlog/engine/log/check/private-check.js";
+import { define, type Transaction } from "#cairnlog/engine/log/write/commands.js";
+import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
+import type { TableName } from "#cairnlog/engine/store/schema.js";
 import { newKey } from "../endorsements/endorsementcase.js";
 import { closeWorlds, failure, openWorld, type World } from "../world.js";
 
@@ -13,6 +17,34 @@ beforeAll(async () => {
 });
 
 const fingerprintOf = (i: number) => `sha256:${String(i).padStart(64, "0")}`;
+/** Stores configurations as versions did that removed none. */
+const keepAll = define("test.trust-configs", (transaction: Transaction, { owners }: { readonly owners: string[] }) => {
+  const created_at = transaction.timestamp;
+  for (const [i, fingerprint] of owners.entries()) {
+    const status = owners.lastIndexOf(fingerprint) === i ? "active" : "superseded";
+    transaction.put("trustConfigs", i + 1, { fingerprint, status, created_at, policy: "{}" });
+    transaction.put("trustConfigHeads", fingerprint, { id: i + 1 });
+  }
+  transaction.put("trustConfigHeads", "", { id: owners.length });
+});
+
+/** Contradictions between private rows. */
+function faultsOf({ registry: { log } }: World): string[] {
+  const snapshot = log.snapshot();
+  const rows = {
+    get: snapshot.get,
+    range: snapshot.range,
+    *keys<T extends TableName>(table: T) {
+      for (const { key } of snapshot.range(table)) yield key;
+    },
+  };
+  const faults = PRIVATE_CHECKS.flatMap((check) => [
+    ...check(rows as PrivateRows, { size: log.size, lastId: log.size }),
+  ]);
+  snapshot.close();
+  return faults;
+}
+
 const create = (more: object, fingerprint = key) =>
   world.registry.trustConfigs.create({ fingerprint, minimum_threshold: 0.5, ...more });
 
@@ -107,7 +139,7 @@ describe("the configurations of a key", () => {
     const [first, second] = await Promise.all([create({}, own), create({ max_depth: 1 }, own)]);
     expect(second.id).toBe(first.id + 1);
     const { trust_configs, total } = trustConfigs.list({ perPage: 200 });
-    expect(trust_configs.map(({ id }) => id)).toEqual(Array.from({ length: total }, (_, i) => i + 1));
+    expect(trust_configs).toHaveLength(total);
     expect(trust_configs.slice(-2)).toEqual([{ ...first, status: "superseded" }, second]);
     expect(trustConfigs.active(own)).toEqual(second);
     expect(await trustConfigs.revoke(own)).toEqual({ ...second, status: "revoked" });
@@ -120,13 +152,65 @@ describe("the configurations of a key", () => {
 
   it("are listed page by page", async () => {
     const { trustConfigs } = world.registry;
-    const { total } = trustConfigs.list();
+    for (let i = 0; i < 3; i++) await create({}, await newKey(world));
+    const { trust_configs: all, total } = trustConfigs.list({ perPage: 200 });
     const page = trustConfigs.list({ page: 2, perPage: 2 });
-    expect(page.trust_configs.map(({ id }) => id)).toEqual([3, 4]);
+    expect(all).toHaveLength(total);
+    expect(page.trust_configs).toEqual(all.slice(2, 4));
     expect(page).toMatchObject({ page: 2, per_page: 2, total });
     expect(trustConfigs.list({ page: 1000 }).trust_configs).toEqual([]);
     for (const paging of [{ page: 0 }, { perPage: 201 }])
       expect(await failure(() => trustConfigs.list(paging))).toMatchObject({ code: "invalid-input" });
+  });
+
+  it("have two rows: the newest and the one before", async () => {
+    const { trustConfigs } = world.registry;
+    const own = await newKey(world);
+    const ids: number[] = [];
+    for (let i = 0; i < 4; i++) ids.push((await create({ minimum_threshold: i / 10 }, own)).id);
+    const { trust_configs, total } = trustConfigs.list({ perPage: 200 });
+    const kept = trust_configs.filter(({ fingerprint }) => fingerprint === own);
+    expect(kept.map(({ id, status }) => [id, status])).toEqual([
+      [ids[2], "superseded"],
+      [ids[3], "active"],
+    ]);
+    expect(trust_configs).toHaveLength(total);
+    expect(faultsOf(world)).toEqual([]);
+  });
+
+  it("may be twenty in an hour for a key", async () => {
+    const own = await newKey(world);
+    for (let i = 0; i < 20; i++) await create({}, own);
+    expect(await failure(() => create({}, own))).toMatchObject({ code: "rate-limited" });
+    await create({}, await newKey(world));
+    world.now += 3_600_000_000;
+    await create({}, own);
+  });
+
+  it("that earlier versions have kept are removed, a few for each that is stored", async () => {
+    const old = await openWorld();
+    const [one, two, three] = [await newKey(old), await newKey(old), await newKey(old)];
+    await old.registry.log.execute(keepAll, { owners: Array.from({ length: 150 }, (_, i) => (i % 3 ? one : two)) });
+    const { trustConfigs } = old.registry;
+    const newest = { one: trustConfigs.get(one), two: trustConfigs.get(two) };
+    expect(trustConfigs.list().total).toBe(150);
+    expect(faultsOf(old)).toEqual([]);
+    const totals: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      await trustConfigs.create({ fingerprint: i % 2 ? one : three, minimum_threshold: 0.5 });
+      totals.push(trustConfigs.list().total);
+      expect(faultsOf(old)).toEqual([]);
+    }
+    // Never more than 32 in one command, and two of each key in the end.
+    for (const [i, total] of [150, ...totals].slice(0, -1).entries()) expect(total - totals[i]!).toBeLessThan(34);
+    expect(totals.at(-1)).toBe(6);
+    expect(trustConfigs.get(two)).toEqual(newest.two);
+    const { trust_configs } = trustConfigs.list();
+    expect(trust_configs.map(({ fingerprint }) => fingerprint).sort()).toEqual(
+      [one, one, two, two, three, three].sort(),
+    );
+    expect(trust_configs.find(({ fingerprint }) => fingerprint === two)!.id).toBe(newest.two.id - 3);
+    expect(newest.one.status).toBe("active");
   });
 
   it("are those of registered keys only", async () => {

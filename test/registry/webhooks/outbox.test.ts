@@ -7,6 +7,7 @@ import { projection } from "#cairnlog/engine/registry/projection.js";
 import type { Outcome } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Writes } from "#cairnlog/engine/registry/writes.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { openFaultyLog } from "../../log/harness.js";
 import { at, closeWorlds, newFolder, openWorld, type World } from "../world.js";
@@ -65,7 +66,12 @@ describe("a subscription", () => {
     "is what the disk says after a failed commit, %s",
     async (fate) => {
       const { log, faults } = await openFaultyLog({ projection });
-      const webhooks = new Webhooks({ log, operator: OTHER, allowPrivate: false });
+      const webhooks = new Webhooks({
+        log,
+        writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
+        operator: OTHER,
+        allowPrivate: false,
+      });
       await webhooks.subscribe(all, OWNER);
       faults.plan = [fate];
       const failed = await Promise.allSettled([webhooks.subscribe(all, OWNER), log.append(note())]);

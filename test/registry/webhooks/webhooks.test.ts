@@ -6,6 +6,7 @@ import type { WebhookFilter } from "#cairnlog/engine/registry/webhooks/events.js
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Writes } from "#cairnlog/engine/registry/writes.js";
 import { at, BASE, closeWorlds, failure, openWorld, sha256, type World } from "../world.js";
 
 afterAll(closeWorlds);
@@ -197,7 +198,12 @@ describe("webhook events", () => {
   it("none of an entry whose content is not shown", async () => {
     const withheld = { id: 1, event_type: `${BASE}/authorship/v1`, payload: null, timestamp: at(0) };
     const log = { entryAt: () => withheld, entry: () => withheld } as unknown as Log;
-    const webhooks = new Webhooks({ log, operator: OTHER, allowPrivate: false });
+    const webhooks = new Webhooks({
+      log,
+      writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
+      operator: OTHER,
+      allowPrivate: false,
+    });
     expect(webhooks.eventAt(0)).toBeUndefined();
   });
 });

@@ -35,6 +35,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "not-i-json": 422,
   "decryption-failed": 422,
   "rate-limited": 429,
+  "budget-spent": 429,
   "corrupt-log": 500,
   "wrong-operator": 500,
   "in-use": 500,

@@ -3,12 +3,15 @@ import type { JoinedEntries } from "../../../store/batch.js";
 import type { Layer, TileChange } from "../../../store/changeset.js";
 import type { Command } from "../commands.js";
 import type { Committed } from "../executor.js";
+import type { Payer } from "../payer.js";
 import type { LoggedEvent } from "../projection.js";
 
 /** A command that waits for its batch, and whoever waits for its answer. */
 export interface Waiting {
   readonly command: Command<unknown, unknown>;
   readonly input: unknown;
+  /** Whose budget it takes from; null for a command that nobody pays. */
+  readonly payer: Payer | null;
   readonly resolve: (committed: Committed<unknown>) => void;
   readonly reject: (error: unknown) => void;
 }

@@ -8,8 +8,10 @@ import type { TermTable } from "../../../store/postings/termtable.js";
 import { HASH } from "../../../store/schema.js";
 import type { Applier } from "../../apply/applier.js";
 import { type Clock, formatTimestamp } from "../../clock.js";
+import { Budgets } from "../budgets.js";
 import type { CommittedRows } from "../committed.js";
 import { finishEntry, type SecondaryDigests } from "../entry.js";
+import type { BudgetLimits } from "../payer.js";
 import { addDigestTerm, type Projection } from "../projection.js";
 import { BatchTransaction } from "../transaction.js";
 import type { FormedBatch, Ran, Waiting } from "./batch.js";
@@ -19,11 +21,13 @@ export interface FormingParts {
   readonly projection: Projection;
   readonly clock: Clock;
   readonly secondaryDigests: SecondaryDigests | null;
+  readonly budgets: BudgetLimits;
 }
 
 export class Forming {
   readonly #parts: FormingParts;
   readonly #committed: CommittedRows;
+  readonly #budgets: Budgets;
   /** Layers of the batches in flight, oldest first. */
   #layers: Layer[] = [];
   /** Empty: the memory of layers that are done with is used again. */
@@ -32,13 +36,15 @@ export class Forming {
   constructor(parts: FormingParts, committed: CommittedRows) {
     this.#parts = parts;
     this.#committed = committed;
+    this.#budgets = new Budgets(parts.budgets);
   }
 
   /**
    * Takes commands from the front of `queue` until the batch is full. Its rows stand before those on disk until `drop`.
+   * @param isTight whether the disk has room only for those whom an anchor reaches
    * @returns the batch, whose `ran` are the commands that were taken
    */
-  form(queue: readonly Waiting[]): FormedBatch {
+  form(queue: readonly Waiting[], isTight: boolean): FormedBatch {
     const started = performance.now();
     const { applier, clock, projection } = this.#parts;
     const { frontier, postings } = applier;
@@ -47,15 +53,19 @@ export class Forming {
     const parts = { store: this.#committed, postings, projection };
     const transaction = new BatchTransaction(parts, this.#layers, layer, frontier);
     const { events } = transaction;
+    this.#budgets.begin(transaction);
+    let now = 0;
     const ran: Ran[] = [];
     for (const waiting of queue) {
       if (transaction.isFull) break;
       const from = events.length;
-      const now = Math.max(clock(), frontier.lastTimestamp);
+      now = Math.max(clock(), frontier.lastTimestamp);
       let outcome: unknown;
       let isRefused = false;
       try {
-        outcome = transaction.run(waiting.command, waiting.input, formatTimestamp(now));
+        const { command, input, payer } = waiting;
+        const charge = payer && ((bytes: number) => this.#budgets.take(payer, bytes, secondsOf(now), isTight));
+        outcome = transaction.run(command, input, formatTimestamp(now), charge);
         frontier.lastTimestamp = now;
       } catch (error) {
         outcome = error;
@@ -63,6 +73,7 @@ export class Forming {
       }
       ran.push({ waiting, isRefused, outcome, from, to: events.length });
     }
+    this.#budgets.end(secondsOf(now));
     this.#layers.push(layer);
     const finished = this.#finish(layer, transaction);
     return { firstIndex, layer, ran, events, ...finished, forming: (performance.now() - started) / 1000 };
@@ -97,6 +108,11 @@ export class Forming {
     return { entries: joinEntries(texts), entryHashes, digests, roots, tiles, headTimestamp };
   }
 
+  /** The rows on disk may be others now. */
+  forget(): void {
+    this.#budgets.forget();
+  }
+
   /** The batch is on disk, or will never be: later ones read what the disk says. */
   drop({ layer }: FormedBatch): void {
     this.#layers = this.#layers.filter((other) => other !== layer);
@@ -104,3 +120,5 @@ export class Forming {
     this.#spareTerms.push(layer.terms);
   }
 }
+
+const secondsOf = (microseconds: number): number => Math.floor(microseconds / 1_000_000);

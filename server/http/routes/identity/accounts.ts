@@ -9,7 +9,6 @@ import {
   RecoveredAccount,
 } from "../../../wire/identity/accounts.js";
 import { type Route, route } from "../../route.js";
-import { limitKey } from "../../transport/client-address.js";
 
 export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts" | "credentials">): Route[] {
   return [
@@ -22,7 +21,7 @@ export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts"
       status: 201,
       refusals: [403, 404, 409],
       limit: "general",
-      handle: ({ body }) => accounts.create(body),
+      handle: ({ body, request }) => accounts.create(body, request.client),
     }),
     route({
       method: "POST",
@@ -33,7 +32,7 @@ export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts"
       refusals: [401, 403, 404, 409],
       asksAddress: true,
       limit: "general",
-      handle: ({ body, request }) => accounts.recover(body, limitKey(request.address)),
+      handle: ({ body, request }) => accounts.recover(body, request.client.address, request.client),
     }),
     route({
       method: "POST",
@@ -44,7 +43,7 @@ export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts"
       answer: Enrolled,
       refusals: [401, 403, 404, 409, 410],
       limit: "general",
-      handle: ({ body }) => credentials.enroll(body),
+      handle: ({ body, request }) => credentials.enroll(body, request.client),
     }),
   ];
 }

@@ -65,8 +65,8 @@ export function authRoutes(
       answer: PasswordSet,
       refusals: [403, 404, 409, 410],
       limit: "general",
-      async handle({ body, proof: { fingerprint } }) {
-        await passwords.set(fingerprint, body);
+      async handle({ body, proof: { fingerprint }, request }) {
+        await passwords.set(fingerprint, body, request.client);
         return { fingerprint, password_set: true } as const;
       },
     }),

@@ -69,7 +69,7 @@ export function keyRoutes(
       answer: KeyRegistered,
       refusals: [403, 409],
       limit: "key-registration",
-      handle: ({ body }) => within("/payload", keys.register(body.payload)),
+      handle: ({ body, request }) => within("/payload", keys.register(body.payload, request.client)),
     }),
     route({
       method: "POST",
@@ -88,9 +88,9 @@ export function keyRoutes(
       answer: KeySucceeded,
       refusals: [401, 403, 404, 409, 410],
       limit: "general",
-      handle({ body: { payload }, proof }) {
+      handle({ body: { payload }, proof, request }) {
         const old_fingerprint = gate.own(proof, payload.old_fingerprint);
-        return within("/payload", keyLifecycle.succeed({ ...payload, old_fingerprint }, proof));
+        return within("/payload", keyLifecycle.succeed({ ...payload, old_fingerprint }, proof, request.client));
       },
     }),
     route({
@@ -103,7 +103,8 @@ export function keyRoutes(
       answer: KeyRevoked,
       refusals: [401, 403, 404, 409, 410],
       limit: "general",
-      handle: ({ body, proof }) => keyLifecycle.revoke(gate.own(proof, body.payload.fingerprint)),
+      handle: ({ body, proof, request }) =>
+        keyLifecycle.revoke(gate.own(proof, body.payload.fingerprint), request.client),
     }),
   ];
 }

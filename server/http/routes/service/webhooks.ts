@@ -16,7 +16,7 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
       answer: Webhook,
       refusals: [401, 403, 409],
       limit: "general",
-      handle: ({ body, proof }) => webhooks.subscribe(body, proof.fingerprint),
+      handle: ({ body, proof, request }) => webhooks.subscribe(body, proof.fingerprint, request.client),
     }),
     route({
       method: "GET",
@@ -39,7 +39,7 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
       answer: Webhook,
       refusals: [401, 403, 404],
       limit: "general",
-      handle: ({ params, proof }) => webhooks.deactivate(params.webhook_id, proof.fingerprint),
+      handle: ({ params, proof, request }) => webhooks.deactivate(params.webhook_id, proof.fingerprint, request.client),
     }),
   ];
 }

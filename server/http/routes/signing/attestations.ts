@@ -37,7 +37,7 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       spell: spellReceipt,
       refusals: REFUSALS,
       limit: "attestation",
-      handle: ({ body, proof, canonical }) => attestations.submit(body, proof, canonical[0]),
+      handle: ({ body, proof, canonical, request }) => attestations.submit(body, proof, canonical[0], request.client),
     }),
     route({
       method: "POST",
@@ -52,15 +52,19 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       spell: spellBatch,
       refusals: [401, 403],
       limit: "attestation",
-      async handle({ body, proof, canonical }, refusal) {
+      async handle({ body, proof, canonical, request }, refusal) {
         // As with a single submission, a proof of its own counts before the session, and is checked before its form.
-        const settled = await attestations.submitAll(body.submissions, (submission, i) => {
-          const checked = (possession: Possession | null) => {
-            checkSubmission(submission);
-            return { submission, possession, canonical: canonical[i] };
-          };
-          return gate.shownKey(NO_HEADER, submission)?.then(checked) ?? checked(proof);
-        });
+        const settled = await attestations.submitAll(
+          body.submissions,
+          (submission, i) => {
+            const checked = (possession: Possession | null) => {
+              checkSubmission(submission);
+              return { submission, possession, canonical: canonical[i] };
+            };
+            return gate.shownKey(NO_HEADER, submission)?.then(checked) ?? checked(proof);
+          },
+          request.client,
+        );
         const results = settled.map((one) =>
           one.status === "fulfilled"
             ? { status: one.value.duplicate ? (200 as const) : (201 as const), receipt: one.value }
@@ -79,7 +83,8 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       answer: Type.Union([PreparedDocument, AttestationReceipt]),
       refusals: REFUSALS,
       limit: "attestation",
-      handle: ({ body: { auth: _, ...body }, proof }) => signDocument(attestations, body, proof),
+      handle: ({ body: { auth: _, ...body }, proof, request }) =>
+        signDocument(attestations, body, proof, request.client),
     }),
   ];
 }

@@ -31,7 +31,8 @@ export function claimRoutes({ claims }: Pick<Served, "claims">, gate: Gate): Rou
       answer: ClaimReceipt,
       refusals: [401, 403],
       limit: "general",
-      handle: ({ body, proof }) => within("/payload", claims.post(body.payload, proof.fingerprint)),
+      handle: ({ body, proof, request }) =>
+        within("/payload", claims.post(body.payload, proof.fingerprint, request.client)),
     }),
     route({
       method: "GET",

@@ -52,9 +52,9 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: Entry,
       refusals: WRITE_REFUSALS,
       limit: "endorsement-offer",
-      async handle({ body, proof }) {
+      async handle({ body, proof, request }) {
         const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
-        return new Answer((await endorsements.offer({ ...body, endorser_fingerprint })).log_entry);
+        return new Answer((await endorsements.offer({ ...body, endorser_fingerprint }, request.client)).log_entry);
       },
     }),
     route({
@@ -67,9 +67,9 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      async handle({ body, proof }) {
+      async handle({ body, proof, request }) {
         const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
-        const { endorsement, log_entry } = await endorsements.accept({ ...body, endorsed_fingerprint });
+        const { endorsement, log_entry } = await endorsements.accept({ ...body, endorsed_fingerprint }, request.client);
         return jsonEnding({ endorsement }, "log_entry", log_entry);
       },
     }),
@@ -83,9 +83,12 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      async handle({ body, proof }) {
+      async handle({ body, proof, request }) {
         const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
-        const { endorsement, log_entry } = await endorsements.withdraw({ ...body, endorser_fingerprint });
+        const { endorsement, log_entry } = await endorsements.withdraw(
+          { ...body, endorser_fingerprint },
+          request.client,
+        );
         return jsonEnding({ endorsement }, "log_entry", log_entry);
       },
     }),
@@ -99,9 +102,12 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      async handle({ body, proof }) {
+      async handle({ body, proof, request }) {
         const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
-        const { endorsement, log_entry } = await endorsements.revokeAcceptance({ ...body, endorsed_fingerprint });
+        const { endorsement, log_entry } = await endorsements.revokeAcceptance(
+          { ...body, endorsed_fingerprint },
+          request.client,
+        );
         return jsonEnding({ endorsement }, "log_entry", log_entry);
       },
     }),
@@ -115,9 +121,9 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: AlertReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      async handle({ body, proof }) {
+      async handle({ body, proof, request }) {
         const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
-        const { alert, log_entry } = await endorsements.alert({ ...body, endorser_fingerprint });
+        const { alert, log_entry } = await endorsements.alert({ ...body, endorser_fingerprint }, request.client);
         return jsonEnding({ alert }, "log_entry", log_entry);
       },
     }),

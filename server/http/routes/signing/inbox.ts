@@ -33,7 +33,7 @@ export function inboxRoutes({ inbox }: Pick<Served, "inbox">, gate: Gate): Route
       answer: Notification,
       refusals: [401, 403, 404],
       limit: "general",
-      handle: ({ params, proof }) => inbox.markRead(proof.fingerprint, params.id),
+      handle: ({ params, proof, request }) => inbox.markRead(proof.fingerprint, params.id, request.client),
     }),
   ];
 }

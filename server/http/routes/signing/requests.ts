@@ -47,7 +47,7 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       answer: AttestationRequest,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) => requests.create(proof.fingerprint, body),
+      handle: ({ body, proof, request }) => requests.create(proof.fingerprint, body, request.client),
     }),
     route({
       method: "POST",
@@ -60,7 +60,8 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       answer: RequestResponse,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ params, body, proof }) => requests.respond(proof.fingerprint, params.request_id, body),
+      handle: ({ params, body, proof, request }) =>
+        requests.respond(proof.fingerprint, params.request_id, body, request.client),
     }),
     route({
       method: "POST",
@@ -72,7 +73,7 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       answer: PolicyPublished,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) => policies.publish(proof.fingerprint, body),
+      handle: ({ body, proof, request }) => policies.publish(proof.fingerprint, body, request.client),
     }),
   ];
 }

@@ -99,7 +99,8 @@ function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
       answer: TrustConfig,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) => trustConfigs.create({ ...body, fingerprint: gate.own(proof, body.fingerprint) }),
+      handle: ({ body, proof, request }) =>
+        trustConfigs.create({ ...body, fingerprint: gate.own(proof, body.fingerprint) }, request.client),
     }),
     route({
       method: "POST",
@@ -111,7 +112,7 @@ function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
       answer: TrustConfig,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) => trustConfigs.revoke(gate.own(proof, body.fingerprint)),
+      handle: ({ body, proof, request }) => trustConfigs.revoke(gate.own(proof, body.fingerprint), request.client),
     }),
   ];
 }

@@ -1,0 +1,169 @@
+/** Budgets of stored bytes, as the log's writer counts them: windows, failures, takeovers, and how many addresses there are room for. */
+import { describe, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openLog } from "#cairnlog/engine/log/log.js";
+import { append } from "#cairnlog/engine/log/write/append.js";
+import { Budgets } from "#cairnlog/engine/log/write/budgets.js";
+import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
+import type { LayeredState } from "#cairnlog/engine/log/write/layered.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
+import { Room } from "#cairnlog/engine/store/room.js";
+import { FakeJournal } from "../../journal/fakejournal.js";
+import { openFaultyLog, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
+
+const DAY_S = 86_400;
+const SECOND = 1_000_000;
+const CLIENT = "192.0.2.1";
+/** Bytes of the canonical payload. */
+const SIZE = Buffer.byteLength(JSON.stringify({ text: "é".repeat(40) }));
+const events = [{ event_type: "note", payload: { text: "é".repeat(40) } }];
+
+const write = async (log: LogWriter, client = CLIENT, isReached = false): Promise<readonly Receipt[]> =>
+  (await log.execute(append, { events }, { client, isReached })).receipts;
+const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => "written",
+    (error) => error.code,
+  );
+const windows = (log: LogWriter) => log.rows("byteBudgets", -1, Number.MAX_SAFE_INTEGER).map(({ row }) => row.windows);
+const used = (log: LogWriter) => windows(log).map((numbers) => numbers[2]);
+
+describe("a budget", () => {
+  test("takes the bytes of payloads, to the last one, and is whole again a day after its first use", async () => {
+    let now = Date.parse("2026-01-01T00:00:00Z") * 1000;
+    const budgets = { perAddress: 3 * SIZE, fromStrangers: null };
+    const { log } = await openTestLog({ clock: () => now, budgets });
+    for (let i = 0; i < 3; i++) await write(log);
+    now += 3600 * SECOND;
+    await expect(write(log)).rejects.toMatchObject({ code: "budget-spent", retryAfter: DAY_S - 3600 });
+    expect(log.size).toBe(3);
+    expect(used(log)).toEqual([3 * SIZE]);
+    now += (DAY_S - 3600 - 1) * SECOND;
+    await expect(write(log)).rejects.toMatchObject({ code: "budget-spent", retryAfter: 1 });
+    now += SECOND;
+    await write(log);
+    expect(used(log)).toEqual([SIZE]);
+  });
+
+  test("is taken from by commands of one batch, and of batches in flight, as by one after the other", async () => {
+    const { log } = await openTestLog({ budgets: { perAddress: 400 * SIZE, fromStrangers: null } });
+    const outcomes: Promise<unknown>[] = [];
+    for (let wave = 0; wave < 4; wave++) {
+      for (let i = 0; i < 150; i++) outcomes.push(codeOf(write(log)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const codes = await Promise.all(outcomes);
+    expect(codes).toEqual([...Array(400).fill("written"), ...Array(200).fill("budget-spent")]);
+    expect(used(log)).toEqual([400 * SIZE]);
+  });
+
+  test("has one row for an address, and one for strangers, however many commands a batch has", async () => {
+    const { log } = await openTestLog({ budgets: { perAddress: 1e9, fromStrangers: 1e9 } });
+    await Promise.all(Array.from({ length: 50 }, () => write(log)));
+    expect(used(log)).toEqual([50 * SIZE, 50 * SIZE]);
+    await write(log, CLIENT, true);
+    expect(used(log).sort()).toEqual([50 * SIZE, 51 * SIZE]);
+  });
+
+  test("is not touched by commands that nobody pays", async () => {
+    const { log } = await openTestLog({ budgets: { perAddress: 1, fromStrangers: 1 } });
+    await log.append(events[0]!);
+    expect(windows(log)).toEqual([]);
+    expect(log.row("secrets", "addresses")).toBeUndefined();
+  });
+
+  test.each(["not persisted", "persisted anyway"] as const)(
+    "is what the disk says after a commit that was %s",
+    async (fate) => {
+      const { log, path, faults } = await openFaultyLog({ budgets: { perAddress: 2 * SIZE, fromStrangers: null } });
+      faults.plan = [fate];
+      expect(await codeOf(write(log))).toBe("storage-failed");
+      const left = fate === "not persisted" ? 2 : 1;
+      for (let i = 0; i < left; i++) await write(log);
+      expect(await codeOf(write(log))).toBe("budget-spent");
+      expect(used(log)).toEqual([2 * SIZE]);
+      await log.close();
+      const { log: again } = await openTestLog({ path, budgets: { perAddress: 2 * SIZE, fromStrangers: null } });
+      expect(await codeOf(write(again))).toBe("budget-spent");
+      expect(await codeOf(write(again, "192.0.2.2"))).toBe("written");
+    },
+  );
+});
+
+test("a node that takes over goes on with the counts of the one before", async () => {
+  const journal = new FakeJournal();
+  await (await openLog({ path: temporaryFolder(), signer: testOperator, pool: testPool, journal })).close();
+  const budgets = { perAddress: 3 * SIZE, fromStrangers: 5 * SIZE };
+  const standing = { refusal: null as CairnlogError | null };
+  const leader = (await openTestLog({ journal, standing, budgets })).log;
+  await write(leader);
+  await write(leader);
+  const other = { refusal: new CairnlogError("not-leader", "Another node leads.") as CairnlogError | null };
+  const follower = (await openTestLog({ journal, standing: other, budgets })).log;
+  await follower.follow();
+  expect(windows(follower)).toEqual(windows(leader));
+  standing.refusal = other.refusal;
+  other.refusal = null;
+  await write(follower);
+  expect(await codeOf(write(follower))).toBe("budget-spent");
+  for (const client of ["192.0.2.2", "192.0.2.3"]) expect(await codeOf(write(follower, client))).toBe("written");
+  expect(await codeOf(write(follower, "192.0.2.4"))).toBe("budget-spent");
+});
+
+describe("a disk that is nearly full", () => {
+  test("takes what an anchor's keys and the operator write, and nothing of strangers", async () => {
+    const { log, faults } = await openFaultyLog();
+    faults.isTight = true;
+    await expect(write(log)).rejects.toMatchObject({ code: "storage-full", retryAfter: 10 });
+    expect(log.size).toBe(0);
+    await write(log, CLIENT, true);
+    await log.append(events[0]!);
+    faults.isTight = false;
+    await write(log);
+    expect(log.size).toBe(3);
+  });
+
+  test("is one with less than a twentieth of its bytes above those that must stay free", () => {
+    const room = (free: number, least = 100) => {
+      const looked = new Room("/", least, () => ({ bytes: 1000, free }));
+      looked.check();
+      return looked.isTight;
+    };
+    expect([150, 149, 100].map((free) => room(free))).toEqual([false, true, true]);
+    expect(room(50, 0)).toBe(false);
+    expect(() => room(99)).toThrow(/free on the disk/);
+  });
+});
+
+describe("addresses that an attacker makes by the hundred thousand", () => {
+  /** A state with these tables alone. */
+  function memory() {
+    const rows = new Map<string, unknown>();
+    const state = {
+      get: (table: string, key: string | number) => rows.get(`${table} ${key}`),
+      put: (table: string, key: string | number, row: unknown) => rows.set(`${table} ${key}`, row),
+    };
+    return { rows, state: state as unknown as LayeredState };
+  }
+  const address = (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
+
+  test("have at most 16,384 rows of 16 windows; what is spent stays spent, and nobody is refused", () => {
+    const { rows, state } = memory();
+    const budgets = new Budgets({ perAddress: 1000, fromStrangers: null });
+    const take = (client: string, bytes: number) => {
+      budgets.begin(state);
+      budgets.take({ client, isReached: false }, bytes, 1, false);
+      budgets.end(1);
+    };
+    take(CLIENT, 1000);
+    for (let i = 0; i < 400_000; i++) take(address(i), 10);
+    const sets = [...rows.keys()].filter((key) => key.startsWith("byteBudgets"));
+    expect(sets.length).toBeLessThanOrEqual(16_384);
+    const longest = Math.max(...sets.map((key) => (rows.get(key) as { windows: number[] }).windows.length));
+    expect(longest).toBe(3 * 16);
+    expect(() => take(CLIENT, 1)).toThrow(/spent/);
+    // A row that is full gives its windows to others when theirs have ended.
+    budgets.begin(state);
+    expect(() => budgets.take({ client: CLIENT, isReached: false }, 1000, DAY_S + 1, false)).not.toThrow();
+  });
+});
