@@ -66,6 +66,8 @@ export interface Tables {
   endorsementPairs: { key: [string, string, string]; row: EndorsementPairRow };
   /** By [compromised fingerprint, entry id of the alert]. */
   revocationAlerts: { key: [string, number]; row: RevocationAlertRow };
+  /** By [compromised fingerprint, fingerprint of the key that filed it]: the newest alert of the one about the other. */
+  newestAlerts: { key: [string, string]; row: { readonly alert_entry_id: number } };
   /** By request id. */
   requests: { key: string; row: RequestRow };
   /** By [target's fingerprint, list, entry id]. */
@@ -157,6 +159,7 @@ export const DERIVED_TABLES = [
   "acceptedEndorsements",
   "endorsementPairs",
   "revocationAlerts",
+  "newestAlerts",
   "requests",
   "requestsByTarget",
   "requestsByRequester",

@@ -113,6 +113,7 @@ export function applyAlert(event: LoggedEvent, state: DerivedWriter): void {
   if (evidence !== null && typeof evidence !== "string") return;
   const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: event.timestamp };
   state.put("revocationAlerts", [compromised, event.id], row);
+  state.put("newestAlerts", [compromised, endorser], { alert_entry_id: event.id });
 }
 
 /** An alert as it is served. */

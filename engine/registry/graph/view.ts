@@ -122,12 +122,12 @@ export class GraphView implements TrustView {
    */
   *isAlerted(fingerprint: string): Steps<boolean> {
     this.asked.add(fingerprint);
-    const alerts = this.#snapshot.range("revocationAlerts", [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
-    /** Newest alert of each key that filed one. */
+    // One row for each key that filed any: an endorser may file as many as it likes.
+    const alerts = this.#snapshot.range("newestAlerts", [fingerprint], [fingerprint, "\uffff"]);
     const newest = new Map<string, number>();
     let seen = 0;
     for (const { key, row } of alerts) {
-      newest.set(row.endorser_fingerprint, key[1]);
+      newest.set(key[1], row.alert_entry_id);
       if (++seen % STEP === 0) yield;
     }
     if (!newest.size) return false;
