@@ -4,6 +4,7 @@
  */
 import type { Command, Transaction } from "#cairnlog/engine/log/write/commands.js";
 import type { Committed } from "#cairnlog/engine/log/write/executor.js";
+import type { Payer } from "#cairnlog/engine/log/write/payer.js";
 import type { Snapshot, Store } from "#cairnlog/engine/store/contract.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { newFolder, type World } from "./world.js";
@@ -101,9 +102,10 @@ export function countCommands(world: World): () => readonly CommandCost[] {
     input: Input,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    payer?: Payer,
   ) => {
     const counted = counting(command, (cost) => costs.push(cost));
-    enqueue.call(log, counted as Command<unknown, unknown>, input, resolve as never, reject);
+    enqueue.call(log, counted as Command<unknown, unknown>, input, resolve as never, reject, payer);
   };
   log.execute = (command, input) =>
     new Promise((resolve, reject) => log.enqueue(command, input, resolve as never, reject));

@@ -23,6 +23,12 @@ const SLICE = 256;
 /** Number of candidates that one search reads, the oldest: anybody may give a key any name. */
 export const MAX_CANDIDATES = 10_000;
 
+/**
+ * Rows that may come before a page of a table: skipping them takes 0.1 to 0.2 µs each, in one go, and others decide how many
+ * there are.
+ */
+export const REACH = 100_000;
+
 /** Pages count from 1. */
 export interface Paging {
   readonly page?: number;
@@ -113,4 +119,16 @@ export function readPaging({ page = 1, perPage = DEFAULT_PER_PAGE }: Paging): Re
   if (!Number.isSafeInteger(perPage) || perPage < 1 || perPage > MAX_PER_PAGE)
     throw invalidInput("/per_page", `There can be 1 to ${MAX_PER_PAGE} to a page.`);
   return { page, perPage };
+}
+
+/**
+ * How many of `total` rows of a table come before a page; null if all do.
+ * @param advice a sentence that says how to reach further ones
+ * @throws CairnlogError `invalid-input` if they are more than `REACH`
+ */
+export function skippedBefore({ page, perPage }: Required<Paging>, total: number, advice: string): number | null {
+  const skipped = (page - 1) * perPage;
+  if (skipped >= total) return null;
+  if (skipped > REACH) throw invalidInput("/page", `Only the first ${REACH} of this list have pages. ${advice}`);
+  return skipped;
 }

@@ -5,7 +5,7 @@
 import type { Log } from "../../log/log.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { members } from "../input.js";
-import { type Paging, readPaging } from "../keys/directory.js";
+import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import type { Client, Writes } from "../writes.js";
 import {
@@ -84,8 +84,9 @@ export class TrustConfigs {
   list(paging: Paging = {}): TrustConfigPage {
     const { page, perPage } = readPaging(paging);
     const total = countOf(this.#log.row("trustConfigHeads", NEWEST));
-    const window = { offset: (page - 1) * perPage, limit: perPage };
-    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, window);
+    const offset = skippedBefore({ page, perPage }, total, "GET /trust-configs/{fingerprint} gives that of a key.");
+    if (offset === null) return { trust_configs: [], page, per_page: perPage, total };
+    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: perPage });
     const trust_configs = rows.map(({ key, row }) => servedConfig(key, row));
     return { trust_configs, page, per_page: perPage, total };
   }
