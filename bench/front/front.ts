@@ -1,6 +1,6 @@
 /**
  * What the service costs beside the least that it could cost, each figure a ratio within one run: front ends, batches,
- * the engine, one attestation alone, and reads. Every server is a process of its own; the load generator, another
+ * one attestation alone, many signers, the engine, and reads. Every server is a process of its own; the load generator, another
  * one, is not counted.
  */
 import { join } from "node:path";
@@ -13,10 +13,11 @@ import { measureEngine } from "./engine.js";
 import { measureLone } from "./lone.js";
 import { measureReads } from "./reads.js";
 import { CHECKOUT, startService } from "./service.js";
+import { measureSigners } from "./signers.js";
 import { openStage, type Row, type Stage } from "./stage.js";
 
 const ROUNDS = 7;
-/** Entries of the log that is read. */
+/** Entries of the log that is read, and keys of the large registry. */
 const ENTRIES = 1_000_000;
 
 function print(rows: readonly Row[]): void {
@@ -50,6 +51,7 @@ async function* measureAll(stage: Stage, { entries = ENTRIES, against }: SuiteOp
     return;
   }
   yield* measureService(stage);
+  yield ["signers", await measureSigners(stage, entries)] as const;
   yield ["engine", await measureEngine(stage)] as const;
   yield ["reads", await measureReads(stage, entries)] as const;
 }

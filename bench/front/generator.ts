@@ -5,6 +5,7 @@
 import { openConnection, postRequest } from "../load/connection.js";
 import { signedSubmissions } from "../load/submissions.js";
 import { answerOrders, type Child, startChild } from "./child.js";
+import { type Crowd, signerAt } from "./crowd.js";
 
 const HOST = "127.0.0.1";
 const SINGLE = "/api/v1/attestations";
@@ -17,6 +18,8 @@ interface Sign {
   /** Attestations in one request; absent for requests of a single one. */
   readonly perRequest?: number;
   readonly name: string;
+  /** Absent for one new key. */
+  readonly signers?: Crowd;
 }
 
 /** Sends them. */
@@ -54,8 +57,8 @@ export interface Sent {
 
 let requests: readonly Buffer[] = [];
 
-function sign({ attestations, perRequest, name }: Sign): number {
-  const submissions = signedSubmissions(attestations, name);
+function sign({ attestations, perRequest, name, signers }: Sign): number {
+  const submissions = signedSubmissions(attestations, name, signers && ((n) => signerAt(signers, n)));
   const place = { host: HOST, port: 80 };
   requests =
     perRequest === undefined
