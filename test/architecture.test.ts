@@ -149,6 +149,8 @@ const MEMORY = /^(?:export )?let /m;
 const REMEMBERING: readonly string[] = [
   // Keeps the newest terms, because they are needed twice in a row. They depend only on their input.
   "engine/registry/attestations/events.ts",
+  // Keeps the newest key that an event creates, because rows and terms both need it.
+  "engine/registry/keys/events.ts",
 ];
 
 /** The faults of a file that defines commands, and of the files that it imports. */

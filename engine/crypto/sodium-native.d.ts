@@ -5,6 +5,8 @@ declare module "sodium-native" {
     /** Asserts on lengths; returns `undefined` for memory that is shared between threads. */
     crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean | undefined;
     crypto_sign_detached(signature: Uint8Array, message: Uint8Array, secretKey: Uint8Array): void;
+    /** Sets `sum`. Throws if one of the two is not on the curve. */
+    crypto_core_ed25519_add(sum: Uint8Array, a: Uint8Array, b: Uint8Array): void;
     /** SipHash-2-4: 8 bytes. Takes no memory that is shared between threads. */
     crypto_shorthash(hash: Uint8Array, bytes: Uint8Array, key: Uint8Array): void;
   };

@@ -4,6 +4,7 @@ import { CairnlogError } from "../../error.js";
 import { ownText } from "../../own-text.js";
 import { Recent } from "../../recent.js";
 import { type PublicKey, parsePublicKey, parseRecordedKey } from "../../verify/keys/publickey.js";
+import { checkPoint, ED25519_BYTES, readPlainEd25519 } from "./ed25519.js";
 
 /** The parts of a key that verify a signature. `raw` is the 32 bytes of an Ed25519 point. */
 export type VerifyingKey =
@@ -23,25 +24,24 @@ const KEPT_KEYS = 10_000;
 /** Longer texts are parsed each time. An RSA key of 8192 bits takes 1.5 KB; the rest of a longer text is padding. */
 const MAX_KEPT_CHARACTERS = 2048;
 const KEPT_OPENSSL_KEYS = 1_000;
-const ED25519_BYTES = 32;
 
 /**
- * Parsed keys by text, least recently used first. Parsing costs more than a verification, and a text always gives the
- * same key.
+ * Parsed keys by text, least recently used first, but for Ed25519 keys as nearly all clients write them, which are read as
+ * fast as they are looked up. Parsing others costs more than a verification, and a text always gives the same key.
  */
 const keys = new Recent<string, ServerKey>(KEPT_KEYS);
 /** OpenSSL's keys by normalised PEM. */
 const opensslKeys = new Recent<string, KeyObject>(KEPT_OPENSSL_KEYS);
 
 /**
- * Parses and checks one PEM block `PUBLIC KEY`, with a cache of parsed keys. The text may come from an attacker.
+ * Parses and checks one PEM block `PUBLIC KEY`. The text may come from an attacker.
  * @throws CairnlogError `private-key` or `invalid-key`, in the same cases as `parsePublicKey`
  */
 export function importPublicKey(pem: string): ServerKey {
-  if (typeof pem !== "string" || pem.length > MAX_KEPT_CHARACTERS) return toServerKey(parsePublicKey(pem));
-  // White space of any kind is allowed around the block; inside, only ASCII.
-  const text = pem.trim();
-  return keys.look(text) ?? keys.keep(ownText(text), toServerKey(parsePublicKey(pem)));
+  const plain = plainKey(pem);
+  if (!plain) return parsedKey(pem);
+  checkPoint(plain.raw);
+  return plain;
 }
 
 /**
@@ -58,9 +58,27 @@ export function importRecordedKey(pem: string): ServerKey {
   }
 }
 
-function toServerKey(parsed: PublicKey): ServerKey {
-  const { algorithm, der } = parsed;
-  const [fingerprint, pem] = [ownText(parsed.fingerprint), ownText(parsed.pem)];
+/**
+ * Like `importPublicKey`, for a key whose signature is verified next: the point of an Ed25519 key may not have been checked,
+ * since no signature verifies with a bad one. If the signature does not verify, `importPublicKey` says whether that is why.
+ * @throws CairnlogError `private-key` or `invalid-key`
+ */
+export const signersKey = (pem: string): ServerKey => plainKey(pem) ?? parsedKey(pem);
+
+// White space of any kind is allowed around the block; inside, only ASCII.
+const plainKey = (pem: string) => (isKept(pem) ? readPlainEd25519(pem.trim()) : undefined);
+
+function parsedKey(pem: string): ServerKey {
+  if (!isKept(pem)) return toServerKey(parsePublicKey(pem, checkPoint));
+  const text = pem.trim();
+  return keys.look(text) ?? keys.keep(ownText(text), toServerKey(parsePublicKey(pem, checkPoint)));
+}
+
+const isKept = (pem: unknown): boolean => typeof pem === "string" && pem.length <= MAX_KEPT_CHARACTERS;
+
+function toServerKey(key: PublicKey): ServerKey {
+  const { algorithm, der } = key;
+  const [fingerprint, pem] = [ownText(key.fingerprint), ownText(key.pem)];
   if (algorithm === "ed25519") {
     // A copy, because a slice of Node's buffer pool would keep 8 KiB alive as long as the key is cached.
     const raw = Buffer.from(new Uint8Array(der.subarray(-ED25519_BYTES)).buffer);

@@ -5,7 +5,7 @@
  */
 import { hash, randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
-import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import { importPublicKey, type ServerKey, signersKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
@@ -240,7 +240,7 @@ export class Attestations {
 
   /** Checks the form of a submission. @throws CairnlogError as `submit` does */
   #check(input: Readonly<Record<string, unknown>>, canonical: Uint8Array | undefined): Form {
-    const key = importPublicKey(input.public_key_pem as string);
+    const key = signersKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
     const { manifest } = checked;
     const faults = new Faults();
@@ -276,7 +276,11 @@ export class Attestations {
       try {
         if (holds) verified(from);
         else if (from + 1 < payloads.length) this.#verify(form, from + 1, verified, fail);
-        else fail(notSigned());
+        else {
+          // Throws if it is the key's fault.
+          importPublicKey(key.pem);
+          fail(notSigned());
+        }
       } catch (error) {
         fail(error);
       }

@@ -39,15 +39,27 @@ export interface CreatedKey {
   readonly named: boolean;
 }
 
+interface CreatingEvent {
+  readonly event_type: string;
+  readonly payload: JsonObject;
+}
+
+/** The newest result. An event is asked for its key when its rows are written, and again for its terms. */
+let newest: { readonly of: CreatingEvent; readonly created: CreatedKey | undefined } | undefined;
+
 /**
  * The key that an event creates, or undefined for an event that creates none. Imported history may contain anything: if
  * fingerprint, algorithm and key in a payload disagree, the event creates nothing.
  */
-export function createdKey(event: {
-  readonly event_type: string;
-  readonly payload: JsonObject;
-}): CreatedKey | undefined {
-  if (event.event_type !== KEY_REGISTRATION && event.event_type !== KEY_SUCCESSION) return undefined;
+export function createdKey(event: CreatingEvent): CreatedKey | undefined {
+  const { event_type, payload } = event;
+  if (event_type !== KEY_REGISTRATION && event_type !== KEY_SUCCESSION) return undefined;
+  if (newest?.of.payload !== payload || newest.of.event_type !== event_type)
+    newest = { of: { event_type, payload }, created: readKey(event) };
+  return newest.created;
+}
+
+function readKey(event: CreatingEvent): CreatedKey | undefined {
   const { fingerprint, public_key, pseudonym, key_algorithm, expiration_date = null } = event.payload;
   if (typeof public_key !== "string" || typeof pseudonym !== "string") return undefined;
   const expiresAt = expiration_date === null ? null : canonicalTimestamp(expiration_date);

@@ -74,10 +74,20 @@ export function textPrefixTerm(kind: PostingKind, text: string): string {
 
 /** Terms for every substring of one, two or three characters of a case-folded text, each once. */
 export function gramTerms(folded: string): Set<string> {
-  const characters = [...folded];
   const terms = new Set<string>();
+  if (ASCII.test(folded)) {
+    // A default pseudonym has 33 of them, and most pseudonyms are ASCII: an eighth of the time of the general way.
+    for (let length = 1; length <= 3; length++)
+      for (let i = 0; i + length <= folded.length; i++)
+        terms.add(GRAM_CHAR + folded.slice(i, i + length) + GRAM_PADDING[length]);
+    return terms;
+  }
+  const characters = [...folded];
   for (let length = 1; length <= 3; length++)
     for (let i = 0; i + length <= characters.length; i++)
       terms.add(textPrefixTerm(POSTING.pseudonymGram, characters.slice(i, i + length).join("")));
   return terms;
 }
+
+const GRAM_CHAR = KIND_CHAR[POSTING.pseudonymGram]!;
+const GRAM_PADDING = [0, 1, 2, 3].map((length) => "\0".repeat(KEY_BYTES - length));

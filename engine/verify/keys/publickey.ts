@@ -41,18 +41,23 @@ const RSA_MAX_BITS = 8192;
 const ED25519 = "06032b6570";
 const P256 = "06072a8648ce3d020106082a8648ce3d030107";
 const RSA = "06092a864886f70d0101010500";
-const ED25519_SPKI_PREFIX = fromHex(`302a3005${ED25519}032100`);
+/** SubjectPublicKeyInfo of an Ed25519 key up to its point. */
+export const ED25519_SPKI_PREFIX = fromHex(`302a3005${ED25519}032100`);
 const P256_SPKI_PREFIX = fromHex(`30593013${P256}034200`);
 
 const ACCEPTED = "Accepted are Ed25519, ECDSA on P-256, and RSA of 2048 to 8192 bits with exponent 65537.";
 
+/** @throws CairnlogError `invalid-key` unless the bytes are the canonical encoding of a point of large order */
+export type PointCheck = (point: Uint8Array) => void;
+
 /**
  * Parses and checks one PEM block `PUBLIC KEY`. The text may come from an attacker.
+ * @param checkPoint checks the point of an Ed25519 key, as `checkEd25519Point` does
  * @throws CairnlogError `private-key` for a private key; `invalid-key` for anything else that is not exactly
  *   one acceptable public key.
  */
-export function parsePublicKey(pem: string): PublicKey {
-  return parse(pem, requireStrong);
+export function parsePublicKey(pem: string, checkPoint: PointCheck = checkEd25519Point): PublicKey {
+  return parse(pem, { checkPoint, checkModulus: requireStrong });
 }
 
 /**
@@ -60,10 +65,16 @@ export function parsePublicKey(pem: string): PublicKey {
  * recorded stays readable. Signatures of such a key prove nothing, so nothing is verified with it.
  */
 export function parseRecordedKey(pem: string): PublicKey {
-  return parse(pem, () => {});
+  return parse(pem, { checkPoint: checkEd25519Point, checkModulus() {} });
 }
 
-function parse(pem: string, checkModulus: (modulus: Uint8Array) => void): PublicKey {
+/** What is checked of the numbers in a key. */
+interface Checks {
+  readonly checkPoint: PointCheck;
+  checkModulus(modulus: Uint8Array): void;
+}
+
+function parse(pem: string, checks: Checks): PublicKey {
   if (typeof pem !== "string") throw invalidKey("The public key must be PEM text.");
   if (pem.length > MAX_PEM_CHARACTERS) throw invalidKey("The text is too long for a public key.");
   if (PRIVATE_PEM.test(pem)) throw privateKey();
@@ -71,7 +82,7 @@ function parse(pem: string, checkModulus: (modulus: Uint8Array) => void): Public
   if (body === undefined) throw invalidKey('The text must be one PEM block "PUBLIC KEY" and nothing else.');
   const sent = decodeBase64(body.replace(/\s+/g, ""));
   if (sent === undefined) throw invalidKey("The PEM block does not hold strict base64.");
-  const { algorithm, der } = readSpki(sent, checkModulus);
+  const { algorithm, der } = readSpki(sent, checks);
   return withForms(algorithm, der);
 }
 
@@ -88,10 +99,7 @@ function withForms(algorithm: KeyAlgorithm, der: Uint8Array): PublicKey {
   return { algorithm, der, fingerprint: `sha256:${toHex(kernel.sha256(der))}`, pem: toPem(der) };
 }
 
-function readSpki(
-  sent: Uint8Array,
-  checkModulus: (modulus: Uint8Array) => void,
-): { algorithm: KeyAlgorithm; der: Uint8Array } {
+function readSpki(sent: Uint8Array, checks: Checks): { algorithm: KeyAlgorithm; der: Uint8Array } {
   let identifier: string;
   let bits: Uint8Array;
   try {
@@ -110,20 +118,23 @@ function readSpki(
   const key = bits.subarray(1);
   switch (identifier) {
     case ED25519:
-      checkEd25519Point(key);
+      checks.checkPoint(key);
       return { algorithm: "ed25519", der: sent };
     case P256:
       return { algorithm: "ecdsa-p256", der: concat(P256_SPKI_PREFIX, uncompressedPoint(key)) };
     case RSA:
-      checkModulus(checkRsa(key));
+      checks.checkModulus(checkRsa(key));
       return { algorithm: "rsa-2048", der: sent };
     default:
       throw invalidKey(`The key's algorithm, curve or parameters are not accepted. ${ACCEPTED}`);
   }
 }
 
-/** RFC 8032 §5.1.3, canonical encodings only. With a point of small order, one signature could fit many messages. */
-function checkEd25519Point(bytes: Uint8Array): void {
+/**
+ * RFC 8032 §5.1.3, canonical encodings only. With a point of small order, one signature could fit many messages.
+ * @throws CairnlogError `invalid-key`
+ */
+export function checkEd25519Point(bytes: Uint8Array): void {
   let smallOrder: boolean;
   try {
     smallOrder = ed25519.Point.fromBytes(bytes, false).isSmallOrder();
