@@ -6,7 +6,7 @@ import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner } from "./identity/secrets.js";
 import { flag, text } from "./line/options.js";
 import { patientFetch } from "./patience.js";
-import { namedServer, serverOf } from "./service.js";
+import { namedServer, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
 import type { Styled } from "./terminal/table.js";
@@ -14,7 +14,10 @@ import { required, UsageError } from "./usage.js";
 
 /** Options of commands that sign nothing. */
 export const READING_OPTIONS = {
-  server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
+  server: text(
+    "URL",
+    "address of the service, or those of all its nodes with commas between (default: CAIRNLOG_SERVER, or else that of cairnlog config)",
+  ),
   "operator-key": text(
     "FILE.pem",
     "check everything against this operator key (default: that of cairnlog config, or else the one that was seen first)",
@@ -51,7 +54,8 @@ export async function withClient<T>(
   values: ConnectionValues,
   work: (client: Client, folder: StateFolder) => Promise<T>,
 ): Promise<T> {
-  const server = serverOf(values.server);
+  const servers = serversOf(values.server);
+  const [server] = servers;
   const folder = new StateFolder(server, values.state);
   const file = keyFileOf(values);
   const signer = file === undefined ? undefined : await fileSigner(file, values["passphrase-file"]);
@@ -60,7 +64,7 @@ export async function withClient<T>(
     ? readPublicKey(values["operator-key"]).pem
     : rememberedFor(server).operator_key;
   const client = createClient({
-    server,
+    server: servers,
     fetch: patientFetch(),
     store: telling(folder.store, server, operatorKey !== undefined || values.json === true),
     signer,

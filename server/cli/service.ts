@@ -11,17 +11,28 @@ export interface Service {
   get<T>(path: string): Promise<T>;
 }
 
-/** The address of the service that is named: by the option, or else by the environment, or else by the config file. */
-export const namedServer = (option: string | undefined): string | undefined =>
-  option ?? (process.env.CAIRNLOG_SERVER || undefined) ?? readConfig().server;
+/**
+ * The addresses of the service that are named: by the option, or else by the environment, or else by the config file. There
+ * are several where several nodes keep the log.
+ */
+export const namedServers = (option: string | undefined): readonly string[] =>
+  addressesIn(option ?? (process.env.CAIRNLOG_SERVER || undefined) ?? readConfig().server ?? "");
 
-/** The address of the service. @throws UsageError if none is named, or if it is no address */
-export function serverOf(option: string | undefined): string {
-  const server = namedServer(option);
-  if (server === undefined)
-    throw new UsageError('--server is missing ("cairnlog config set server URL" remembers one)');
-  return checkAddress(server, "--server");
+/** The first of them, under which all that belongs to the service is kept. */
+export const namedServer = (option: string | undefined): string | undefined => namedServers(option)[0];
+
+/** The addresses in a list with commas. */
+export const addressesIn = (text: string): readonly string[] => text.split(",").flatMap((part) => part.trim() || []);
+
+/** The addresses of the service. @throws UsageError if none is named, or if one is no address */
+export function serversOf(option: string | undefined): readonly [string, ...string[]] {
+  const [first, ...others] = namedServers(option).map((server) => checkAddress(server, "--server"));
+  if (first === undefined) throw new UsageError('--server is missing ("cairnlog config set server URL" remembers one)');
+  return [first, ...others];
 }
+
+/** The first of them. @throws UsageError as `serversOf` */
+export const serverOf = (option: string | undefined): string => serversOf(option)[0];
 
 /** @throws UsageError for what is no address of a service */
 export function checkAddress(server: string, name: string): string {
@@ -36,7 +47,8 @@ export function connect(server: string): Service {
     let response: Response;
     let bytes: Uint8Array;
     try {
-      response = await fetch(base + path);
+      // A redirect could lead to any machine that this one can reach.
+      response = await fetch(base + path, { redirect: "error" });
       bytes = await readBody(response);
     } catch (cause) {
       const detail =

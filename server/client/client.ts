@@ -34,8 +34,11 @@ import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest }
 import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {
-  /** Base address, e.g. `http://127.0.0.1:8080`. */
-  readonly server: string;
+  /**
+   * Base address, e.g. `http://127.0.0.1:8080`. Where several nodes keep the log, the addresses of all of them: the first one
+   * is asked first, and the client goes on at the node that writes, if it is one of these.
+   */
+  readonly server: string | readonly string[];
   /**
    * PEM of the operator key. If absent, the key in the store is trusted, or else the first key that the service shows.
    */

@@ -6,6 +6,7 @@ import type { Static, TSchema } from "typebox";
 import { parseIJson } from "../../engine/verify/index.js";
 import { fitsSchema } from "../wire/check.js";
 import { Problem } from "../wire/errors.js";
+import { isOrigin } from "../wire/origin.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
 import { ClientError, type ClientErrorOptions, unreachable } from "./error.js";
 
@@ -21,6 +22,8 @@ const MAX_MOVES = 3;
 export class Http {
   /** Base address without `/api/v1` and without a slash at the end. */
   readonly server: string;
+  /** The addresses that the user named, by origin. No request goes anywhere else, whatever an answer says. */
+  readonly #named: ReadonlyMap<string, string>;
   readonly #fetch: typeof fetch;
   /**
    * The node of a replicated log that writes it, if another one has said so. It is asked everything then: it has what it
@@ -28,11 +31,16 @@ export class Http {
    */
   #leader: string | undefined;
 
-  /** @throws TypeError when `server` is not an http(s) address */
-  constructor(server: string, fetcher: typeof fetch) {
-    if (!/^https?:\/\//.test(server) || !URL.canParse(server))
-      throw new TypeError(`The address of a service looks like http://127.0.0.1:8080, not like ${server}.`);
-    this.server = server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+  /**
+   * @param server the address of the service, or those of all its nodes: the first one is asked first
+   * @throws TypeError when one is not an http(s) address, or there is none
+   */
+  constructor(server: string | readonly string[], fetcher: typeof fetch) {
+    const addresses = (typeof server === "string" ? [server] : server).map(baseOf);
+    const [first] = addresses;
+    if (first === undefined) throw new TypeError("No address of a service is given.");
+    this.server = first;
+    this.#named = new Map(addresses.map((address) => [new URL(address).origin, address]));
     this.#fetch = fetcher;
   }
 
@@ -89,10 +97,22 @@ export class Http {
       const { status } = response;
       if (response.ok) return { bytes, status };
       const error = refusal(response, readAnswer(bytes), server);
-      const leader = error.code === "not-leader" ? leaderIn(response, server) : undefined;
-      this.#leader = error.code === "not-leader" ? leader : this.#leader;
-      if (leader === undefined || moves === MAX_MOVES) throw error;
+      if (error.code !== "not-leader") throw error;
+      const told = response.headers.get("cairnlog-leader");
+      this.#leader = this.#nodeAt(told, server);
+      if (this.#leader === undefined) throw isOtherNode(told, server) ? unnamed(error, told) : error;
+      if (moves === MAX_MOVES) throw error;
     }
+  }
+
+  /**
+   * The address of the leader that a node tells, if the user named it. A hostile log could otherwise have the client send
+   * requests to any machine that it can reach. TLS is never given up.
+   * @param told what the server chose
+   */
+  #nodeAt(told: string | null, server: string): string | undefined {
+    if (!isOtherNode(told, server)) return undefined;
+    return this.#named.get(told);
   }
 
   async #fetched(
@@ -116,14 +136,24 @@ export class Http {
   }
 }
 
-/** The address of the leader that a node names; none that would give up TLS. */
-function leaderIn({ headers }: Response, server: string): string | undefined {
-  const leader = headers.get("cairnlog-leader");
-  if (leader === null || !URL.canParse(leader)) return undefined;
-  const { protocol } = new URL(leader);
-  const isSafe = protocol === "https:" || (protocol === "http:" && server.startsWith("http:"));
-  return isSafe ? leader.replace(/\/+$/, "") : undefined;
+/** An address without `/api/v1` and without a slash at its end. @throws TypeError when it is not an http(s) address */
+function baseOf(server: string): string {
+  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+    throw new TypeError(`The address of a service looks like http://127.0.0.1:8080, not like ${server}.`);
+  return server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
 }
+
+/** Whether a node tells an origin at which another one might be, with TLS if it has TLS itself. */
+const isOtherNode = (told: string | null, server: string): told is string =>
+  told !== null && isOrigin(told) && (told.startsWith("https:") || server.startsWith("http:"));
+
+/** `error`, with what the user can do. @param leader an origin */
+const unnamed = ({ code, message, status, retryAfter }: ClientError, leader: string): ClientError =>
+  new ClientError(
+    code,
+    `${message} It is said to be at ${leader}. A client goes to addresses that its user named only: if this is a node of your log, name it, too.`,
+    { status, retryAfter },
+  );
 
 /** The part of JSON Schema that `known` uses. */
 interface Schema {

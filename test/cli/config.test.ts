@@ -51,6 +51,21 @@ test("the server is remembered for commands without --server; CAIRNLOG_SERVER an
   expect(await run("log", "tail")).toMatchObject({ code: 2, stderr: expect.stringContaining("--server is missing") });
 });
 
+test("several addresses of one service are remembered as a list, whose first one it is", async () => {
+  const { run, succeed } = newUser();
+  const list = `${service.url}/, ${other.url}/api/v1`;
+  expect((await succeed("config", "set", "server", list)).stdout).toBe(`server is ${service.url},${other.url}\n`);
+  await succeed("log", "tail");
+  await succeed("export", "--out", "-");
+  expect(JSON.parse((await succeed("config", "show", "--json")).stdout).server).toBe(`${service.url},${other.url}`);
+  await succeed("config", "set", "key", at("me.pem"));
+  expect((await succeed("config", "show", "--server", service.url)).stdout).toContain(at("me.pem"));
+  for (const wrong of ["", ",", `${service.url},nowhere`])
+    expect(await run("config", "set", "server", wrong)).toMatchObject({ code: 2 });
+  expect(await run("log", "tail", "--server", `${service.url},nowhere`)).toMatchObject({ code: 2 });
+  await succeed("log", "tail", "--server", `${service.url},${other.url}`);
+});
+
 test("a key is remembered for each service, and used by commands that sign", async () => {
   const { run, succeed } = newUser();
   await succeed("config", "set", "server", service.url);

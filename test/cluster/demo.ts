@@ -25,6 +25,7 @@ async function greeting(rig: Rig): Promise<string> {
   const leader = await rig.leader();
   const follower = rig.nodes.find((node) => node !== leader)!;
   const { cluster } = rig;
+  const both = [follower, ...rig.nodes.filter((node) => node !== follower)].map(({ url }) => url).join();
   const psql = `psql -h 127.0.0.1 -p ${cluster.primary.port} -U postgres cairnlog`;
   const servers = cluster.servers.map(
     (server) =>
@@ -36,9 +37,9 @@ ${servers.join("\n")}
 Nodes
 ${rig.nodes.map((node) => `  ${describe(node)}  ${node === leader ? "leads" : "follows"}`).join("\n")}
 
-Attest, at the node that follows; the command finds the leader by itself:
+Attest, at the node that follows; the command goes on at the leader by itself, because you name it, too:
   npx cairnlog keygen --out me.pem
-  npx cairnlog attest README.md --key me.pem --server ${follower.url}
+  npx cairnlog attest README.md --key me.pem --server ${both}
 Kill the leader, and attest again at the other one:
   kill -9 ${leader.pid}
 Kill the primary; a standby is promoted:

@@ -19,7 +19,7 @@ export interface ServiceConfig {
 }
 
 export interface Config {
-  /** Address of the service of commands without `--server`. */
+  /** Address of the service of commands without `--server`, or those of its nodes with commas between. */
   readonly server?: string;
   /** By address, as `addressOf` writes it. */
   readonly services: Readonly<Record<string, ServiceConfig>>;

@@ -6,7 +6,7 @@ import { READING_OPTIONS, report } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import type { Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { checkAddress, namedServer, serverOf } from "../service.js";
+import { addressesIn, checkAddress, namedServers, serverOf } from "../service.js";
 import { StateFolder } from "../state.js";
 import { coloured, facts, type Styled } from "../terminal/table.js";
 import { none, required, UsageError } from "../usage.js";
@@ -30,13 +30,14 @@ type Setting = (typeof SETTINGS)[number];
 export const config = subcommandWithActions({
   about: `Remembers the address of a service, and for each service your key and the key of its operator.
 
-server is the service of commands without --server, unless CAIRNLOG_SERVER names one. key is the file of your private key for
+server is the service of commands without --server, unless CAIRNLOG_SERVER names one. Where several nodes keep the log, it has the
+addresses of all of them, with commas between: a command goes on at the node that writes, if that is one of them. key is the file of your private key for
 commands that sign; the file stays where it is. operator-key is the public key that must have signed everything. Without it, the
 key that a service shows first is pinned. Either way another operator key is refused, unless a rotation in the log leads to it.`,
   options: OPTIONS,
   actions: {
     show: { form: "", about: "Shows what is remembered, and which operator keys are pinned." },
-    set: { form: "server URL | key KEY.pem | operator-key FILE.pem", about: "Remembers a value." },
+    set: { form: "server URL[,URL…] | key KEY.pem | operator-key FILE.pem", about: "Remembers a value." },
     unset: { form: "server | key | operator-key", about: "Forgets a value." },
   },
   notes: "Exit codes: 0 done; 1 refused or failed; 2 the command was not understood.",
@@ -57,7 +58,9 @@ cairnlog config set operator-key operator.pub.pem --server https://log.example`,
 /** @param given undefined to forget the value */
 function change(setting: Setting, given: string | undefined, values: Given): number {
   if (setting === "server") {
-    const server = given === undefined ? undefined : addressOf(checkAddress(given, "URL"));
+    const addresses = addressesIn(given ?? "").map((part) => addressOf(checkAddress(part, "URL")));
+    if (given !== undefined && !addresses.length) throw new UsageError("URL is missing");
+    const server = addresses.length ? addresses.join(",") : undefined;
     const { server: _, ...rest } = readConfig();
     writeConfig(server === undefined ? rest : { ...rest, server });
     return said(values, { server: server ?? null }, server ? `server is ${server}` : "no server is remembered");
@@ -94,9 +97,10 @@ function keyFile(file: string): string {
 function show(operands: readonly string[], values: Given): number {
   none(operands);
   const kept = readConfig();
-  const named = namedServer(values.server);
-  const addresses = new Set([...Object.keys(kept.services), ...(named === undefined ? [] : [addressOf(named)])]);
+  const servers = namedServers(values.server);
+  const addresses = new Set([...Object.keys(kept.services), ...servers.slice(0, 1).map(addressOf)]);
   const services = [...addresses].map((address) => ({ address, ...serviceView(address, values.state) }));
+  const named = servers.length ? servers.join(",") : undefined;
   report(values, { file: configPath(), server: named ?? null, services }, described(named, services));
   return 0;
 }

@@ -1,4 +1,5 @@
 /** The route table of a node of a replicated log: only the leader writes, and nobody answers with what is too old. */
+import { isOrigin } from "../../wire/origin.js";
 import { HttpError } from "../problems.js";
 import type { Route } from "../route.js";
 import type { Services } from "../services.js";
@@ -50,8 +51,9 @@ function atLeader(row: Route, replication: NonNullable<Services["replication"]>)
   };
 }
 
-/** @param leader its address, if it is known */
-export function notLeader(leader: string | null): HttpError {
+/** @param told the address of the leader, if it is known; what is more than an origin is not passed on */
+export function notLeader(told: string | null): HttpError {
+  const leader = told !== null && isOrigin(told) ? told : null;
   const where = leader === null ? "Which one is not known now. Try again." : `Send it to ${leader}.`;
   return new HttpError("not-leader", `Another node writes this log, and nothing was written here. ${where}`, {
     "retry-after": "1",

@@ -73,7 +73,7 @@ test("it serves what the leader has acknowledged, with heads and the leader's ch
 test("whoever writes is sent to the leader, and what is private is not answered", async () => {
   const refused = await fetch(`${reader.url}/api/v1/attestations`, { method: "POST", body: "{}" });
   expect([refused.status, refused.headers.get("cairnlog-leader")]).toEqual([503, leader.url]);
-  const client = createClient({ server: reader.url, signer: asSigner(newSigner()) });
+  const client = createClient({ server: [reader.url, leader.url], signer: asSigner(newSigner()) });
   const { receipt } = await client.attest({ title: "through a reader", content_hash: "2".padStart(64, "0") });
   await headAt(reader.url, receipt.sth!.tree_size);
   expect((await fetch(`${reader.url}/api/v1/trust-configs`)).status).toBe(403);

@@ -34,8 +34,13 @@ afterEach(() => nodes.remove());
 
 const signer = asSigner(newSigner());
 let documents = 0;
+/** A client that asks the node at `url` first, and whose user has named all nodes. */
 const clientOf = (url: string) =>
-  createClient({ server: url, signer, operatorKey: readFileSync(join(nodes.dataOf("a"), "operator.pub.pem"), "utf8") });
+  createClient({
+    server: [url, ...[a, b].flatMap((node) => node?.url ?? [])],
+    signer,
+    operatorKey: readFileSync(join(nodes.dataOf("a"), "operator.pub.pem"), "utf8"),
+  });
 const newDocument = () => ({ title: "a document", content_hash: `${++documents}`.padStart(64, "0") });
 
 /** Attests, and returns the head of the receipt. */
