@@ -2,8 +2,12 @@
  * Budgets of stored bytes, for each address and for all strangers together. They belong to the thread of the log's writer.
  *
  * What a command has stored is counted after it has run, and in the transaction of its batch: a command that fails takes
- * nothing, a restart forgets nothing, and a node that takes over has the counts, because the journal carries the rows. A
- * batch writes one row for each address in it and one for the strangers, however many commands it has.
+ * nothing, a restart forgets nothing, and a node that takes over has the counts, because the journal carries the rows.
+ *
+ * A row is written ahead: it takes as many bytes as were taken before, up to a thousandth of the budget, and memory holds what
+ * of that is not spent yet. Most commands change memory alone. If we crash here, what was not spent counts as spent: at most a
+ * thousandth of the budget, and never more than was spent. It is never the other way round, because bytes are spent only in the
+ * batch that reserves them, or in a later one, which is on disk only after it.
  *
  * Clients choose their addresses, so the number of rows is limited by design. The hash of an address names one of 16,384 rows,
  * and a row has room for 16 windows: 262,144 addresses in 24 hours, in at most 9 MB. A row that is full forgets the window
@@ -28,6 +32,10 @@ const STRANGERS = -1;
 const SECRET_BYTES = 16;
 /** Addresses whose hashes are remembered. */
 const KEPT_NAMES = 4096;
+/** Addresses of which it is remembered what they have reserved. One that is forgotten has spent it. */
+const KEPT_RESERVES = 16_384;
+/** The part of a budget that is reserved at once. */
+const RESERVED_PART = 1024;
 /** A number of a row: as many bits as a JSON number holds exactly. */
 const HIGH_BITS = 2 ** 21 - 1;
 
@@ -47,6 +55,13 @@ interface Window {
   isChanged: boolean;
 }
 
+/** What a window's row has counted, and nobody has spent. */
+interface Reserve {
+  /** That of the window. */
+  start: number;
+  left: number;
+}
+
 export class Budgets {
   readonly #limits: BudgetLimits;
   #state: LayeredState | null = null;
@@ -54,6 +69,8 @@ export class Budgets {
   #secret: Buffer | null = null;
   #isNewSecret = false;
   readonly #names = new Recent<string, Names>(KEPT_NAMES);
+  /** By name of the window. Bytes that a batch on its way to the disk has reserved are here, too: if it fails, all are forgotten. */
+  readonly #reserves = new Recent<number, Reserve>(KEPT_RESERVES);
   /** What the batch has read, by key of the row. */
   readonly #sets = new Map<number, Window[]>();
   readonly #changed = new Set<number>();
@@ -74,6 +91,7 @@ export class Budgets {
     this.#secret = null;
     this.#isNewSecret = false;
     this.#names.clear();
+    this.#reserves.clear();
   }
 
   /**
@@ -88,13 +106,16 @@ export class Budgets {
       throw storageFull("The room that is left on the disk of the log is kept for keys that its anchors reach.");
     const { perAddress, fromStrangers } = this.#limits;
     const names = perAddress === null ? null : this.#namesOf(client);
-    const address = names && this.#window(names.address);
-    const network = names?.network == null ? null : this.#window(names.network);
-    const strangers = isReached || fromStrangers === null ? null : this.#window(STRANGERS);
-    if (address) check(address, bytes, perAddress!, now, OF_ADDRESS);
-    if (network) check(network, bytes, NETWORK_SHARE * perAddress!, now, OF_NETWORK);
-    if (strangers) check(strangers, bytes, fromStrangers!, now, OF_STRANGERS);
-    for (const window of [address, network, strangers]) if (window) this.#spend(window, bytes, now);
+    const network = names?.network ?? null;
+    const ofNetwork = NETWORK_SHARE * perAddress!;
+    const isCounted = !isReached && fromStrangers !== null;
+    if (names) this.#check(names.address, bytes, perAddress!, now, OF_ADDRESS);
+    if (network !== null) this.#check(network, bytes, ofNetwork, now, OF_NETWORK);
+    if (isCounted) this.#check(STRANGERS, bytes, fromStrangers, now, OF_STRANGERS);
+    // Only now, because a budget that is spent leaves the others as they are.
+    if (names) this.#spend(names.address, bytes, perAddress!, now);
+    if (network !== null) this.#spend(network, bytes, ofNetwork, now);
+    if (isCounted) this.#spend(STRANGERS, bytes, fromStrangers, now);
   }
 
   /** Writes what the batch's commands have taken. @param now as for `take` */
@@ -109,11 +130,45 @@ export class Budgets {
     }
   }
 
-  #spend(window: Window, bytes: number, now: number): void {
+  /** Bytes that are reserved, in a window that has not ended. */
+  #reserved(name: number, now: number): Reserve | undefined {
+    const reserve = this.#reserves.look(name);
+    return reserve && now < reserve.start + WINDOW_S ? reserve : undefined;
+  }
+
+  /** @throws CairnlogError `budget-spent` */
+  #check(name: number, bytes: number, limit: number, now: number, what: string): void {
+    const reserved = this.#reserved(name, now)?.left ?? 0;
+    if (reserved >= bytes) return;
+    const window = this.#window(name);
+    const used = isOpen(window, now) ? window.used : 0;
+    const left = limit - used + reserved;
+    if (bytes <= left) return;
+    const retryAfter = used ? window.start + WINDOW_S - now : WINDOW_S;
+    throw new CairnlogError(
+      "budget-spent",
+      `${what}: ${left} of ${limit} are left, and this takes ${bytes}. Try again in ${retryAfter} seconds.`,
+      { retryAfter },
+    );
+  }
+
+  /** To be called after `#check`. */
+  #spend(name: number, bytes: number, limit: number, now: number): void {
+    const reserve = this.#reserved(name, now);
+    if (reserve && reserve.left >= bytes) {
+      reserve.left -= bytes;
+      return;
+    }
+    const window = this.#window(name);
     if (!isOpen(window, now)) [window.start, window.used] = [now, 0];
-    window.used += bytes;
+    const needed = bytes - (reserve?.left ?? 0);
+    const ahead = Math.min(window.used, Math.floor(limit / RESERVED_PART), limit - window.used);
+    const taken = Math.max(needed, ahead);
+    window.used += taken;
     window.isChanged = true;
-    this.#changed.add(keyOf(window.name));
+    this.#changed.add(keyOf(name));
+    const kept = this.#reserves.get(name, () => ({ start: 0, left: 0 }));
+    [kept.start, kept.left] = [window.start, taken - needed];
   }
 
   #window(name: number): Window {
@@ -155,19 +210,6 @@ export class Budgets {
 const OF_ADDRESS = "The bytes that one address may have stored in 24 hours are spent";
 const OF_NETWORK = "The bytes that one network of addresses may have stored in 24 hours are spent";
 const OF_STRANGERS = "The bytes that all keys together may have stored in 24 hours which no anchor reaches are spent";
-
-/** @throws CairnlogError `budget-spent` */
-function check(window: Window, bytes: number, limit: number, now: number, what: string): void {
-  const used = isOpen(window, now) ? window.used : 0;
-  if (used + bytes <= limit) return;
-  const retryAfter = used ? window.start + WINDOW_S - now : WINDOW_S;
-  const left = limit - used;
-  throw new CairnlogError(
-    "budget-spent",
-    `${what}: ${left} of ${limit} are left, and this takes ${bytes}. Try again in ${retryAfter} seconds.`,
-    { retryAfter },
-  );
-}
 
 const isOpen = ({ start, used }: Window, now: number): boolean => used > 0 && now < start + WINDOW_S;
 

@@ -58,7 +58,7 @@ describe("a budget", () => {
   });
 
   test("has one row for an address, and one for strangers, however many commands a batch has", async () => {
-    const { log } = await openTestLog({ budgets: { perAddress: 1e9, fromStrangers: 1e9 } });
+    const { log } = await openTestLog({ budgets: { perAddress: 500 * SIZE, fromStrangers: 500 * SIZE } });
     await Promise.all(Array.from({ length: 50 }, () => write(log)));
     expect(used(log)).toEqual([50 * SIZE, 50 * SIZE]);
     await write(log, CLIENT, true);
@@ -108,6 +108,34 @@ test("a node that takes over goes on with the counts of the one before", async (
   expect(await codeOf(write(follower))).toBe("budget-spent");
   for (const client of ["192.0.2.2", "192.0.2.3"]) expect(await codeOf(write(follower, client))).toBe("written");
   expect(await codeOf(write(follower, "192.0.2.4"))).toBe("budget-spent");
+});
+
+test("rows are written ahead, so that most batches write none, and a restart gives nobody more", async () => {
+  const limit = 3000 * SIZE;
+  const budgets = { perAddress: limit, fromStrangers: null };
+  const { log, path } = await openTestLog({ budgets });
+  let rows = 0;
+  log.observeRows("byteBudgets", (changes) => {
+    rows += changes?.length ?? 0;
+  });
+  for (let i = 1; i <= 60; i++) {
+    await write(log);
+    const [reserved] = used(log);
+    // Never less than was spent, and at most as much again, up to a thousandth of the budget.
+    expect(reserved).toBeGreaterThanOrEqual(i * SIZE);
+    expect(reserved! - i * SIZE).toBeLessThanOrEqual(Math.min(i * SIZE, limit / 1024));
+  }
+  expect(rows).toBeLessThan(35);
+  const [before] = used(log);
+  await log.close();
+  const { log: again } = await openTestLog({ path, budgets });
+  await write(again);
+  expect(used(again)[0]).toBeGreaterThanOrEqual(before! + SIZE);
+  const outcomes = await Promise.all(Array.from({ length: 3000 }, () => codeOf(write(again))));
+  const written = 61 + outcomes.filter((code) => code === "written").length;
+  expect(written).toBeLessThanOrEqual(3000);
+  expect(written).toBeGreaterThanOrEqual(2996);
+  expect(used(again)).toEqual([limit]);
 });
 
 describe("a disk that is nearly full", () => {
