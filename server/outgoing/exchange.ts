@@ -1,10 +1,10 @@
 /**
- * One request to a server that is not trusted, such as a calendar or a witness: the answer is limited in time and size, and
- * redirects are not followed. Its address comes from the operator. Addresses that clients choose are for `server/webhooks`,
- * which checks them.
+ * One request to a server that is not trusted: a calendar, a witness, an endpoint of a webhook. The answer is limited in time
+ * and size, and redirects are not followed. Whatever the server does, the request ends within its time.
  */
-import { request as httpRequest, type OutgoingHttpHeaders } from "node:http";
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
+import type { LookupFunction, Socket } from "node:net";
 import { VERSION } from "../version.js";
 
 export interface Question {
@@ -21,32 +21,63 @@ export interface Bounds {
   readonly signal: AbortSignal;
 }
 
+/** Checks of a connection whose address the operator did not choose. */
+export interface Door {
+  /** Resolves the name. It is not called if the URL has an address. */
+  readonly lookup: LookupFunction;
+  /** Called before anything is written. If it throws, nothing is. */
+  readonly connected: (socket: Socket) => void;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
 /**
  * Asks once, on a connection of its own.
  * @param failed makes the error that is thrown, of a reason that completes "The server …"
  * @throws what `failed` makes: for a server that cannot be reached, also because `signal` is aborted; for an answer that is
- *   late or too long
+ *   late, too long, or broken off
  */
 export function exchange(
   { url, headers, body }: Question,
   { timeoutMs, maxBytes, signal }: Bounds,
   failed: (reason: string, options?: ErrorOptions) => Error,
-): Promise<{ readonly status: number; readonly body: Buffer }> {
+  door?: Door,
+): Promise<Answered> {
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
-  const all: OutgoingHttpHeaders = { ...headers, "user-agent": `cairnlog/${VERSION}` };
+  const all: OutgoingHttpHeaders = { "user-agent": `cairnlog/${VERSION}`, ...headers };
   if (body) all["content-length"] = body.length;
   return new Promise((resolve, reject) => {
-    // The connection is closed afterwards: none stays open.
-    const request = send(url, { method: body ? "POST" : "GET", headers: all, agent: false, signal });
-    const fail = (cause: Error) => reject(failed("cannot be reached", { cause }));
+    // The connection is closed afterwards: none stays open, and none outlives the check of its address.
+    const options = { method: body ? "POST" : "GET", headers: all, agent: false, signal } as const;
+    const request = send(url, door ? { ...options, lookup: door.lookup } : options);
     // Rejects at once: for an answer that is too long, the end may already have arrived.
-    const refuse = (reason: string) => {
-      reject(failed(reason));
+    const refuse = (reason: string, options?: ErrorOptions) => {
+      clearTimeout(timer);
+      reject(failed(reason, options));
       request.destroy();
     };
+    const fail = (cause: Error) => refuse("cannot be reached", { cause });
     const timer = setTimeout(() => refuse(`did not answer in ${timeoutMs / 1000} seconds`), timeoutMs);
-    request.on("close", () => clearTimeout(timer)).on("error", fail);
+    let hasAnswered = false;
+    request.on("error", fail);
+    // A connection that ends without an answer, and one whose answer is 101, have no other event than this.
+    request.on("close", () => hasAnswered || refuse("closed the connection without an answer"));
+    if (door)
+      request.on("socket", (socket) => {
+        socket.once("connect", () => {
+          try {
+            door.connected(socket);
+          } catch (error) {
+            request.destroy(error as Error);
+          }
+        });
+      });
     request.on("response", (response) => {
+      hasAnswered = true;
       const chunks: Buffer[] = [];
       let length = 0;
       response.on("error", fail).on("data", (chunk: Buffer) => {
@@ -54,7 +85,11 @@ export function exchange(
         chunks.push(chunk);
         if (length > maxBytes) refuse(`answered with more than ${maxBytes} bytes`);
       });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      response.on("close", () => refuse("closed the connection before the end of its answer"));
+      response.on("end", () => {
+        clearTimeout(timer);
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+      });
     });
     request.end(body ?? undefined);
   });

@@ -9,6 +9,7 @@ import type { Logger } from "../http/observing/logger.js";
 import type { Metrics } from "../http/observing/metrics.js";
 import type { Settings } from "../settings.js";
 import { Deliverer } from "../webhooks/deliverer.js";
+import { Places } from "../webhooks/places.js";
 import { httpSender } from "../webhooks/send.js";
 import { type OpenedTlog, openTlog } from "../witnessing/tlog.js";
 
@@ -105,9 +106,11 @@ export class Duties {
 
   #newDeliverer(): Deliverer {
     const { registry, settings, logger, isHeld } = this.#parts;
-    const send = httpSender({ allowPrivate: settings.webhookAllowPrivate });
+    const places = new Places();
+    const send = httpSender({ allowPrivate: settings.webhookAllowPrivate, places });
     return new Deliverer({
       webhooks: registry.webhooks,
+      places,
       // A delivery that is not made fails like any other, and is tried again, by whoever leads then.
       send: isHeld
         ? async (request, signal) =>

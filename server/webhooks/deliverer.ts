@@ -17,12 +17,11 @@ import { Pieces, turn } from "../../engine/turns.js";
 import type { Logger } from "../http/observing/logger.js";
 import { Lane } from "./lane.js";
 import { deliveryRequest } from "./message.js";
-import type { Send, Verdict } from "./send.js";
+import { Places } from "./places.js";
+import { ATTEMPT_TIMEOUT_MS, type Send, type Verdict } from "./send.js";
 import { Turns } from "./turns.js";
 import { LogWalk } from "./walk.js";
 
-/** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
-const ATTEMPT_TIMEOUT_MS = 10_000;
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
 /** Entries of the shared walk after which it is recorded how far it has come: a restart reads these again. */
@@ -45,6 +44,8 @@ const systemSchedule: Schedule = (milliseconds, run) => {
 export interface DelivererParts {
   readonly webhooks: Webhooks;
   readonly send: Send;
+  /** The places at addresses that `send` takes. */
+  readonly places?: Places;
   readonly logger: Logger;
   readonly clock?: Clock;
   readonly schedule?: Schedule;
@@ -77,6 +78,9 @@ export class Deliverer {
   readonly #random: () => number;
   readonly #lanes = new Map<number, Lane>();
   readonly #turns = new Turns();
+  readonly #places: Places;
+  /** Lanes that wait for a place at an address, by address, in the order in which they get one. */
+  readonly #parked = new Map<string, Set<Lane>>();
   #walk: LogWalk | null = null;
   /** Changes of subscriptions that were not considered yet; null if any may have changed. */
   #changes: { key: number; row: WebhookRow | undefined }[] | null = null;
@@ -101,7 +105,12 @@ export class Deliverer {
   failed = 0;
 
   constructor(parts: DelivererParts) {
-    const { clock = systemClock, schedule = systemSchedule, random = Math.random } = parts;
+    const { clock = systemClock, schedule = systemSchedule, random = Math.random, places = new Places() } = parts;
+    this.#places = places;
+    places.freed = (place) => {
+      this.#unpark(place);
+      this.#pump();
+    };
     this.#webhooks = parts.webhooks;
     this.#send = parts.send;
     this.#logger = parts.logger;
@@ -263,6 +272,11 @@ export class Deliverer {
     lane.cancelTimer();
     this.#lanes.delete(lane.id);
     this.#turns.remove(lane);
+    if (lane.state === "parked") {
+      const parked = this.#parked.get(lane.place!)!;
+      parked.delete(lane);
+      if (!parked.size) this.#parked.delete(lane.place!);
+    } else if (lane.state === "ready") this.#passOn(lane);
     this.#walk!.leave(lane);
     if (lane.waiting) this.#run(this.#clear(lane.id));
   }
@@ -296,8 +310,38 @@ export class Deliverer {
         this.#logger.error({ err: error, webhook: lane.id }, "a webhook delivery cannot be read");
         this.#rest(lane, MAX_WAIT_MS, true);
       }
-      if (!begun) this.#turns.leave(lane);
+      if (begun) continue;
+      this.#turns.leave(lane);
+      this.#passOn(lane);
     }
+  }
+
+  /** Has a lane wait for a place at an address that has none free. */
+  #park(lane: Lane, place: string): void {
+    lane.state = "parked";
+    lane.place = place;
+    const parked = this.#parked.get(place);
+    if (parked) parked.add(lane);
+    else this.#parked.set(place, new Set([lane]));
+    this.#unpark(place);
+    this.#pump();
+  }
+
+  /** Makes the lane ready that has waited longest for a place at an address, if there is a place. */
+  #unpark(place: string): void {
+    const parked = this.#parked.get(place);
+    if (!parked || this.#isStopped || this.#places.isFull(place)) return;
+    const [lane] = parked;
+    parked.delete(lane!);
+    if (!parked.size) this.#parked.delete(place);
+    this.#ready(lane!);
+  }
+
+  /** A lane that was made ready for a place needs it no more, or has never taken it: the next one may. */
+  #passOn(lane: Lane): void {
+    const { place } = lane;
+    lane.place = null;
+    if (place !== null) this.#unpark(place);
   }
 
   /** @returns whether an attempt was started */
@@ -358,8 +402,13 @@ export class Deliverer {
   async #attempt(lane: Lane, endpoint: Endpoint, { entryId, delivery, told, first }: Attempt): Promise<void> {
     lane.state = "under way";
     const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
-    const { isDelivered, reason } = await this.#sent(request);
+    const { isDelivered, reason, busy } = await this.#sent(request);
     this.#turns.leave(lane);
+    this.#passOn(lane);
+    if (busy !== undefined && !lane.hasEnded) {
+      this.#park(lane, busy);
+      return;
+    }
     const { attempt } = delivery;
     this.#logger.debug({ webhook: lane.id, entry: entryId, attempt, isDelivered, reason }, "webhook attempt");
     if (this.#isStopped && !isDelivered) return;

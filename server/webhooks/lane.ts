@@ -42,6 +42,8 @@ export class Lane implements WebhookFilter {
   state: LaneState = "idle";
   /** While it rests: whether nothing may be tried before, as opposed to: there is nothing to try before. */
   isGated = false;
+  /** The address at which it waits for a place, or was made ready for one; null if it does not. */
+  place: string | null = null;
   /** Whether the subscription exists. */
   hasEnded = false;
   cancelTimer: () => void = () => {};

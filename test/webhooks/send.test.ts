@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
+import { Places, placeOf } from "#cairnlog/server/webhooks/places.js";
 import { httpSender, type Verdict } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 
@@ -187,7 +188,6 @@ describe("answers", () => {
     [400, false],
     [401, false],
     [404, false],
-    [410, false],
     [429, false],
     [500, false],
     [503, false],
@@ -203,32 +203,29 @@ describe("answers", () => {
     expect(inside.connections).toBe(0);
   });
 
-  test("without end are not read to the end", async () => {
-    let written = 0;
-    receiver.answer = (response) => {
-      const flood = () => {
-        while (!response.destroyed && response.write(Buffer.alloc(65_536))) written += 65_536;
-      };
-      response.writeHead(200).on("drain", flood);
-      flood();
-    };
-    expect(await send(request(receiver.url), noSignal)).toEqual({ isDelivered: true, reason: "200" });
-    expect(written).toBeLessThan(32 * 1024 * 1024);
+  test("that are gone for good say so", async () => {
+    receiver.answer = (response) => response.writeHead(410).end();
+    expect(await send(request(receiver.url), noSignal)).toEqual({ isDelivered: false, reason: "410", isGone: true });
+  });
+
+  test.each([
+    ["120", 120],
+    ["86401", 86_400],
+    [new Date(Date.now() + 10 * 86_400_000).toUTCString(), 86_400],
+    ["0", undefined],
+    ["-5", undefined],
+    ["soon", undefined],
+    [new Date(0).toUTCString(), undefined],
+  ])("with Retry-After %s ask to be left alone for %s seconds", async (value, retryAfter) => {
+    receiver.answer = (response) => response.writeHead(503, { "retry-after": value }).end();
+    const verdict = await send(request(receiver.url), noSignal);
+    expect(verdict).toEqual({ isDelivered: false, reason: "503", ...(retryAfter && { retryAfter }) });
   });
 
   test("that never come end with the attempt", async () => {
     const controller = new AbortController();
     receiver.answer = () => controller.abort();
     expect(await send(request(receiver.url), controller.signal)).toEqual({ isDelivered: false, reason: "timeout" });
-  });
-
-  test("whose body never ends count by their status", async () => {
-    const controller = new AbortController();
-    receiver.answer = (response) => {
-      response.writeHead(200).write("a");
-      setTimeout(() => controller.abort(), 50);
-    };
-    expect(await send(request(receiver.url), controller.signal)).toEqual({ isDelivered: true, reason: "200" });
   });
 
   test("that are no HTTP are failures", async () => {
@@ -249,5 +246,50 @@ describe("answers", () => {
     const verdict = await send(request(`https://127.0.0.1:${receiver.port}/`), noSignal);
     expect(verdict.isDelivered).toBe(false);
     expect(receiver.received).toEqual([]);
+  });
+});
+
+describe("an address", () => {
+  test("gets four attempts at the same time, by whatever names and from whomever", async () => {
+    const open: (() => void)[] = [];
+    let most = 0;
+    receiver.answer = (response) => {
+      open.push(() => response.writeHead(204).end());
+      most = Math.max(most, open.length);
+    };
+    const places = new Places();
+    const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.1"], places });
+    const attempts = Array.from({ length: 30 }, (_, i) =>
+      send(request(`http://name${i}.example:${receiver.port}/`), noSignal),
+    );
+    await expect.poll(() => open.length).toBe(4);
+    expect(places.isFull("127.0.0.1")).toBe(true);
+    // Those that found no place have sent nothing, and have not failed either.
+    const mapped = await httpSender({ allowPrivate: true, places })(
+      request(`http://[::ffff:127.0.0.1]:${receiver.port}/`),
+      noSignal,
+    );
+    expect(mapped).toEqual({ isDelivered: false, reason: "busy", busy: "127.0.0.1" });
+    const literal = await httpSender({ allowPrivate: true, places })(request(receiver.url), noSignal);
+    expect(literal.busy).toBe("127.0.0.1");
+    for (const end of open.splice(0)) end();
+    const verdicts = await Promise.all(attempts);
+    expect(verdicts.filter(({ isDelivered }) => isDelivered)).toHaveLength(4);
+    expect(verdicts.filter(({ busy }) => busy === "127.0.0.1")).toHaveLength(26);
+    expect(places.isFull("127.0.0.1")).toBe(false);
+    expect(most).toBe(4);
+  });
+
+  test("that has no place leaves the others of its name to be tried", async () => {
+    const places = new Places();
+    for (let taken = 0; taken < 4; taken++) places.enter(placeOf("127.0.0.2"));
+    const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.2", "127.0.0.1"], places });
+    expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
+  });
+
+  test("of IPv6 is a /64; IPv4 in IPv6 is IPv4", () => {
+    expect(placeOf("2606:4700::1")).toBe(placeOf("2606:4700:0:0:ffff::2"));
+    expect(placeOf("2606:4700::1")).not.toBe(placeOf("2606:4700:0:1::1"));
+    expect(placeOf("::ffff:1.2.3.4")).toBe("1.2.3.4");
   });
 });

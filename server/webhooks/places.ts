@@ -1,0 +1,82 @@
+/**
+ * How many attempts one address may get at the same time. Names cost nothing, and any number of them may lead to one
+ * address; so what counts is the address that is connected to, whoever subscribed and by whatever name.
+ */
+import ipaddr from "ipaddr.js";
+
+/** Attempts at one address at the same time. */
+export const MAX_AT_ADDRESS = 4;
+
+/** What counts as one address: of IPv6 a /64, which one machine may have for itself. */
+export function placeOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === "ipv4") return parsed.toString();
+  return `${(parsed as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
+}
+
+export class Places {
+  readonly #taken = new Map<string, number>();
+  /** Called when a place at an address has become free. It must not throw. */
+  freed: (place: string) => void = () => {};
+
+  isFull(place: string): boolean {
+    return (this.#taken.get(place) ?? 0) >= MAX_AT_ADDRESS;
+  }
+
+  /** Takes a place, to be given back by `leave`. @returns whether one was free */
+  enter(place: string): boolean {
+    if (this.isFull(place)) return false;
+    this.#taken.set(place, (this.#taken.get(place) ?? 0) + 1);
+    return true;
+  }
+
+  leave(place: string): void {
+    const left = this.#taken.get(place)! - 1;
+    if (left) this.#taken.set(place, left);
+    else this.#taken.delete(place);
+    this.freed(place);
+  }
+}
+
+/** The places of one attempt. */
+export class Held {
+  readonly #places: Places;
+  readonly #held = new Set<string>();
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  /** Takes a place at each of the addresses that has one free, and returns these addresses. */
+  enter(addresses: readonly string[]): string[] {
+    return addresses.filter((address) => {
+      const place = placeOf(address);
+      if (!this.#held.has(place)) {
+        if (!this.#places.enter(place)) return false;
+        this.#held.add(place);
+      }
+      return true;
+    });
+  }
+
+  /** Gives back all places but that of the address that was connected to. @returns whether it has that */
+  keep(address: string): boolean {
+    const place = placeOf(address);
+    if (!this.#held.has(place)) return false;
+    for (const other of this.#held) if (other !== place) this.#leave(other);
+    return true;
+  }
+
+  leave(): void {
+    for (const place of this.#held) this.#leave(place);
+  }
+
+  #leave(place: string): void {
+    this.#held.delete(place);
+    this.#places.leave(place);
+  }
+}
