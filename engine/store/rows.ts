@@ -1,6 +1,7 @@
 /** The rows of every table (`schema.ts`), as they are stored. The contract says what a member means for clients. */
 import type {
   CredentialType,
+  EndedReason,
   EndorsementCategory,
   KeyAlgorithm,
   NotificationKind,
@@ -204,10 +205,16 @@ export interface TargetPolicies {
   readonly scheduled: PolicyRow | null;
 }
 
-/** A notification for the holder of a key about an event of a request. */
+/** A notification for the holder of a key: about an event of a request, or the end of a webhook subscription. */
 export interface NotificationRow {
   readonly kind: NotificationKind;
-  readonly request_id: string;
+  /** Null if it is not about a request. */
+  readonly request_id: string | null;
+  /** Present if it is about a webhook subscription. */
+  readonly webhook_id?: number;
+  readonly reason?: EndedReason;
+  /** Entry that it is about, if its id is another one: that id was taken. */
+  readonly entry_id?: number;
   readonly created_at: string;
   readonly read: boolean;
 }
@@ -279,6 +286,10 @@ export interface WebhookRow {
   /** No attempt before this time, canonical form; null: at any time. */
   readonly next_probe_at: string | null;
   readonly created_at: string;
+  /** Seconds from the last attempt to `next_probe_at`; an hour if absent. */
+  readonly probe_after_s?: number;
+  /** Time of the first failed attempt since the last success; null or absent if there is none. */
+  readonly failing_since?: string | null;
   /** Leaf index of the first entry that it may be about. Absent in rows of earlier versions. */
   readonly since?: number;
 }

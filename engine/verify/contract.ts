@@ -55,8 +55,13 @@ export const NOTIFICATION_KINDS = [
   "attestation_request_held",
   "attestation_request_accepted",
   "attestation_request_declined",
+  "webhook_ended",
 ] as const;
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
+
+/** Why a webhook subscription ended without its owner. */
+export const ENDED_REASONS = ["key-ended", "failing", "gone"] as const;
+export type EndedReason = (typeof ENDED_REASONS)[number];
 
 /** The scopes of an audit export besides `all` (`api.md`, Audit export). */
 export const AUDIT_SCOPES = ["keys", "attestations", "endorsements", "claims", "requests"] as const;

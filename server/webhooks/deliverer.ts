@@ -17,13 +17,17 @@ import { Pieces, turn } from "../../engine/turns.js";
 import type { Logger } from "../http/observing/logger.js";
 import { Lane } from "./lane.js";
 import { deliveryRequest } from "./message.js";
+import { Owners } from "./owners.js";
 import { Places } from "./places.js";
+import { type Schedule, systemSchedule } from "./schedule.js";
 import { ATTEMPT_TIMEOUT_MS, type Send, type Verdict } from "./send.js";
 import { Turns } from "./turns.js";
 import { LogWalk } from "./walk.js";
 
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
+/** Owners whose keys are looked at in one command; each has at most twenty subscriptions. */
+const OWNERS_AT_ONCE = 16;
 /** Entries of the shared walk after which it is recorded how far it has come: a restart reads these again. */
 const MARK_AFTER = 4096;
 /** Part of the writer's thread that may go into reading the log: a pause is this many times as long as the step before. */
@@ -32,14 +36,6 @@ const PAUSE_RATIO = 4;
 const PAUSE_MS = 1_000;
 /** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
 const MAX_WAIT_MS = 60_000;
-
-/** Calls `run` once after this many milliseconds, unless the returned function is called before. */
-export type Schedule = (milliseconds: number, run: () => void) => () => void;
-
-const systemSchedule: Schedule = (milliseconds, run) => {
-  const timer = setTimeout(run, milliseconds);
-  return () => clearTimeout(timer);
-};
 
 export interface DelivererParts {
   readonly webhooks: Webhooks;
@@ -79,6 +75,7 @@ export class Deliverer {
   readonly #lanes = new Map<number, Lane>();
   readonly #turns = new Turns();
   readonly #places: Places;
+  readonly #owners: Owners;
   /** Lanes that wait for a place at an address, by address, in the order in which they get one. */
   readonly #parked = new Map<string, Set<Lane>>();
   #walk: LogWalk | null = null;
@@ -117,6 +114,7 @@ export class Deliverer {
     this.#clock = clock;
     this.#schedule = schedule;
     this.#random = random;
+    this.#owners = new Owners(parts.webhooks, clock, schedule, () => this.#wake());
   }
 
   /** Subscriptions whose endpoint is unhealthy. */
@@ -148,6 +146,9 @@ export class Deliverer {
     this.#unwatch = this.#webhooks.watch({
       grown: () => this.#wake(),
       changed: (changes) => this.#note(changes),
+      keyEnded: (fingerprint) => {
+        if (this.#owners.ended(fingerprint)) this.#wake();
+      },
     });
     this.#wake();
   }
@@ -156,6 +157,7 @@ export class Deliverer {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unwatch();
+    this.#owners.stop();
     for (const lane of this.#lanes.values()) lane.cancelTimer();
     for (const interrupt of [...this.#interrupts]) interrupt();
     while (this.#tasks.size) await Promise.all(this.#tasks);
@@ -193,6 +195,7 @@ export class Deliverer {
         this.#changes = [];
         if (changes) this.#apply(changes);
         else await this.#open();
+        await this.#endWithKeys();
         const started = performance.now();
         if (this.#isStopped || this.#walk?.step()) this.#isAwake = true;
         const ended = performance.now();
@@ -232,6 +235,7 @@ export class Deliverer {
       this.#marked = walked ?? Number.NEGATIVE_INFINITY;
     }
     for (const lane of added) this.#join(lane);
+    this.#owners.checkAll();
     // Left over by a crash after a subscription had ended.
     for (const id of outbox.webhookIds()) if (!this.#lanes.has(id)) this.#run(this.#clear(id));
   }
@@ -245,6 +249,20 @@ export class Deliverer {
       const added = this.#laneOf(key, row, this.#webhooks.outbox.walked);
       this.#lanes.set(key, added);
       this.#join(added);
+    }
+  }
+
+  /** Ends subscriptions whose keys have ended. */
+  async #endWithKeys(): Promise<void> {
+    const ids = this.#owners.take(OWNERS_AT_ONCE);
+    if (this.#owners.isDue) this.#isAwake = true;
+    if (!ids.length) return;
+    try {
+      for (const webhook of await this.#webhooks.endWithKey(ids))
+        this.#logger.warn({ webhook, reason: "key-ended" }, "webhook has ended");
+    } catch (error) {
+      this.#owners.checkAll();
+      throw error;
     }
   }
 
@@ -263,6 +281,7 @@ export class Deliverer {
   }
 
   #join(lane: Lane): void {
+    this.#owners.add(lane);
     this.#walk!.join(lane);
     this.#look(lane);
   }
@@ -272,6 +291,7 @@ export class Deliverer {
     lane.cancelTimer();
     this.#lanes.delete(lane.id);
     this.#turns.remove(lane);
+    this.#owners.remove(lane);
     if (lane.state === "parked") {
       const parked = this.#parked.get(lane.place!)!;
       parked.delete(lane);
@@ -402,7 +422,7 @@ export class Deliverer {
   async #attempt(lane: Lane, endpoint: Endpoint, { entryId, delivery, told, first }: Attempt): Promise<void> {
     lane.state = "under way";
     const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
-    const { isDelivered, reason, busy } = await this.#sent(request);
+    const { isDelivered, reason, busy, isGone, retryAfter } = await this.#sent(request);
     this.#turns.leave(lane);
     this.#passOn(lane);
     if (busy !== undefined && !lane.hasEnded) {
@@ -415,8 +435,13 @@ export class Deliverer {
     if (isDelivered) this.delivered++;
     else this.failed++;
     const at = formatTimestamp(this.#clock());
-    const base = { webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() };
-    this.#outcomes.push({ lane, outcome: first ? { ...base, first } : base });
+    const outcome: Outcome = {
+      ...{ webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() },
+      ...(first && { first }),
+      ...(isGone && { isGone }),
+      ...(retryAfter !== undefined && { retryAfter }),
+    };
+    this.#outcomes.push({ lane, outcome });
     // The usual case needs not wait for the disk. If we crash before it is written, it is delivered a second time.
     const isPlain = first !== undefined && isDelivered && endpoint.retry_count === 0;
     if (first) lane.tried++;
@@ -449,8 +474,9 @@ export class Deliverer {
       const settled = this.#outcomes.splice(0, MAX_AT_ONCE);
       const isWritten = await this.#tried(async () => {
         const outcomes = settled.map(({ outcome }) => outcome);
-        const { unhealthy, givenUp } = await this.#webhooks.outbox.settle(outcomes);
+        const { unhealthy, givenUp, ended } = await this.#webhooks.outbox.settle(outcomes);
         for (const webhook of unhealthy) this.#logger.warn({ webhook }, "webhook endpoint is unhealthy");
+        for (const ending of ended) this.#logger.warn(ending, "webhook has ended");
         if (givenUp) this.#logger.warn({ deliveries: givenUp }, "webhook deliveries given up");
       });
       if (!isWritten) {

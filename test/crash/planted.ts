@@ -42,8 +42,9 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "counts a delivery as made before the endpoint has answered",
     file: "server/webhooks/deliverer.js",
-    text: "const { isDelivered, reason } = await this.#sent(request);",
-    replacement: "this.#sent(request); const { isDelivered, reason } = { isDelivered: true };",
+    text: "const { isDelivered, reason, busy, isGone, retryAfter } = await this.#sent(request);",
+    replacement:
+      "this.#sent(request); const { isDelivered, reason, busy, isGone, retryAfter } = { isDelivered: true };",
   },
   {
     name: "finds no delivery for some of the entries that a subscription selects",
@@ -54,7 +55,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "counts a notification that it does not write",
     file: "engine/registry/requests/notifications.js",
-    text: 'transaction.put("notifications", [fingerprint, id], { kind, request_id, created_at, read: false });',
+    text: 'transaction.put("notifications", [fingerprint, id], { ...rowAt(id), created_at, read: false });',
     replacement: "",
   },
   {

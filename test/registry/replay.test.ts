@@ -96,7 +96,7 @@ const NAMES = `
   endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
   key.succeed log.append log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
   policy.publish request.create request.respond trust-config.create trust-config.revoke webhook.deactivate
-  webhook.mark-walk webhook.subscribe
+  webhook.end-with-key webhook.mark-walk webhook.subscribe
 `;
 
 test("every command has the name that it always had", () => {

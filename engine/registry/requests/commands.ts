@@ -14,7 +14,7 @@ import { requireActive } from "../keys/status.js";
 import { takeFromQuota } from "../quota.js";
 import { isRequestId, nonceKey, policiesAt, predicatesOf } from "./events.js";
 import type { CheckedRequest, CheckedResponse } from "./input.js";
-import { type Notification, notify } from "./notifications.js";
+import { type Notification, notificationView, notify } from "./notifications.js";
 import { judge } from "./predicatelanguage.js";
 
 const DAY = 86_400_000_000;
@@ -172,7 +172,7 @@ export const markRead = define(
     if (!row) throw new CairnlogError("not-found", `There is no notification ${id} in this inbox.`);
     const read = { ...row, read: true };
     if (!row.read) transaction.put("notifications", [fingerprint, id], read);
-    return { id, ...read };
+    return notificationView(id, read);
   },
 );
 

@@ -1,12 +1,12 @@
 /**
- * Inboxes: notifications for the holder of a key about its requests (`spec.md`, Inbox notifications). They are private
- * rows, written in the transaction of their event. All their content is also in the log.
+ * Inboxes: notifications for the holder of a key about its requests (`spec.md`, Inbox notifications) and the end of its
+ * webhooks. They are private rows, written in the transaction of their event.
  */
 import type { Log } from "../../log/log.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Client, Writes } from "../writes.js";
 import { markRead } from "./commands.js";
-import { inboxOf, type Notification } from "./notifications.js";
+import { inboxOf, type Notification, notificationView } from "./notifications.js";
 
 export interface NotificationPage {
   readonly notifications: readonly Notification[];
@@ -37,7 +37,7 @@ export class Inbox {
     const start = (page - 1) * perPage;
     const rows = selected.reverse().slice(start, start + perPage);
     return {
-      notifications: rows.map(({ key: [, id], row }) => ({ id, ...row })),
+      notifications: rows.map(({ key: [, id], row }) => notificationView(id, row)),
       page,
       per_page: perPage,
       total: selected.length,

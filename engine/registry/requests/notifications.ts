@@ -10,10 +10,17 @@ export const MAX_NOTIFICATIONS = 1000;
  */
 export const DROPPED_AT_ONCE = 100;
 
-export interface Notification extends NotificationRow {
-  /** Also the id of the log entry that it is about. */
+/** A notification as it is served. */
+export interface Notification
+  extends Pick<NotificationRow, "kind" | "request_id" | "webhook_id" | "reason" | "created_at" | "read"> {
+  /** Unique in its inbox; later ones have higher ids. */
   readonly id: number;
 }
+
+export const notificationView = (id: number, { entry_id: _, ...row }: NotificationRow): Notification => ({
+  id,
+  ...row,
+});
 
 /** The key range of one inbox. */
 export const inboxOf = (fingerprint: string): [[string, number], [string, number]] => [
@@ -21,15 +28,34 @@ export const inboxOf = (fingerprint: string): [[string, number], [string, number
   [fingerprint, Number.MAX_SAFE_INTEGER],
 ];
 
-/**
- * Puts a notification into the inbox of a key. If the inbox is full, the oldest read ones are removed first, then the
- * oldest unread ones. Part of a command.
- * @param id of the entry that it is about, which the command appended
- */
+/** Tells the holder of a key about an event of a request. Part of the command that appended the entry `id`. */
 export function notify(
   transaction: Transaction,
   fingerprint: string,
-  { id, kind, request_id }: Pick<Notification, "id" | "kind" | "request_id">,
+  { id, ...row }: Pick<NotificationRow, "kind" | "request_id"> & { readonly id: number },
+): void {
+  put(transaction, fingerprint, id, (place) => (place === id ? row : { ...row, entry_id: id }));
+}
+
+/** Tells the holder of a key that a webhook subscription has ended. There is no entry about that. Part of a command. */
+export function notifyOfWebhook(
+  transaction: Transaction,
+  fingerprint: string,
+  about: Required<Pick<NotificationRow, "webhook_id" | "reason">>,
+): void {
+  put(transaction, fingerprint, transaction.lastId + 1, () => ({ kind: "webhook_ended", request_id: null, ...about }));
+}
+
+/**
+ * Puts a notification into the inbox of a key. If the inbox is full, the oldest read ones are removed first, then the
+ * oldest unread ones.
+ * @param wanted its id, unless that is taken: a notification without an entry has the id of an entry that does not exist yet
+ */
+function put(
+  transaction: Transaction,
+  fingerprint: string,
+  wanted: number,
+  rowAt: (id: number) => Omit<NotificationRow, "created_at" | "read">,
 ): void {
   let count = transaction.get("inboxes", fingerprint)?.count ?? 0;
   if (count >= MAX_NOTIFICATIONS) {
@@ -40,7 +66,10 @@ export function notify(
       count--;
     }
   }
+  // An inbox is bounded, and so is this loop.
+  let id = wanted;
+  while (transaction.get("notifications", [fingerprint, id])) id++;
   const created_at = transaction.timestamp;
-  transaction.put("notifications", [fingerprint, id], { kind, request_id, created_at, read: false });
+  transaction.put("notifications", [fingerprint, id], { ...rowAt(id), created_at, read: false });
   transaction.put("inboxes", fingerprint, { count: count + 1 });
 }

@@ -5,7 +5,9 @@
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { WebhookRow } from "../../store/rows.js";
+import type { EndedReason } from "../../verify/contract.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
+import { endSubscription, hasOwnerEnded, removeSubscription } from "./endings.js";
 import { hostOf, type WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
 
@@ -23,6 +25,8 @@ export interface Settlement {
   readonly unhealthy: readonly number[];
   /** Number of deliveries that will not be tried again. */
   readonly givenUp: number;
+  /** Subscriptions that have ended: their endpoints are gone. */
+  readonly ended: readonly { readonly webhook: number; readonly reason: EndedReason }[];
 }
 
 /** @throws CairnlogError `precondition-failed` if the key or the host has the maximum number of subscriptions */
@@ -63,25 +67,45 @@ export const deactivate = define(
     const row = transaction.get("webhooks", input.id);
     if (!row || !mayManage(row, input.fingerprint, input.operator_fingerprint))
       throw new CairnlogError("not-found", `There is no active webhook ${input.id} of this key.`);
-    transaction.put("webhooks", input.id, undefined);
-    if (transaction.get("webhookCursors", input.id)) transaction.put("webhookCursors", input.id, undefined);
+    removeSubscription(transaction, input.id);
     return { ...webhookView(input.id, row), active: false };
   },
 );
 
 /**
  * Records the results of attempts (`api.md`, webhooks). A successful delivery is removed; a failed one is tried again
- * later. Ten failures in a row make a subscription unhealthy, one success makes it healthy.
+ * later. Ten failures in a row make a subscription unhealthy, one success makes it healthy. A failure after seven days of
+ * failures ends it, and so does an endpoint that says that it is gone.
  */
 export const settle = define(
   "outbox.settle",
   (transaction: Transaction, { outcomes }: { readonly outcomes: readonly Outcome[] }): Settlement => {
-    const results = outcomes.map((outcome) => settleDelivery(transaction, outcome));
-    return {
-      unhealthy: outcomes.flatMap(({ webhookId }, i) => (results[i]?.becameUnhealthy ? [webhookId] : [])),
-      givenUp: results.filter((result) => result?.gaveUp).length,
-    };
+    const unhealthy: number[] = [];
+    const ended: { webhook: number; reason: EndedReason }[] = [];
+    let givenUp = 0;
+    for (const outcome of outcomes) {
+      const failure = settleDelivery(transaction, outcome);
+      if (failure.becameUnhealthy) unhealthy.push(outcome.webhookId);
+      if (failure.gaveUp) givenUp++;
+      if (failure.ended) ended.push({ webhook: outcome.webhookId, reason: failure.ended });
+    }
+    return { unhealthy, givenUp, ended };
   },
+);
+
+/**
+ * Ends those of the subscriptions whose key has ended, with a notification.
+ * @returns the ids of those that were ended
+ */
+export const endWithKey = define(
+  "webhook.end-with-key",
+  (transaction: Transaction, { ids }: { readonly ids: readonly number[] }): readonly number[] =>
+    ids.filter((id) => {
+      const row = transaction.get("webhooks", id);
+      if (!row || !hasOwnerEnded(transaction, row.owner_fingerprint)) return false;
+      endSubscription(transaction, id, row, "key-ended");
+      return true;
+    }),
 );
 
 /** Removes deliveries of a subscription that has ended. */

@@ -5,9 +5,11 @@
  */
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import type { Transaction } from "../../log/write/commands.js";
 import type { PrivateWriter } from "../../log/write/projection.js";
 import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
-import type { WebhookEvent } from "../../verify/contract.js";
+import type { EndedReason, WebhookEvent } from "../../verify/contract.js";
+import { endSubscription } from "./endings.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
 export const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
@@ -18,6 +20,8 @@ const MAX_JITTER = 0.2;
 /** Failed attempts in a row, of one or several deliveries, after which an endpoint is tried only once an hour. */
 export const UNHEALTHY_AFTER = 10;
 const PROBE_INTERVAL_S = 3_600;
+/** Seconds since the first of a row of failed attempts after which the next failure ends an unhealthy subscription. */
+export const FAILING_ENDS_AFTER_S = 7 * 86_400;
 /**
  * Maximum number of undelivered deliveries of one subscription that are looked at: those in the outbox, and those that
  * were found in the log. When there are so many, its cursor waits.
@@ -49,6 +53,18 @@ export interface Outcome {
   readonly jitter: number;
   /** Absent for a delivery that is in the outbox. */
   readonly first?: FirstAttempt;
+  /** Whether the endpoint said that it is gone for good. */
+  readonly isGone?: true;
+  /** Seconds for which the endpoint asked to be left alone: at most a day. */
+  readonly retryAfter?: number;
+}
+
+/** What followed from a failed attempt. */
+export interface Failure {
+  readonly becameUnhealthy?: true;
+  readonly gaveUp?: true;
+  /** Why the subscription has ended. */
+  readonly ended?: EndedReason;
 }
 
 /** The key range of one subscription's rows. */
@@ -88,38 +104,49 @@ function tried(state: PrivateWriter, { webhookId, entryId, attempt, first }: Out
 
 /**
  * Records the result of one attempt. Part of a command.
- * @returns the consequence of a failure; undefined for a success, and for an outcome that was recorded before
+ * @returns the consequences of a failure; none for a success, and for an outcome that was recorded before
  */
-export function settleDelivery(
-  state: PrivateWriter,
-  outcome: Outcome,
-): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
-  const { webhookId, entryId, attempt, isDelivered, at, jitter, first } = outcome;
-  const webhook = state.get("webhooks", webhookId);
-  const row = webhook && tried(state, outcome);
-  if (!row) return undefined;
-  if (first) state.put("webhookCursors", webhookId, { next: first.next });
-  if (isDelivered) {
-    removeDelivery(state, [webhookId, entryId]);
-    if (webhook.retry_count)
-      state.put("webhooks", webhookId, { ...webhook, healthy: true, retry_count: 0, next_probe_at: null });
-    return undefined;
-  }
+export function settleDelivery(transaction: Transaction, outcome: Outcome): Failure {
+  const { webhookId, entryId, isDelivered, first } = outcome;
+  const webhook = transaction.get("webhooks", webhookId);
+  const row = webhook && tried(transaction, outcome);
+  if (!row) return {};
+  if (first) transaction.put("webhookCursors", webhookId, { next: first.next });
+  if (!isDelivered) return fail(transaction, webhook, row, outcome);
+  removeDelivery(transaction, [webhookId, entryId]);
+  const restored = { healthy: true, retry_count: 0, next_probe_at: null, failing_since: null };
+  if (webhook.retry_count) transaction.put("webhooks", webhookId, { ...webhook, ...restored });
+  return {};
+}
+
+/** Records a failed attempt. @param row the delivery before it */
+function fail(transaction: Transaction, webhook: WebhookRow, row: DeliveryRow, outcome: Outcome): Failure {
+  const { webhookId, entryId, attempt, at, jitter, isGone, retryAfter = 0 } = outcome;
   const retry_count = webhook.retry_count + 1;
   const healthy = retry_count < UNHEALTHY_AFTER;
-  const next_probe_at = healthy ? null : after(at, PROBE_INTERVAL_S);
-  state.put("webhooks", webhookId, { ...webhook, healthy, retry_count, next_probe_at });
-  const becameUnhealthy = webhook.healthy && !healthy;
+  const failing_since = webhook.failing_since ?? at;
+  // Few failures say little, though the first is long ago: the clock may have been set, or the service was away.
+  const isFailing = !healthy && after(failing_since, FAILING_ENDS_AFTER_S) <= at;
+  const ended = isGone ? "gone" : isFailing ? "failing" : undefined;
+  if (ended) {
+    endSubscription(transaction, webhookId, webhook, ended);
+    return { ended };
+  }
+  const probe_after_s = Math.max(healthy ? 0 : PROBE_INTERVAL_S, retryAfter);
+  const next_probe_at = probe_after_s ? after(at, probe_after_s) : null;
+  const failed = { ...webhook, healthy, retry_count, next_probe_at, probe_after_s, failing_since };
+  transaction.put("webhooks", webhookId, failed);
+  const failure: Failure = webhook.healthy && !healthy ? { becameUnhealthy: true } : {};
   // A probe of an unhealthy endpoint before the delivery's own time says nothing about the delivery.
-  if (!isDue(row, at)) return { becameUnhealthy, gaveUp: false };
+  if (!isDue(row, at)) return failure;
   const delay = RETRY_DELAYS_S[attempt];
   if (delay === undefined) {
-    removeDelivery(state, [webhookId, entryId]);
-    return { becameUnhealthy, gaveUp: true };
+    removeDelivery(transaction, [webhookId, entryId]);
+    return { ...failure, gaveUp: true };
   }
   const next_attempt_at = after(at, delay * (1 + MAX_JITTER * jitter));
-  putDelivery(state, [webhookId, entryId], { ...row, attempt: attempt + 1, next_attempt_at });
-  return { becameUnhealthy, gaveUp: false };
+  putDelivery(transaction, [webhookId, entryId], { ...row, attempt: attempt + 1, next_attempt_at });
+  return failure;
 }
 
 /**
@@ -132,8 +159,11 @@ export function isDue({ attempt, next_attempt_at }: DeliveryRow, now: string): b
 }
 
 /** Whether an endpoint may be tried now, with the same rule for a clock that has stepped back. */
-export function mayTry({ next_probe_at }: Pick<WebhookRow, "next_probe_at">, now: string): boolean {
-  return next_probe_at === null || next_probe_at <= now || next_probe_at > after(now, PROBE_INTERVAL_S);
+export function mayTry(
+  { next_probe_at, probe_after_s = PROBE_INTERVAL_S }: Pick<WebhookRow, "next_probe_at" | "probe_after_s">,
+  now: string,
+): boolean {
+  return next_probe_at === null || next_probe_at <= now || next_probe_at > after(now, probe_after_s);
 }
 
 const after = (timestamp: string, seconds: number): string =>

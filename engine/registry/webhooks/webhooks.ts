@@ -6,15 +6,19 @@ import type { Log } from "../../log/log.js";
 import type { WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { statusAt } from "../keys/status.js";
 import type { Client, Writes } from "../writes.js";
-import { deactivate, subscribe } from "./commands.js";
+import { deactivate, endWithKey, subscribe } from "./commands.js";
 import { toldMembers, webhookEvent } from "./events.js";
 import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
 import { mayManage, type Webhook, webhookView } from "./subscriptions.js";
 
 /** The address and the secret of a subscription. */
-export type Endpoint = Pick<WebhookRow, "url" | "secret" | "healthy" | "retry_count" | "next_probe_at">;
+export type Endpoint = Pick<
+  WebhookRow,
+  "url" | "secret" | "healthy" | "retry_count" | "next_probe_at" | "probe_after_s"
+>;
 
 /** What webhooks report about an entry. */
 export interface Reported {
@@ -89,8 +93,9 @@ export class Webhooks {
   }
 
   /**
-   * Calls `watcher.grown` when the log may have grown, and `watcher.changed` after batches are on disk that change
-   * subscriptions; with null after a failure, when any may have changed. Both must not throw, and be quick.
+   * Calls `watcher.grown` when the log may have grown, `watcher.changed` after batches are on disk that change
+   * subscriptions, and `watcher.keyEnded` after those that end a key. After a failure, `changed` gets null: any subscription
+   * may have changed, and any key may have ended. They must not throw, and be quick.
    * @returns a function that ends this
    */
   watch(watcher: {
@@ -98,18 +103,42 @@ export class Webhooks {
     readonly changed: (
       changes: readonly { readonly key: number; readonly row: WebhookRow | undefined }[] | null,
     ) => void;
+    readonly keyEnded: (fingerprint: string) => void;
   }): () => void {
     const stop = this.#log.observeSize(watcher.grown);
     this.#log.observeRows("webhooks", watcher.changed);
+    this.#log.observeRows("keys", (changes) => {
+      for (const { key, row } of changes ?? []) if (row?.status !== "active") watcher.keyEnded(key);
+    });
     return () => {
       stop();
       this.#log.observeRows("webhooks", () => {});
+      this.#log.observeRows("keys", () => {});
     };
   }
 
   /** Number of entries in the log. */
   get size(): number {
     return this.#log.size;
+  }
+
+  /**
+   * Ends those of the subscriptions whose key has ended.
+   * @returns the ids of those that were ended
+   * @throws CairnlogError as `Log.execute` does
+   */
+  async endWithKey(ids: readonly number[]): Promise<readonly number[]> {
+    const { value } = await this.#log.execute(endWithKey, { ids });
+    return value;
+  }
+
+  /** Whether a key is active at a time in canonical form, and when it expires. Undefined without a row. */
+  ownerAt(
+    fingerprint: string,
+    time: string,
+  ): { readonly isActive: boolean; readonly expires_at: string | null } | undefined {
+    const row = this.#log.row("keys", fingerprint);
+    return row && { isActive: statusAt(row, time) === "active", expires_at: row.expires_at };
   }
 
   /** The endpoint of an active subscription; undefined if it has ended. */

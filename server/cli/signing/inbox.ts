@@ -1,4 +1,4 @@
-/** `cairnlog inbox`: notifications about requests to a key and by it. */
+/** `cairnlog inbox`: notifications about requests to a key and by it, and about the end of its webhooks. */
 import { type Action, listed, runAction } from "../actions.js";
 import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
 import { flag } from "../line/options.js";
@@ -11,8 +11,12 @@ const ACTIONS = {
   list: (names, { unread }) => {
     none(names);
     return (client) =>
-      listed(client.inbox.list(unread ? { unread } : {}), ({ id, created_at, kind, request_id, read }) =>
-        [id, created_at, kind, request_id, ...(read ? [] : ["unread"])].join(" "),
+      listed(
+        client.inbox.list(unread ? { unread } : {}),
+        ({ id, created_at, kind, request_id, webhook_id, reason, read }) =>
+          [id, created_at, kind, request_id ?? `webhook ${webhook_id}: ${reason}`, ...(read ? [] : ["unread"])].join(
+            " ",
+          ),
       );
   },
   read: (names) => {
@@ -25,7 +29,8 @@ const ACTIONS = {
 } satisfies Record<string, Action<typeof OPTIONS>>;
 
 export const inbox = subcommandWithActions({
-  about: "Notifications about requests to a key and by it. cairnlog respond answers a request.",
+  about:
+    "Notifications about requests to a key and by it, and about the end of its webhooks. cairnlog respond answers a request.",
   options: OPTIONS,
   actions: {
     list: {

@@ -154,12 +154,12 @@ describe("an outcome", () => {
   it("says once that an endpoint has become unhealthy, and once that a delivery is given up", async () => {
     const { id, outbox, row, outcome, now } = await attempts(2);
     const fail = (entryId: number, moment?: string) => outbox.settle([outcome(entryId, false, moment)]);
-    const nothing = { unhealthy: [], givenUp: 0 };
+    const nothing = { unhealthy: [], givenUp: 0, ended: [] };
     for (let failures = 1; failures < 8; failures++) expect(await fail(1)).toEqual(nothing);
-    expect(await fail(1)).toEqual({ unhealthy: [], givenUp: 1 });
+    expect(await fail(1)).toEqual({ ...nothing, givenUp: 1 });
     expect(row(1)).toBeUndefined();
     expect(await fail(2)).toEqual(nothing);
-    expect(await fail(2)).toEqual({ unhealthy: [id], givenUp: 0 });
+    expect(await fail(2)).toEqual({ ...nothing, unhealthy: [id] });
     const before = row(2);
     // A probe before the delivery is due.
     expect(await fail(2, now)).toEqual(nothing);
