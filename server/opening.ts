@@ -5,6 +5,7 @@ import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { NO_BUDGETS } from "../engine/log/write/payer.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import type { ServedOptions } from "../engine/registry/registry.js";
+import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "../engine/registry/webhooks/commands.js";
 import type { Settings } from "./settings.js";
 
 /** @throws CairnlogError as `openHardwareRoots` does */
@@ -29,6 +30,7 @@ export function openingOf(settings: Settings, operator: OperatorKey): ServedOpti
     },
     ...(settings.rateLimits ? {} : { claimReveals: null }),
     claimBytesPerKey: settings.claimBytesPerKey,
+    webhooksPerAddress: settings.rateLimits ? DEFAULT_WEBHOOKS_PER_ADDRESS : null,
     requestQuota: settings.rateLimits ? settings.requestQuota : null,
     policyQuota: settings.rateLimits ? settings.policyQuota : null,
     ...(settings.rateLimits ? {} : { trustConfigQuota: null }),

@@ -35,6 +35,7 @@ import { Slices } from "./slices.js";
 import { DEFAULT_TRUST_CONFIG_QUOTA, TrustConfigs } from "./trust/configs.js";
 import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
 import { Verification } from "./verification/verification.js";
+import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "./webhooks/commands.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 import { Writes } from "./writes.js";
 
@@ -72,6 +73,8 @@ export interface RegistryOptions {
   readonly trust?: Partial<TrustSettings>;
   /** Bounds and cache of graph traversals; the documented defaults if absent. */
   readonly graphs?: GraphSettings;
+  /** Webhooks that one address may make in 24 hours; 20 if absent, null for any number. */
+  readonly webhooksPerAddress?: number | null;
   /** Whether webhooks may have addresses that are not on the public internet; false if absent. */
   readonly webhookAllowPrivate?: boolean;
   /** Bytes that clients may have stored in 24 hours; any number if absent. */
@@ -254,6 +257,7 @@ function conceptsOver(
   { challengeUses: uses, passwords }: Pick<Owned, "challengeUses"> & Pick<Served, "passwords">,
 ) {
   const { operator, predicateBase, clock = systemClock, webhookAllowPrivate: allowPrivate = false } = options;
+  const { webhooksPerAddress: perAddress = DEFAULT_WEBHOOKS_PER_ADDRESS } = options;
   const { hardwareRoots: roots = new HardwareRoots() } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S } = options;
   const challenges = new Challenges({ log, keys, verifier, uses, clock, ttlSeconds });
@@ -280,7 +284,7 @@ function conceptsOver(
     requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, writes, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log, writes }),
-    webhooks: new Webhooks({ log, writes, operator: operator.fingerprint, allowPrivate }),
+    webhooks: new Webhooks({ log, writes, operator: operator.fingerprint, allowPrivate, trust, perAddress }),
     async close() {
       slices.close();
       queries.close();

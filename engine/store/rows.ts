@@ -292,6 +292,8 @@ export interface WebhookRow {
   readonly failing_since?: string | null;
   /** Leaf index of the first entry that it may be about. Absent in rows of earlier versions. */
   readonly since?: number;
+  /** Whether an anchor reached its key when it was made. Absent if not, and in rows of earlier versions. */
+  readonly is_reached?: true;
 }
 
 /** How far the deliveries of a subscription are. */

@@ -86,10 +86,18 @@ export interface Tables {
   notifications: { key: [string, number]; row: NotificationRow };
   /** By key fingerprint: how many notifications it has. */
   inboxes: { key: string; row: { readonly count: number } };
-  /** By [what is counted, key fingerprint]. */
+  /** By [what is counted, key fingerprint]; `webhook` by client address. */
   quotas: {
     key: [
-      "attestation-request" | "requester" | "request-policy" | "strangers-answer" | "claim-bytes" | "trust-config",
+      (
+        | "attestation-request"
+        | "requester"
+        | "request-policy"
+        | "strangers-answer"
+        | "claim-bytes"
+        | "trust-config"
+        | "webhook"
+      ),
       string,
     ];
     row: QuotaRow;

@@ -188,6 +188,8 @@ test("an entry whose commit failed, and that is on disk all the same, is deliver
     writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
     operator: OWNER,
     allowPrivate: false,
+    trust: { reaches: async () => true },
+    perAddress: null,
   });
   await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
   const ids: string[] = [];

@@ -3,6 +3,7 @@
  * entries.
  */
 import { CairnlogError } from "../../error.js";
+import { parseTimestamp } from "../../log/clock.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { WebhookRow } from "../../store/rows.js";
 import type { EndedReason } from "../../verify/contract.js";
@@ -18,6 +19,11 @@ const MAX_PER_KEY = 20;
  * than this.
  */
 const MAX_PER_HOST = 100;
+/** Maximum number of subscriptions of all keys together that no anchor reaches. */
+const MAX_OF_STRANGERS = 5_000;
+/** Maximum number of new subscriptions of an address in 24 hours. */
+export const DEFAULT_WEBHOOKS_PER_ADDRESS = 20;
+const ADDRESS_WINDOW_S = 86_400;
 
 /** The consequences of some outcomes, for metrics and logs. */
 export interface Settlement {
@@ -29,14 +35,30 @@ export interface Settlement {
   readonly ended: readonly { readonly webhook: number; readonly reason: EndedReason }[];
 }
 
-/** @throws CairnlogError `precondition-failed` if the key or the host has the maximum number of subscriptions */
+/** Who subscribes. */
+export interface Subscriber {
+  readonly owner_fingerprint: string;
+  /** Whether an anchor reaches the key. */
+  readonly is_reached: boolean;
+  /** The client's address as limits count it; null for a program that embeds the log. */
+  readonly address: string | null;
+  /** Maximum number of new subscriptions of an address in 24 hours; null for any number. */
+  readonly per_address: number | null;
+}
+
+/**
+ * @throws CairnlogError `precondition-failed` if the key, the host, the address, or all keys together that no anchor reaches
+ *   have the maximum number of subscriptions
+ */
 export const subscribe = define(
   "webhook.subscribe",
   (
     transaction: Transaction,
-    { subscription, owner_fingerprint }: { readonly subscription: WebhookDraft; readonly owner_fingerprint: string },
+    { subscription, ...subscriber }: Subscriber & { readonly subscription: WebhookDraft },
   ): Webhook => {
-    checkRoom(transaction, owner_fingerprint, subscription.host);
+    const { owner_fingerprint, is_reached } = subscriber;
+    checkRoom(transaction, subscriber, subscription.host);
+    countAddress(transaction, subscriber);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
     const row: WebhookRow = {
       ...subscription,
@@ -46,6 +68,7 @@ export const subscribe = define(
       next_probe_at: null,
       created_at: transaction.timestamp,
       since: transaction.size,
+      ...(is_reached && { is_reached }),
     };
     transaction.put("counters", "webhook", { last: id });
     transaction.put("webhooks", id, row);
@@ -144,18 +167,34 @@ export const markWalk = define(
   },
 );
 
-function checkRoom(transaction: Transaction, owner: string, host: string): void {
+function checkRoom(transaction: Transaction, subscriber: Subscriber, host: string): void {
+  const { owner_fingerprint: owner, is_reached } = subscriber;
   let ofOwner = 0;
   let ofHost = 0;
+  let ofStrangers = 0;
   for (const { row } of subscriptions(transaction)) {
     if (row.owner_fingerprint === owner) ofOwner++;
     if ((row.host ?? hostOf(row.url)) === host) ofHost++;
+    if (!row.is_reached) ofStrangers++;
   }
-  if (ofOwner >= MAX_PER_KEY)
-    throw new CairnlogError("precondition-failed", `This key has ${MAX_PER_KEY} webhooks. Delete one first.`);
-  if (ofHost >= MAX_PER_HOST)
-    throw new CairnlogError(
-      "precondition-failed",
-      `There are ${MAX_PER_HOST} webhooks to ${host}, and no more are taken.`,
+  if (ofOwner >= MAX_PER_KEY) throw tooMany(`This key has ${MAX_PER_KEY} webhooks. Delete one first.`);
+  if (ofHost >= MAX_PER_HOST) throw tooMany(`There are ${MAX_PER_HOST} webhooks to ${host}, and no more are taken.`);
+  if (!is_reached && ofStrangers >= MAX_OF_STRANGERS)
+    throw tooMany(
+      `There are ${MAX_OF_STRANGERS} webhooks of keys that no trust anchor of this log reaches, and no more are taken.`,
     );
 }
+
+/** Counts a new subscription for its address. The row outlives restarts, and is the same for all front ends. */
+function countAddress(transaction: Transaction, { address, per_address }: Subscriber): void {
+  if (address === null || per_address === null) return;
+  const now = parseTimestamp(transaction.timestamp);
+  const row = transaction.get("quotas", ["webhook", address]);
+  const isOver = !row || parseTimestamp(row.started_at) + ADDRESS_WINDOW_S * 1_000_000 <= now;
+  const { started_at, used } = isOver ? { started_at: transaction.timestamp, used: 0 } : row;
+  if (used >= per_address)
+    throw tooMany(`This address has made ${per_address} webhooks in 24 hours. It may make more tomorrow.`);
+  transaction.put("quotas", ["webhook", address], { started_at, used: used + 1 });
+}
+
+const tooMany = (why: string): CairnlogError => new CairnlogError("precondition-failed", why);

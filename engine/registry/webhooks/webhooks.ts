@@ -7,6 +7,7 @@ import type { WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { statusAt } from "../keys/status.js";
+import type { TrustService } from "../trust/service.js";
 import type { Client, Writes } from "../writes.js";
 import { deactivate, endWithKey, subscribe } from "./commands.js";
 import { toldMembers, webhookEvent } from "./events.js";
@@ -42,6 +43,8 @@ export class Webhooks {
   readonly #writes: Writes;
   readonly #operator: string;
   readonly #allowPrivate: boolean;
+  readonly #trust: Pick<TrustService, "reaches">;
+  readonly #perAddress: number | null;
 
   /** Use `openRegistry`. */
   constructor(parts: {
@@ -50,21 +53,30 @@ export class Webhooks {
     /** Fingerprint of the key that may see every subscription. */
     readonly operator: string;
     readonly allowPrivate: boolean;
+    readonly trust: Pick<TrustService, "reaches">;
+    /** Maximum number of new subscriptions of an address in 24 hours; null for any number. */
+    readonly perAddress: number | null;
   }) {
     this.outbox = new Outbox(parts.log);
     this.#log = parts.log;
     this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#allowPrivate = parts.allowPrivate;
+    this.#trust = parts.trust;
+    this.#perAddress = parts.perAddress;
   }
 
   /**
    * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, whose possession was proven.
-   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key or the host has the maximum number of
-   *   subscriptions; and as `Log.execute` does
+   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key, the host, the address, or all keys
+   *   together that no anchor reaches have the maximum number of subscriptions; and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string, client: Client | null = null): Promise<Webhook> {
-    const input = { subscription: readSubscription(subscription, this.#allowPrivate), owner_fingerprint: owner };
+    const draft = readSubscription(subscription, this.#allowPrivate);
+    // A program that embeds the log writes as the operator does. If the graph cannot be looked at, nobody is reached.
+    const is_reached = !client || (await this.#trust.reaches(owner).catch(() => false));
+    const subscriber = { owner_fingerprint: owner, is_reached, address: client?.address ?? null };
+    const input = { ...subscriber, subscription: draft, per_address: this.#perAddress };
     const { value } = await this.#writes.execute(subscribe, input, client, owner);
     return value;
   }

@@ -71,6 +71,8 @@ describe("a subscription", () => {
         writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
         operator: OTHER,
         allowPrivate: false,
+        trust: { reaches: async () => true },
+        perAddress: null,
       });
       await webhooks.subscribe(all, OWNER);
       faults.plan = [fate];

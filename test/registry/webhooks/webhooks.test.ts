@@ -1,5 +1,6 @@
 /** Webhook subscriptions: who may create which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import type { WebhookFilter } from "#cairnlog/engine/registry/webhooks/events.js";
@@ -7,7 +8,8 @@ import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Writes } from "#cairnlog/engine/registry/writes.js";
-import { at, BASE, closeWorlds, failure, openWorld, sha256, type World } from "../world.js";
+import { runIn } from "../../log/inline.js";
+import { at, BASE, closeWorlds, failure, newFolder, openWorld, sha256, type World } from "../world.js";
 
 afterAll(closeWorlds);
 
@@ -166,6 +168,53 @@ describe("a subscription", () => {
     await subscribe({ ...all, url: spellings[0]! }, OTHER);
   });
 
+  it("is one of twenty that an address may make in 24 hours, whatever keys it has and however often it restarts", async () => {
+    world = await openWorld();
+    const client = { address: "192.0.2.7" };
+    const make = (key: number, from = client) =>
+      world.registry.webhooks.subscribe({ url: `https://r${key}.example/` }, `sha256:${sha256(`${key}`)}`, from);
+    for (let key = 0; key < 20; key++) await make(key);
+    await world.registry.webhooks.deactivate(1, `sha256:${sha256("0")}`);
+    await world.reopen();
+    expect(await failure(() => make(20))).toMatchObject({
+      code: "precondition-failed",
+      message: expect.stringMatching(/20 webhooks in 24 hours/),
+    });
+    await make(20, { address: "192.0.2.8" });
+    world.now += 86_400 * 1_000_000;
+    await make(21);
+  });
+
+  it("is one of 5,000 of all keys that no anchor reaches, which take nothing from those that one reaches", async () => {
+    world = await openWorld(newFolder(), generatePrivateKey("ed25519"), { webhooksPerAddress: null });
+    const client = { address: "192.0.2.7" };
+    await runIn(world.registry.log, (transaction) => {
+      const row = {
+        events: [],
+        key_fingerprint: null,
+        document_hash: null,
+        secret: null,
+        healthy: true,
+        retry_count: 0,
+      };
+      const more = { next_probe_at: null, created_at: transaction.timestamp, since: 0 };
+      for (let id = 1; id < 5_000; id++)
+        transaction.put("webhooks", id, {
+          ...{ ...row, ...more, url: `https://r${id}.example/`, owner_fingerprint: `sha256:${sha256(`${id}`)}` },
+        });
+      transaction.put("counters", "webhook", { last: 4_999 });
+    });
+    const { webhooks } = world.registry;
+    await webhooks.subscribe(all, OTHER, client);
+    expect(await failure(() => webhooks.subscribe(all, OWNER, client))).toMatchObject({
+      code: "precondition-failed",
+      message: expect.stringMatching(/5000 webhooks of keys that no trust anchor/),
+    });
+    await webhooks.subscribe(all, world.operator.fingerprint, client);
+    await webhooks.deactivate(1, world.operator.fingerprint);
+    await webhooks.subscribe(all, OWNER, client);
+  });
+
   it("is refused to no key because others have many", async () => {
     world = await openWorld();
     for (let key = 0; key < 60; key++)
@@ -203,6 +252,8 @@ describe("webhook events", () => {
       writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
       operator: OTHER,
       allowPrivate: false,
+      trust: { reaches: async () => true },
+      perAddress: null,
     });
     expect(webhooks.eventAt(0)).toBeUndefined();
   });
