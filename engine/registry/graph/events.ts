@@ -5,13 +5,15 @@
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
-import { EVENT_KINDS, EVENT_TYPES } from "../../verify/kinds.js";
+import { EVENT_KINDS, EVENT_TYPES, type EventType, type KindedEvent } from "../../verify/kinds.js";
 
-const TYPES = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
+/** The kinds of events that change the graph. */
+export const GRAPH_EVENTS: readonly EventType[] = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
 const REGISTRATIONS = hashedTerm(POSTING.eventType, "key_registration");
-const TERMS = TYPES.map((type) => hashedTerm(POSTING.eventType, type));
 /** Payload members that name a key of the graph. */
-const MEMBERS: readonly string[] = [...new Set(TYPES.flatMap((type): readonly string[] => EVENT_KINDS[type].keys))];
+const MEMBERS: readonly string[] = [
+  ...new Set(GRAPH_EVENTS.flatMap((type): readonly string[] => EVENT_KINDS[type].keys)),
+];
 /**
  * Number of events that are read, and of rows. With more, the answer is "perhaps", because reading on could cost more than it saves.
  */
@@ -24,12 +26,21 @@ export interface AskedKeys {
   readonly unnamed: ReadonlySet<string>;
 }
 
+/** Whether an event may change an answer. Members of imported history may be anything; what is no fingerprint is in no set. */
+export type Touches = (event: KindedEvent) => boolean;
+
 /**
  * Whether the entries from leaf index `size` on may change what an answer says of its keys: an event of the graph names
  * one, or one has named itself. Clients decide how many such events there are; with more than a few hundred, the answer
  * is true without reading them.
  */
-export function isTouchedSince(log: Log, size: number, { asked: keys, unnamed }: AskedKeys): boolean {
+export function isTouchedSince(
+  log: Log,
+  size: number,
+  { asked, unnamed }: AskedKeys,
+  touches: Touches = ({ payload }) => MEMBERS.some((member) => asked.has(payload[member] as string)),
+  types: readonly EventType[] = GRAPH_EVENTS,
+): boolean {
   if (size === log.size) return false;
   // A busy log has many registrations, nearly all of keys that nobody has asked for. So the rows are read instead.
   if (unnamed.size && log.postings(REGISTRATIONS).seek(size) < log.postings(REGISTRATIONS).length) {
@@ -37,14 +48,10 @@ export function isTouchedSince(log: Log, size: number, { asked: keys, unnamed }:
     for (const fingerprint of unnamed) if (log.row("keys", fingerprint)?.named) return true;
   }
   let read = 0;
-  for (const term of TERMS) {
-    const list = log.postings(term);
-    for (let rank = list.seek(size); rank < list.length; rank++) {
-      if (++read > MAX_READ) return true;
-      const { payload } = log.entryAt(list.at(rank))!;
-      // Members of imported history may be anything; a value that is not a fingerprint is in no set.
-      if (MEMBERS.some((member) => keys.has(payload[member] as string))) return true;
-    }
+  for (const type of types) {
+    const list = log.postings(hashedTerm(POSTING.eventType, type));
+    for (let rank = list.seek(size); rank < list.length; rank++)
+      if (++read > MAX_READ || touches(log.entryAt(list.at(rank))!)) return true;
   }
   return false;
 }

@@ -59,6 +59,9 @@ export class GraphView implements TrustView {
   readonly asked = new Set<string>();
   /** Those of them that have not named themselves: a registration may change their name and status. */
   readonly unnamed = new Set<string>();
+  /** Keys whose issued endorsements were read, and keys with alerts, whose received endorsements therefore count. */
+  readonly readIssued = new Set<string>();
+  readonly readReceived = new Set<string>();
   /** Microseconds: until then, all answers stay valid unless `isTouchedSince` says that they changed. */
   holdsUntil = Number.POSITIVE_INFINITY;
 
@@ -107,6 +110,7 @@ export class GraphView implements TrustView {
 
   /** The active endorsements that the key has issued, oldest offer first. */
   *active(fingerprint: string): Steps<Edge[]> {
+    this.readIssued.add(fingerprint);
     const active: Edge[] = [];
     let seen = 0;
     for (const edge of this.edges(fingerprint, "issued")) {
@@ -131,6 +135,7 @@ export class GraphView implements TrustView {
       if (++seen % STEP === 0) yield;
     }
     if (!newest.size) return false;
+    this.readReceived.add(fingerprint);
     for (const { other_fingerprint, offer_entry_id, status } of this.#edgesIn("acceptedEndorsements", fingerprint)) {
       const alert = newest.get(other_fingerprint);
       if (alert !== undefined && alert > offer_entry_id && status === "active" && this.isActive(other_fingerprint))

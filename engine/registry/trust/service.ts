@@ -4,9 +4,10 @@
  * of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
 import type { Clock } from "../../log/clock.js";
-import { type AskedKeys, isTouchedSince } from "../graph/events.js";
+import { isTouchedSince } from "../graph/events.js";
 import { type GraphParts, type GraphView, viewing } from "../graph/view.js";
 import type { Slices, Steps } from "../slices.js";
+import { type ReadKeys, TRUST_EVENTS, touchesTrust } from "./touching.js";
 import { capacityOf, endorsedTrust, ownTrust, reaches } from "./trust.js";
 
 export interface TrustSettings {
@@ -39,7 +40,7 @@ export interface TrustStanding {
 export type Judge = (view: GraphView, fingerprint: string) => Steps<TrustStanding>;
 
 /** With the keys that affected the result. A change of one of them makes the evaluation invalid. */
-interface Evaluation extends AskedKeys {
+interface Evaluation extends ReadKeys {
   /** *p* of every key for which it is not 0. */
   readonly trust: ReadonlyMap<string, number>;
   /** Number of anchors that were keys at the time. An anchor that is registered later makes the evaluation invalid. */
@@ -218,6 +219,8 @@ export class TrustService {
         trust,
         asked: view.asked,
         unnamed: view.unnamed,
+        readIssued: view.readIssued,
+        readReceived: view.readReceived,
         anchorsFound,
         from: view.now,
         until: view.holdsUntil,
@@ -235,7 +238,7 @@ export class TrustService {
     const { log } = this.#parts;
     if (now < evaluation.from || now >= evaluation.until) return false;
     if (evaluation.anchorsFound !== this.#anchorsFound()) return false;
-    if (isTouchedSince(log, evaluation.size, evaluation)) return false;
+    if (isTouchedSince(log, evaluation.size, evaluation, touchesTrust(evaluation), TRUST_EVENTS)) return false;
     evaluation.size = log.size;
     return true;
   }

@@ -4,6 +4,9 @@
  */
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { Slices } from "#cairnlog/engine/registry/slices.js";
+import { TrustService } from "#cairnlog/engine/registry/trust/service.js";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
 import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";
 import { at, closeWorlds, DAY, newFolder, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
@@ -274,4 +277,82 @@ it("a swarm that no anchor reaches gains nothing, and causes no evaluation", asy
   world.now += DAY;
   expect(new Set(await levels(world, [...swarm.filter((_, i) => i % 100 === 0), member]))).toEqual(new Set([0.1]));
   expect(world.registry.trust.evaluations).toBe(evaluations);
+});
+
+describe("an event that can change nothing", () => {
+  it("causes no evaluation: offers to keys within reach, and what these accept of strangers", async () => {
+    const world = await open();
+    const [near, far, stranger] = [await newKey(world), await newKey(world), await newKey(world)];
+    await endorse(world, world.operator.fingerprint, near);
+    await endorse(world, near, far);
+    world.now += DAY;
+    const before = await levels(world, [near, far]);
+    const { evaluations } = world.registry.trust;
+    for (const key of [near, far]) {
+      const made = new Case(world, stranger, key);
+      await made.offer();
+      expect(await levels(world, [near, far])).toEqual(before);
+      await made.accept();
+      expect(await levels(world, [near, far])).toEqual(before);
+      await made.withdraw();
+      expect(await levels(world, [near, far])).toEqual(before);
+    }
+    // An offer by a key within reach is none either, before it is accepted.
+    await new Case(world, near, stranger).offer();
+    expect(await levels(world, [near, far])).toEqual(before);
+    expect(world.registry.trust.evaluations).toBe(evaluations);
+  });
+
+  it("is the only kind that is left out: after any history, levels are those of an evaluation from scratch", async () => {
+    const KEYS = 7;
+    const step = fc.record({
+      kind: fc.constantFrom("endorse", "endorse", "endorse", "offer", "withdraw", "alert", "revoke", "day"),
+      from: fc.nat(KEYS - 1),
+      to: fc.nat(KEYS - 1),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 25 }), async (steps) => {
+        const trust = { anchors: [], baseCapacity: 1, minTrust: 0 };
+        const world = await open(trust);
+        const { log } = world.registry;
+        const keys = [world.operator.fingerprint];
+        while (keys.length < KEYS) keys.push(await newKey(world));
+        const graph = { log, operator: keys[0]!, activationDelaySeconds: DAY / SECOND };
+        const made: Case[] = [];
+        for (const { kind, from, to } of steps) {
+          const [one, other] = [keys[from]!, keys[to]!];
+          // Much of this is refused: a key may have ended, or have endorsed the other before.
+          try {
+            if (kind === "day") world.now += DAY;
+            else if (kind === "withdraw") await made[from % made.length]?.withdraw();
+            else if (kind === "revoke") await world.registry.keyLifecycle.revoke(one);
+            else if (kind === "alert")
+              await world.registry.endorsements.alert({
+                endorser_fingerprint: one,
+                compromised_fingerprint: other,
+                reason: "stolen",
+              });
+            else {
+              const next = new Case(world, one, other);
+              await next.offer();
+              if (kind === "endorse") await next.accept();
+              made.push(next);
+            }
+          } catch (error) {
+            expect(error).toBeInstanceOf(CairnlogError);
+          }
+          const slices = new Slices(log);
+          const scratch = new TrustService({
+            graph,
+            slices,
+            querySlices: slices,
+            clock: () => world.now,
+            settings: trust,
+          });
+          expect(await world.registry.trust.standings(keys)).toEqual(await scratch.standings(keys));
+        }
+      }),
+      { numRuns: 12 },
+    );
+  });
 });
