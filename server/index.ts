@@ -38,6 +38,7 @@ import {
 } from "./settings.js";
 import { SharedVerification } from "./verification.js";
 import { VERSION } from "./version.js";
+import { logNameOf } from "./witnessing/tlog.js";
 
 export type { LogSink, WriteLine } from "./http/observing/logger.js";
 export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings.js";
@@ -144,7 +145,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     }
     const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
     if (mirrored) opened.push(async () => mirrored.close());
-    const checkpointName = settings.logName ?? defaultLogName(log.operators.first.fingerprint);
+    const checkpointName = logNameOf(settings, log);
     const isHeld = joined ? { isHeld: () => joined.journal.hasLease } : {};
     const duties = new Duties({ settings, registry, operator, logName: checkpointName, logger, ...isHeld });
     const isFollower = options.follow ?? false;

@@ -8,12 +8,21 @@ import type { ServedOptions } from "../engine/registry/registry.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "../engine/registry/webhooks/commands.js";
 import type { Settings } from "./settings.js";
 
+/** A log that is created now is named as the service is. Nodes of a replicated log agree on a name by their settings. */
+function nameOf({ publicUrls: [origin], replication, tlogOrigin }: Settings): { readonly name?: string } {
+  if (origin === undefined || replication !== null) return {};
+  const name = new URL(origin).host;
+  // One origin with two roots for a size would look like a fork.
+  return name === tlogOrigin ? {} : { name };
+}
+
 /** @throws CairnlogError as `openHardwareRoots` does */
 export function openingOf(settings: Settings, operator: OperatorKey): ServedOptions {
   return {
     path: join(settings.dataDir, "log"),
     operator,
     predicateBase: settings.predicateBase,
+    ...nameOf(settings),
     minFreeBytes: settings.minFreeBytes,
     hardwareRoots: settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots(),
     challengeTtlSeconds: settings.challengeTtlSeconds,

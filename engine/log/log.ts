@@ -49,6 +49,8 @@ export interface LogOptions {
   /** Bytes that payers may have stored in 24 hours; any number if absent. */
   readonly budgets?: BudgetLimits;
   readonly clock?: Clock;
+  /** Name that the log takes if it is created now (`LogMeta.name`). */
+  readonly name?: string;
   /** Decides what is appended; the log's own environment when absent. */
   readonly journal?: Journal;
   /** For a log that several nodes keep: whether this one may append. Its first record is made elsewhere. */
@@ -144,7 +146,7 @@ export async function startLog(
       standing: options.standing,
     });
     await log.recover();
-    if (!options.standing) await log.begin();
+    if (!options.standing) await log.begin(options.name);
     return log;
   } catch (error) {
     await store.close();

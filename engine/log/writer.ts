@@ -142,11 +142,12 @@ export class LogWriter extends LogView implements Executor {
     this.observeFailure((failure) => feed.failed(failure));
   }
 
-  /** Makes the first record of a log that has none: what the log is. */
-  async begin(): Promise<void> {
+  /** Makes the first record of a log that has none: what the log is. @param name which it takes then */
+  async begin(name?: string): Promise<void> {
     const { store, signer, clock } = this.#parts;
     if (store.get("meta", "log")) return;
-    const row = { format: FORMAT, key_id: signer.fingerprint, created_at: formatTimestamp(clock()) };
+    const created_at = formatTimestamp(clock());
+    const row = { format: FORMAT, key_id: signer.fingerprint, created_at, ...(name !== undefined && { name }) };
     await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
   }
 

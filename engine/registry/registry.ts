@@ -48,6 +48,8 @@ export interface RegistryOptions {
   readonly predicateBase: string;
   /** Minimum of free bytes on the disk, below which appends are refused; 64 MiB if absent. */
   readonly minFreeBytes?: number;
+  /** Name that the log takes if it is created now. */
+  readonly name?: string;
   /** Seconds in which a challenge must be answered; 300 if absent. */
   readonly challengeTtlSeconds?: number;
   /** Wrong passwords for one key in 15 minutes; 5 if absent. */
@@ -141,8 +143,9 @@ export interface Owned {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
-  const { path, operator, pool, clock, minFreeBytes, budgets } = options;
+  const { path, operator, pool, clock, name, minFreeBytes, budgets } = options;
   const given = {
+    ...(name !== undefined && { name }),
     ...(minFreeBytes !== undefined && { minFreeBytes }),
     ...(budgets && { budgets }),
     ...(clock && { clock }),

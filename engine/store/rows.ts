@@ -48,6 +48,11 @@ export interface LogMeta {
   readonly first_key_id?: string;
   /** When the log was created, in canonical form: its operator key is valid from then on. */
   readonly created_at: string;
+  /**
+   * The name of the log in its checkpoints, where no setting gives one: it was taken when the log was created, and never
+   * changes. Absent in logs that were created without one.
+   */
+  readonly name?: string;
   /** Present if entries without a head follow one with a head, as in a copy that did not fetch every head. */
   readonly sparse_heads?: true;
   /**

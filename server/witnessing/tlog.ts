@@ -8,6 +8,8 @@ import { type OperatorKey, openOperatorKey } from "../../engine/crypto/keys/oper
 import { CairnlogError } from "../../engine/error.js";
 import { CheckpointPublisher, type Published } from "../../engine/log/lens/publisher.js";
 import type { Log } from "../../engine/log/log.js";
+import { defaultLogName } from "../../engine/log/tree/checkpoints.js";
+import type { LogView } from "../../engine/log/view.js";
 import { PRIVATE_FILE } from "../../engine/store/private.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
@@ -18,6 +20,13 @@ import type { OperatorNotes } from "../operator.js";
 import { type Settings, tlogCheckpointPath, tlogKeyPath, tlogVkeyPath } from "../settings.js";
 import { Cosigning, type CosigningStatus } from "./cosigning.js";
 import { readWitnessPolicy } from "./policyfile.js";
+
+/**
+ * The name of a log: what is set, or else what it took when it was created, or else what follows from its first operator
+ * key. A log that exists never changes its name by itself: whoever follows it would see another log.
+ */
+export const logNameOf = ({ logName }: Pick<Settings, "logName">, log: LogView): string =>
+  logName ?? log.row("meta", "log")?.name ?? defaultLogName(log.operators.first.fingerprint);
 
 /** The origin of the checkpoints: never the log's name, under which the heads of tree version 2 are signed. */
 export const tlogOrigin = ({ tlogOrigin: set }: Pick<Settings, "tlogOrigin">, logName: string): string =>
@@ -65,7 +74,7 @@ export interface OpenedTlog extends Tlog {
 /**
  * Compares the log with the checkpoint that was published last, and begins to publish. With witnesses, others get to see
  * the newest checkpoint that a quorum of them has cosigned.
- * @throws CairnlogError as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
+ * @throws CairnlogError `invalid-input` for an origin that is the log's name; as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
  */
 export async function openTlog(
   log: Log,
@@ -76,6 +85,11 @@ export async function openTlog(
 ): Promise<OpenedTlog> {
   const { dataDir } = settings;
   const origin = tlogOrigin(settings, logName);
+  if (origin === logName)
+    throw new CairnlogError(
+      "invalid-input",
+      `SERVICE_TLOG_ORIGIN must differ from the name of the log, ${logName}: one origin with two roots for a size looks like a fork.`,
+    );
   const cosigning =
     settings.witnesses === null ? null : await openCosigning(log, origin, settings.witnesses, dataDir, logger);
   let trouble: CairnlogError | null = null;

@@ -364,7 +364,8 @@ export class HistoryWriter {
     if (firstIndex === 0) {
       // The operator key is valid since the first entry of the log, even if this copy is younger.
       const created_at = [first!.event.timestamp, meta?.created_at ?? formatTimestamp(systemClock())].sort()[0]!;
-      layer.put("meta", "log", { format: FORMAT, key_id: keyId, created_at });
+      const named = meta?.name === undefined ? {} : { name: meta.name };
+      layer.put("meta", "log", { format: FORMAT, key_id: keyId, created_at, ...named });
       return;
     }
     if (!meta) return;

@@ -193,7 +193,9 @@ async function build(
       signal?.throwIfAborted();
       await commit(rows);
     });
-    const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at: manifest.meta.created_at };
+    const { created_at, name } = manifest.meta;
+    const named = name === undefined ? {} : { name };
+    const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at, ...named };
     await commit([{ table: "meta", key: "log", row }]);
     return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id, operatorKey };
   } finally {

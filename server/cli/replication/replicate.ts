@@ -64,6 +64,7 @@ the log in the data directory, if there is one.`,
 
 async function init(settings: Replicated, { json }: Given): Promise<number> {
   const { dataDir, replication, replicationVerify } = settings;
+  await requireName(settings);
   makeFolders(dataDir, 0o700);
   const notes = { warn: (_: object, sentence: string) => console.error(`cairnlog: ${sentence}`) };
   const { operator, signer } = await openOperator(settings, notes);
@@ -90,6 +91,20 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
     bar?.end();
     await signer?.close();
   }
+}
+
+/**
+ * The nodes of a replicated log have its name from their settings, so that one without the data has it, too.
+ * @throws UsageError where the log has taken a name that is not set
+ */
+async function requireName({ dataDir, logName }: Settings): Promise<void> {
+  const path = logFolder(dataDir);
+  if (!isPresent(`${path}/data.mdb`)) return;
+  const store = openStore({ path, readOnly: true });
+  const name = store.get("meta", "log")?.name;
+  await store.close();
+  if (name !== undefined && logName === null)
+    throw new UsageError(`this log is called ${name}: set SERVICE_LOG_NAME=${name} here and at every node`);
 }
 
 async function status({ replication, replicationVerify, nodeUrl }: Replicated, { json }: Given): Promise<number> {

@@ -5,12 +5,11 @@ import { privateKey } from "../../../../engine/crypto/keys/private-key.js";
 import { importPublicKey, type ServerKey } from "../../../../engine/crypto/keys/spki.js";
 import { CairnlogError } from "../../../../engine/error.js";
 import { openLogReader } from "../../../../engine/log/log.js";
-import { defaultLogName } from "../../../../engine/log/tree/checkpoints.js";
 import { projection } from "../../../../engine/registry/projection.js";
 import { parsePublicKey } from "../../../../engine/verify/keys/publickey.js";
 import { formatVkey, noteKey } from "../../../../engine/verify/note/key.js";
 import { operatorKeyPath, operatorPublicKeyPath, type Settings, tlogKeyPath } from "../../../settings.js";
-import { tlogOrigin } from "../../../witnessing/tlog.js";
+import { logNameOf, tlogOrigin } from "../../../witnessing/tlog.js";
 import { existingLog } from "../data-directory.js";
 
 /**
@@ -21,7 +20,7 @@ export async function vkeyOf(settings: Settings): Promise<string> {
   const path = existingLog(settings.dataDir);
   const operator = operatorIn(settings);
   const log = await openLogReader({ path, operator: publicOperatorKey(operator.pem), projection });
-  const first = log.operators.first.fingerprint;
+  const name = logNameOf(settings, log);
   await log.close();
   const own = tlogKeyPath(settings.dataDir);
   const key = existsSync(own) ? privateKey(readFileSync(own, "utf8")).public : operator;
@@ -30,7 +29,7 @@ export async function vkeyOf(settings: Settings): Promise<string> {
       "precondition-failed",
       `The operator key is not Ed25519, and there is no ${own} yet: start the service once, which makes it.`,
     );
-  return formatVkey(noteKey(tlogOrigin(settings, settings.logName ?? defaultLogName(first)), parsePublicKey(key.pem)));
+  return formatVkey(noteKey(tlogOrigin(settings, name), parsePublicKey(key.pem)));
 }
 
 /** The public half of the operator key; of one behind a socket, as the service wrote it last. */
