@@ -1,6 +1,7 @@
 /** Options and client for the subcommands that talk to a service. */
 import { parsePublicKey } from "../../engine/verify/index.js";
 import { type Client, ClientError, createClient, type Store } from "../client/index.js";
+import { isOrigin } from "../wire/origin.js";
 import { rememberedFor } from "./config/config-file.js";
 import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner } from "./identity/secrets.js";
@@ -33,6 +34,10 @@ export const CONNECTION_OPTIONS = {
     "FILE",
     "the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names, or it is asked for",
   ),
+  as: text(
+    "ORIGIN",
+    "how the service is known, such as https://log.example, where a tunnel or a proxy gives it another address: nothing else is signed (default: that of the address)",
+  ),
   ...READING_OPTIONS,
 } as const;
 
@@ -40,6 +45,7 @@ export interface ConnectionValues {
   readonly server?: string | undefined;
   readonly key?: string | undefined;
   readonly "passphrase-file"?: string | undefined;
+  readonly as?: string | undefined;
   readonly "operator-key"?: string | undefined;
   readonly state?: string | undefined;
   readonly json?: boolean;
@@ -65,6 +71,7 @@ export async function withClient<T>(
     : rememberedFor(server).operator_key;
   const client = createClient({
     server: servers,
+    publicOrigin: publicOriginOf(values.as),
     fetch: patientFetch(),
     store: telling(folder.store, server, operatorKey !== undefined || values.json === true),
     signer,
@@ -86,6 +93,12 @@ export async function withClient<T>(
     const anew = ` Only if you know that a new log was started at this address: remove ${folder.memoryFile} to begin anew.`;
     throw new ClientError(code, message + kept + anew, { cause: error });
   }
+}
+
+/** @throws UsageError for what is no origin */
+function publicOriginOf(text: string | undefined): string | undefined {
+  if (text === undefined || isOrigin(text)) return text;
+  throw new UsageError(`--as must be an origin such as https://log.example, not ${text}`);
 }
 
 /**

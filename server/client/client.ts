@@ -40,6 +40,11 @@ export interface ClientOptions {
    */
   readonly server: string | readonly string[];
   /**
+   * The origin by which the service is known, e.g. `https://log.example`, if a tunnel or a proxy gives it another address
+   * here. Only challenges of this origin are signed. By default it is that of `server`.
+   */
+  readonly publicOrigin?: string | undefined;
+  /**
    * PEM of the operator key. If absent, the key in the store is trusted, or else the first key that the service shows.
    */
   readonly operatorKey?: string | undefined;
@@ -78,8 +83,17 @@ export class Client {
   readonly #attestations: AttestationsClient;
 
   /** Use `createClient`. */
-  constructor({ server, operatorKey, signer, store = memoryStore(), session, fetch: fetcher = fetch }: ClientOptions) {
-    this.#http = new Http(server, fetcher);
+  constructor(options: ClientOptions) {
+    const {
+      server,
+      publicOrigin,
+      operatorKey,
+      signer,
+      session,
+      store = memoryStore(),
+      fetch: fetcher = fetch,
+    } = options;
+    this.#http = new Http(server, fetcher, publicOrigin);
     const watch = new Watch(this.#http, store, operatorKey);
     this.#authority = new Authority(this.#http, signer, session);
     const [http, authority] = [this.#http, this.#authority];

@@ -38,8 +38,8 @@ export interface ClientErrorOptions {
 
 /**
  * Every intended error of the client. `code` is the service's, or one of the client's own: `no-answer` (no answer),
- * `malformed-answer` (not an answer of this API), `log-misbehaved` (with `evidence`), `unsafe-challenge` (a nonce that
- * must not be signed), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store),
+ * `malformed-answer` (not an answer of this API), `log-misbehaved` (with `evidence`), `unsafe-challenge` (a challenge
+ * that must not be signed: of another service, or for something else), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store),
  * `unverifiable-receipt` (recorded in a form that receipts do not cover), `stale-answer` (a true answer that is older
  * than the last seen head).
  */

@@ -15,7 +15,8 @@ export type Query = Readonly<Record<string, string | number | undefined>>;
 
 export type Headers = Readonly<Record<string, string>>;
 
-const PREFIX = "/api/v1";
+/** Of every path of the API. */
+export const PREFIX = "/api/v1";
 /** How often one request is sent on to the node that leads. */
 const MAX_MOVES = 3;
 
@@ -24,23 +25,29 @@ export class Http {
   readonly server: string;
   /** The addresses that the user named, by origin. No request goes anywhere else, whatever an answer says. */
   readonly #named: ReadonlyMap<string, string>;
+  /** The origins that the user named: those of services whose challenges may be signed. */
+  readonly origins: readonly string[];
   readonly #fetch: typeof fetch;
   /**
-   * The node of a replicated log that writes it, if another one has said so. It is asked everything then: it has what it
-   * has acknowledged, and challenges are in its memory.
+   * The node of a replicated log that writes it, if another one has said so. It is asked everything then, because it has
+   * what it has acknowledged.
    */
   #leader: string | undefined;
 
   /**
    * @param server the address of the service, or those of all its nodes: the first one is asked first
-   * @throws TypeError when one is not an http(s) address, or there is none
+   * @param publicOrigin the origin by which the service is known, if its addresses here are others
+   * @throws TypeError when an address is not http(s), when there is none, or when `publicOrigin` is no origin
    */
-  constructor(server: string | readonly string[], fetcher: typeof fetch) {
+  constructor(server: string | readonly string[], fetcher: typeof fetch, publicOrigin?: string) {
     const addresses = (typeof server === "string" ? [server] : server).map(baseOf);
     const [first] = addresses;
     if (first === undefined) throw new TypeError("No address of a service is given.");
+    if (publicOrigin !== undefined && !isOrigin(publicOrigin))
+      throw new TypeError(`The public origin of a service looks like https://log.example, not like ${publicOrigin}.`);
     this.server = first;
     this.#named = new Map(addresses.map((address) => [new URL(address).origin, address]));
+    this.origins = publicOrigin === undefined ? [...this.#named.keys()] : [publicOrigin];
     this.#fetch = fetcher;
   }
 

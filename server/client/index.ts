@@ -1,6 +1,6 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies the service's answers. */
 
-export type { ChallengePurpose } from "../../engine/verify/challenge.js";
+export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/challenge.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";
 export { ClientError, type ClientErrorOptions, type Evidence } from "./error.js";
 export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";
@@ -10,7 +10,6 @@ export type { AuditClient, AuditFilter } from "./log/audit.js";
 export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
 export type { ProvenEntry } from "./log/proven.js";
 export type { TlogInclusion, TlogReader, VerifiedCheckpoint } from "./log/tlog.js";
-export { isOwnChallenge } from "./session.js";
 export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./signer.js";
 export type { AttestedDocument, AttestOptions, AttestOutcome, Subject } from "./signing/attestations.js";
 export type { ClaimsClient } from "./signing/claims.js";

@@ -1,29 +1,23 @@
 /**
  * Proofs of possession: detached proofs for single writes, and sessions, which are kept and renewed. The service
- * chooses the text of a challenge, so the client signs only text of the one known form.
+ * chooses the text of a challenge, so the client computes it again, and signs only what is bound to the service that its
+ * user named and to the request that it is about to send.
  */
-import { type ChallengePurpose, noncePrefix } from "../../engine/verify/challenge.js";
+import type { Static, TSchema } from "typebox";
+import { type ChallengePurpose, isChallengeNonce, requestAct } from "../../engine/verify/challenge.js";
 import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
 import * as wire from "../wire/identity/auth.js";
+import { isOrigin } from "../wire/origin.js";
 import { confirmed } from "./compare.js";
 import { ClientError } from "./error.js";
-import type { Headers, Http } from "./http.js";
+import { type Headers, type Http, PREFIX } from "./http.js";
 import type { Signer } from "./signer.js";
 import type { AuthProof, PasswordSet, Session } from "./types.js";
 
 /** A session is renewed when less than this time remains. */
 const RENEW_BEFORE_MS = 300_000;
-/** The part of a nonce after the fingerprint: base64url of 32 bytes. */
-const RANDOM_PART = /^[A-Za-z0-9_-]{43}$/;
-
-/**
- * Whether `nonce`, which the server chose, is a challenge for this key and purpose. It then cannot be a manifest, a
- * message of another protocol, or another key's challenge.
- */
-export function isOwnChallenge(nonce: string, purpose: ChallengePurpose, fingerprint: string): boolean {
-  const beginning = noncePrefix(purpose, fingerprint);
-  return nonce.startsWith(beginning) && RANDOM_PART.test(nonce.slice(beginning.length));
-}
+/** The body of a request, as it is sent. */
+type Body = Readonly<Record<string, unknown>>;
 
 /** The proofs and the session of one key. */
 export class Authority {
@@ -79,28 +73,56 @@ export class Authority {
     return this.sign(new TextEncoder().encode(canonicalJson(statement)));
   }
 
-  /** A proof by a new challenge. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
-  async proof(purpose: ChallengePurpose = "general"): Promise<AuthProof> {
-    const { fingerprint } = this.key;
-    const asked = purpose === "recovery" ? { recovery: true } : { purpose };
-    const { challenge_id, nonce } = await this.#http.post(wire.Challenge, "/auth/challenge", { fingerprint, ...asked });
-    if (!isOwnChallenge(nonce, purpose, fingerprint))
-      throw new ClientError("unsafe-challenge", "The service asks to sign something that is no challenge to this key.");
-    const challenge_signature = await this.sign(new TextEncoder().encode(nonce));
-    return { challenge_id, challenge_signature, ...(purpose === "recovery" ? { recovery: true } : {}) };
+  /**
+   * A proof for one request, by a new challenge that names it.
+   * @param path below `/api/v1`
+   * @param body without its `auth`
+   * @throws ClientError `unsafe-challenge` for a challenge that must not be signed
+   */
+  async proof(path: string, body: Body, purpose: "general" | "recovery" = "general"): Promise<AuthProof> {
+    const proof = await this.#signed(purpose, requestAct("POST", PREFIX + path, body));
+    return { ...proof, ...(purpose === "recovery" ? { recovery: true } : {}) };
   }
 
-  /** The authorisation of a write: a proof for it alone if there is a signer, otherwise the session. */
-  async forWrite(): Promise<{ readonly auth: { readonly auth?: AuthProof }; readonly headers: Headers }> {
-    if (this.#signer) return { auth: { auth: await this.proof() }, headers: {} };
-    return { auth: {}, headers: await this.bearer() };
+  /** Posts `body` with a proof for this request alone. @throws ClientError */
+  async postProven<S extends TSchema>(
+    schema: S,
+    path: string,
+    body: Body,
+    purpose?: "general" | "recovery",
+  ): Promise<Static<S>> {
+    return this.#http.post(schema, path, { ...body, auth: await this.proof(path, body, purpose) });
+  }
+
+  /** Posts `body` with a proof for this request alone if there is a signer, otherwise with the session. @throws ClientError */
+  async postAuthorised<S extends TSchema>(schema: S, path: string, body: Body): Promise<Static<S>> {
+    if (this.#signer) return this.postProven(schema, path, body);
+    return this.#http.post(schema, path, body, await this.bearer());
+  }
+
+  /** The signature of a new challenge with exactly these terms. */
+  async #signed(purpose: ChallengePurpose, act: string | null) {
+    const { fingerprint } = this.key;
+    const asked = { fingerprint, ...(purpose === "recovery" ? { recovery: true } : { purpose }), ...(act && { act }) };
+    const { challenge_id, nonce, origin } = await this.#http.post(wire.AnyChallenge, "/auth/challenge", asked);
+    const { origins, server } = this.#http;
+    if (origin === undefined)
+      throw unsafe(
+        `The service at ${server} is of an older version: its challenges do not say for which service they are.`,
+      );
+    if (!origins.includes(origin)) throw unsafe(foreign(server, origin, origins));
+    if (!isChallengeNonce(nonce, { origin, purpose, fingerprint, act }))
+      throw unsafe(
+        `The service at ${server} asks to sign something else than a challenge to this key for this request.`,
+      );
+    return { challenge_id, challenge_signature: await this.sign(new TextEncoder().encode(nonce)) };
   }
 
   /** Signs in; the session is kept. @throws ClientError */
   async login(password?: string): Promise<Session> {
-    const proof = await this.proof("login");
+    const signed = await this.#signed("login", null);
     const session = await this.#http.post(wire.LoginResult, "/auth/login", {
-      ...proof,
+      ...signed,
       ...(password === undefined ? {} : { password }),
     });
     return this.#keep(session);
@@ -108,13 +130,9 @@ export class Authority {
 
   /** Sets the key's password, or changes it. @throws ClientError */
   async setPassword(password: string, current?: string): Promise<PasswordSet> {
-    const { challenge_id, challenge_signature } = await this.proof();
-    const answer = await this.#http.post(wire.PasswordSet, "/auth/password", {
-      challenge_id,
-      challenge_signature,
-      password,
-      ...(current === undefined ? {} : { current_password: current }),
-    });
+    const path = "/auth/password";
+    const body = { password, ...(current === undefined ? {} : { current_password: current }) };
+    const answer = await this.#http.post(wire.PasswordSet, path, { ...body, ...(await this.proof(path, body)) });
     return confirmed(answer, { fingerprint: this.key.fingerprint }, "The password");
   }
 
@@ -154,6 +172,14 @@ export class Authority {
 }
 
 const header = ({ token }: Session): Headers => ({ authorization: `Bearer ${token}` });
+
+const unsafe = (why: string): ClientError => new ClientError("unsafe-challenge", `${why} Nothing was signed.`);
+
+/** Why a challenge is refused that says it is another service's. The server chose `origin`. */
+function foreign(server: string, origin: string, named: readonly string[]): string {
+  const whose = isOrigin(origin) ? origin : "something that is no origin";
+  return `The challenge from ${server} is one of ${whose}, and you named ${named.join(", ")}: it may be relayed to use your signature elsewhere. If you know that this service is called ${whose}, and a tunnel or a proxy changes its address, say so (--as ${whose}; publicOrigin in a client).`;
+}
 
 const noSigner = (): ClientError =>
   new ClientError("no-signer", "This takes a signer, or a session: none was given to the client.");

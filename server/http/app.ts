@@ -270,7 +270,7 @@ export class HttpServer {
   /** What the route makes of the request, or a promise of it. */
   #handle(exchange: Exchange, prepared: PreparedRoute, bytes: Buffer | null): unknown {
     const { request, resource } = exchange;
-    const { authorize, handle, bulk } = prepared.route;
+    const { path, authorize, handle, bulk } = prepared.route;
     if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
     this.#options.catchUp?.();
     const read = bytes && !prepared.route.isRaw ? readBody(bytes, prepared.plain) : null;
@@ -279,7 +279,7 @@ export class HttpServer {
       exchange.context = checkedContext(prepared, resource, request, body, read?.canonical ?? NO_CANONICAL, proof);
       return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);
     };
-    const proof = authorize?.({ request, body });
+    const proof = authorize?.({ request, body, path });
     return proof instanceof Promise ? proof.then(check) : check(proof);
   }
 

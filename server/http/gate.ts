@@ -9,6 +9,7 @@ import type { Challenges } from "../../engine/registry/access/challenges.js";
 import type { Possession } from "../../engine/registry/attestations/attestations.js";
 import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
+import { requestAct } from "../../engine/verify/challenge.js";
 import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
 import { readsOnly, recoveryOnly, type Sessions } from "./sessions.js";
@@ -16,14 +17,18 @@ import type { Request } from "./transport/request.js";
 
 /** The beginning of an `Authorization` header with a session token. */
 const BEARER = /^Bearer\b/i;
+/** Seconds from its sign-in in which a session may replace or end its key. */
+const FRESH_SESSION_S = 300;
 const PROBE = Buffer.from("service.gate.probe.v1");
 
 const checkAuth = checker(Type.Object({ auth: AuthProof }));
 const checkSignedChallenge = checker(SignedChallenge);
 
 /** A request before it is checked. */
-interface Asking {
-  readonly request: Pick<Request, "authorization" | "method">;
+export interface Asking {
+  readonly request: Pick<Request, "authorization" | "method" | "params">;
+  /** Of the route: `/api/v1/log/{entry_id}`. */
+  readonly path: string;
 }
 
 /** A key whose possession the client has proven. */
@@ -39,6 +44,11 @@ export interface ProofOptions {
   readonly allowRecovery?: boolean;
   /** Whether a challenge is accepted whose key has ended since. The route then has to check the key's status. */
   readonly allowEnded?: boolean;
+  /**
+   * Whether a session counts only for `FRESH_SESSION_S` seconds from its sign-in. For what replaces or ends a key: whoever
+   * has stolen a token could take the key from its holder.
+   */
+  readonly freshSession?: boolean;
 }
 
 export class Gate {
@@ -65,12 +75,12 @@ export class Gate {
    * @param body as it was parsed, unchecked
    * @throws CairnlogError `unauthenticated` with neither, and for an invalid session; for a proof as
    *   `Challenges.consume` does; `forbidden` for a proof by recovery where that is not accepted; `invalid-input` for an
-   *   `auth` of another form
+   *   `auth` of another form; `proof-required` for a session that is too old where it must be fresh
    */
   async provenKey(asking: Asking, body: unknown, options: ProofOptions = {}): Promise<Proof> {
     const { allowRecovery = false, allowEnded = false } = options;
     const auth = isRecord(body) ? body.auth : undefined;
-    if (auth === undefined || auth === null) return this.#session(asking, allowRecovery);
+    if (!isRecord(body) || auth === undefined || auth === null) return this.#session(asking, options);
     checkAuth({ auth });
     const { challenge_id, challenge_signature, recovery = false } = auth as Type.Static<typeof AuthProof>;
     const purpose = recovery ? "recovery" : "general";
@@ -79,6 +89,7 @@ export class Gate {
       signature: challenge_signature,
       purposes: recovery && !allowRecovery ? [] : [purpose],
       allowEnded,
+      act: () => actOf(asking, body),
     });
   }
 
@@ -97,11 +108,11 @@ export class Gate {
    * The key that answered the challenge at the top of a body: `challenge_id` and `challenge_signature`.
    * @throws CairnlogError as `Challenges.consume` does; `invalid-input` when either member is missing
    */
-  async challengedKey(body: unknown): Promise<Proof> {
+  async challengedKey(asking: Asking, body: unknown): Promise<Proof> {
     checkSignedChallenge(body);
-    const { challenge_id, challenge_signature } = body as Type.Static<typeof SignedChallenge>;
-    const answer = { challengeId: challenge_id, signature: challenge_signature };
-    return this.#challenges.consume({ ...answer, purposes: ["general"] });
+    const signed = body as Type.Static<typeof SignedChallenge>;
+    const answer = { challengeId: signed.challenge_id, signature: signed.challenge_signature };
+    return this.#challenges.consume({ ...answer, purposes: ["general"], act: () => actOf(asking, signed) });
   }
 
   /**
@@ -109,7 +120,7 @@ export class Gate {
    * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session
    */
   sessionKey(asking: Asking): Promise<Proof> {
-    return this.#session(asking, false);
+    return this.#session(asking, {});
   }
 
   /**
@@ -118,7 +129,7 @@ export class Gate {
    *   key's; `signer-unavailable`
    */
   async operatorOnly(asking: Asking): Promise<Proof> {
-    const proof = await this.#session(asking, false);
+    const proof = await this.#session(asking, {});
     if (proof.fingerprint !== this.#operator.fingerprint)
       throw new CairnlogError("forbidden", "This is for the operator alone.");
     // The operator key signs every session. While its provider does not answer, sessions cannot be trusted.
@@ -140,12 +151,25 @@ export class Gate {
     throw new CairnlogError("forbidden", `The proof is of the key ${proof.fingerprint}, not of the one named.`);
   }
 
-  async #session({ request }: Asking, allowRecovery: boolean): Promise<Proof> {
-    const { fingerprint, recovery, readOnly } = await this.#sessions.read(request.authorization);
+  async #session({ request }: Asking, { allowRecovery, freshSession }: ProofOptions): Promise<Proof> {
+    const session = await this.#sessions.read(request.authorization);
+    const { fingerprint, recovery, readOnly } = session;
     if (recovery && !allowRecovery) throw recoveryOnly();
     if (readOnly && request.method !== "GET" && request.method !== "HEAD") throw readsOnly();
+    if (freshSession && this.#sessions.age(session) > FRESH_SESSION_S)
+      throw new CairnlogError(
+        "proof-required",
+        `This takes a proof (\`auth\`), or a session that began at most ${FRESH_SESSION_S} seconds ago: a stolen token must not replace or end a key.`,
+      );
     return { fingerprint, recovery };
   }
+}
+
+/** The act of a request (`requestAct`). */
+function actOf({ request, path }: Asking, body: Readonly<Record<string, unknown>>): string {
+  let next = 0;
+  const sent = path.replace(/\{\w+\}/g, () => request.params[next++] ?? "");
+  return requestAct(request.method, sent, body);
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -14,10 +14,17 @@ export type Method = "GET" | "POST" | "DELETE";
 
 /**
  * The proof that a request must have: a Bearer session, the operator's session, a proof in the member `auth`, either a
- * session or a proof, or a signed challenge at the top of its body. `optional`: a session or a proof, only in some
+ * session or a proof, a session that has just begun or a proof, or a signed challenge at the top of its body. `optional`: a session or a proof, only in some
  * cases.
  */
-export type Proving = "session" | "operator" | "proof" | "session-or-proof" | "challenge" | "optional";
+export type Proving =
+  | "session"
+  | "operator"
+  | "proof"
+  | "session-or-proof"
+  | "fresh-session-or-proof"
+  | "challenge"
+  | "optional";
 
 /** The checked input of a handler. */
 export interface Context<
@@ -60,7 +67,12 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
    * Authenticates the client (`gate.ts`) from the headers and the parsed body, before anything else is checked. Its
    * errors take precedence over those of the schemas.
    */
-  readonly authorize?: (asking: { readonly request: Request; readonly body: unknown }) => Promise<W> | W;
+  readonly authorize?: (asking: {
+    readonly request: Request;
+    readonly body: unknown;
+    /** Of this row. */
+    readonly path: string;
+  }) => Promise<W> | W;
   /** The proof that `authorize` or the handler requires; absent if anybody may call the route. */
   readonly proving?: Proving;
   /** Parameters of the path, in order. */

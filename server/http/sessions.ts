@@ -29,7 +29,10 @@ export interface Session {
   readonly recovery: boolean;
   /** When the challenge was answered, in seconds since the epoch. */
   readonly authTime: number;
-  /** `Passwords.version` at its beginning; undefined when the key had no password. */
+  /**
+   * `Passwords.version` at its beginning; undefined when the key had no password. It says that the sign-in took the
+   * password: a session that began without the password that its key has now is not valid.
+   */
   readonly passwordVersion: string | undefined;
   /** Whether it is good for GET alone. The operator made it with the operator key, not by signing in. */
   readonly readOnly: boolean;
@@ -121,6 +124,11 @@ export class Sessions {
         "The session has ended: a password was set or changed since it began.",
       );
     return session;
+  }
+
+  /** Seconds since the sign-in, however often the session was renewed since. */
+  age({ authTime }: Session): number {
+    return this.#now() - authTime;
   }
 
   async #issue({ fingerprint, recovery, authTime, passwordVersion }: Session): Promise<LoginResult> {

@@ -191,10 +191,12 @@ describe("policies", () => {
     expect((await client.policies.find(fingerprint)).active).toMatchObject({ default_action_on_failure: "hold" });
   });
 
-  test("one that was changed on its way convicts", async () => {
-    const { client } = await registered(proxy.url);
+  test("one that was changed on its way convicts, where a session and no proof allowed it", async () => {
+    const { client: holder } = await registered(proxy.url);
+    const client = createClient({ server: proxy.url, session: await holder.login() });
     proxy.twist = (path, body) =>
       path === "/log/request-policies" ? { ...body, default_action_on_failure: "allow" } : body;
+    expect(await failure(holder.policies.publish(policy()))).toMatchObject({ code: "forbidden" });
     expect((await conviction(client.policies.publish(policy()))).entry!.event_type).toBe("request_policy");
     proxy.repent();
   });

@@ -11,6 +11,7 @@ import {
   type Signer,
 } from "#cairnlog/server/client/index.js";
 import { type Algorithm, newSigner, type TestSigner } from "../server/signers.js";
+import { behind } from "./proxy.js";
 
 /** A test signer in the client's form. */
 export function asSigner({ publicKey, algorithm, privateKey }: TestSigner): Signer {
@@ -29,10 +30,10 @@ export function operatorSigner(dataDir: string): Signer {
   return { publicKeyPem: read("operator.pub.pem"), algorithm: "ed25519", sign: signs };
 }
 
-/** A client with a new key, not registered yet. */
+/** A client with a new key, not registered yet. Before a proxy it knows the address of the service behind. */
 export function newClient(server: string, options: Partial<ClientOptions> = {}, algorithm: Algorithm = "ed25519") {
   const signer = newSigner(algorithm);
-  const client = createClient({ server, signer: asSigner(signer), ...options });
+  const client = createClient({ server, publicOrigin: behind(server), signer: asSigner(signer), ...options });
   return { client, signer, fingerprint: signer.fingerprint };
 }
 

@@ -267,18 +267,20 @@ describe("receipts", () => {
     }
   });
 
-  test("a request that was changed on its way", async () => {
-    const { client, fingerprint } = await acquainted();
-    await client.keys.register({ pseudonym: "Ada" });
+  test("a request that was changed on its way, where a session and no proof allowed it", async () => {
+    const { client: holder, fingerprint } = await acquainted();
+    await holder.keys.register({ pseudonym: "Ada" });
+    const client = createClient({ server: proxy.url, session: await holder.login() });
     proxy.twist = (path, body) =>
       path === "/log/attestation-requests" ? { ...body, claims: { price: "1000" } } : body;
     const asked = { target_fingerprint: fingerprint, attestation_type: "authorship", claims: { price: "1" } };
+    expect(await failure(holder.requests.create(asked))).toMatchObject({ code: "forbidden" });
     expect((await conviction(client.requests.create(asked))).entry!.payload).toMatchObject({
       claims: { price: "1000" },
     });
   });
 
-  test("an endorsement of another key", async () => {
+  test("an endorsement of another key is none: the service refuses what the proof does not name", async () => {
     const { client } = await acquainted();
     await client.keys.register({ pseudonym: "Ada" });
     const [friend, eve] = [newClient(service.url), newClient(service.url)];
@@ -287,9 +289,7 @@ describe("receipts", () => {
     proxy.twist = (path, body) =>
       path === "/endorsements/offer" ? { ...body, endorsed_fingerprint: eve.fingerprint } : body;
     const offer = { endorsed_fingerprint: friend.fingerprint, category: "x-service:human_attestation" } as const;
-    expect((await conviction(client.endorsements.offer(offer))).entry!.payload).toMatchObject({
-      endorsed_key_fingerprint: eve.fingerprint,
-    });
+    expect(await failure(client.endorsements.offer(offer))).toMatchObject({ code: "forbidden", status: 403 });
   });
 });
 

@@ -10,6 +10,11 @@ type Json = any;
 export type Lie = (path: string, answer: Json, request: Json) => Json;
 
 const proxies: Server[] = [];
+const upstreams = new Map<string, string>();
+
+/** The address of the service that a proxy at this address stands before; undefined for a service itself. */
+export const behind = (url: string): string | undefined => upstreams.get(url);
+
 afterAll(() => {
   for (const proxy of proxies) proxy.close().closeAllConnections();
 });
@@ -38,6 +43,7 @@ export class LyingProxy {
   static async before(upstream: string): Promise<LyingProxy> {
     const proxy = new LyingProxy(upstream);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
+    upstreams.set(proxy.url, upstream);
     return proxy;
   }
 

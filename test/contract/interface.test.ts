@@ -32,8 +32,8 @@ Keys
   GET /api/v1/keys/{fingerprint} ; - ; KeyDetail ; anybody ; general ; 200 404
   GET /api/v1/keys/{fingerprint}/status ; - ; KeyStatus ; anybody ; general ; 200 404
   POST /api/v1/keys/register ; - ; RegisterKey → KeyRegistered ; anybody ; key-registration ; 200 400 403 408 409 413 422
-  POST /api/v1/keys/succeed ; - ; SucceedKey → KeySucceeded ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
-  POST /api/v1/keys/revoke ; - ; RevokeKey → KeyRevoked ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
+  POST /api/v1/keys/succeed ; - ; SucceedKey → KeySucceeded ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
+  POST /api/v1/keys/revoke ; - ; RevokeKey → KeyRevoked ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
 Signing
   POST /api/v1/attestations ; - ; SubmitAttestation → AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/attestations/batch ; - ; SubmitAttestations → AttestationBatch ; anybody, at times proven ; attestation ; 200 400 401 403 408 413 422
@@ -125,6 +125,7 @@ const WHO: Readonly<Record<string, string>> = {
   "Needs a session.": "session",
   "Needs a session of the operator key.": "operator",
   "Needs a session, or a proof in the member `auth`.": "session or proof",
+  "Needs a session that began at most 300 seconds ago, or a proof in the member `auth`.": "fresh session or proof",
   "Needs a proof in the member `auth`; a session does not serve.": "proof",
   "Needs a signed challenge in the body.": "challenge",
   "A session, or a proof in the member `auth`, is needed in some cases only": "anybody, at times proven",
@@ -133,6 +134,7 @@ const WHO: Readonly<Record<string, string>> = {
 const SECURITY: Readonly<Record<string, readonly object[]>> = {
   session: [{ session: [] }],
   operator: [{ session: [] }],
+  "fresh session or proof": [{ session: [] }, {}],
   "session or proof": [{ session: [] }, {}],
   proof: [],
   challenge: [],
@@ -228,6 +230,7 @@ test.each(lines.map((line) => [`${line.method} ${line.path}`, line] as const))("
   const name = limit === "none" ? "general" : limit;
   expect(reply.headers.get("ratelimit-policy")).toBe(`"${name}";${LIMITS[name]}`);
   // A missing session or proof is reported before any other error.
-  if (["session", "operator", "proof", "session or proof"].includes(who)) expect(reply.status).toBe(401);
+  if (["session", "operator", "proof", "session or proof", "fresh session or proof"].includes(who))
+    expect(reply.status).toBe(401);
   else expect(reply.status).not.toBe(401);
 });

@@ -9,6 +9,7 @@ import { newSigner, registration, type TestSigner } from "./signers.js";
 export interface ChallengeOptions {
   readonly recovery?: boolean;
   readonly purpose?: string;
+  readonly act?: string;
 }
 
 /** The parts of a challenge that a client sees. */

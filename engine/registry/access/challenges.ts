@@ -11,7 +11,7 @@ import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import { CHALLENGE_RANDOM_BYTES, type ChallengePurpose, challengeNonce, noncePrefix } from "../../verify/challenge.js";
-import { decodeSignature } from "../input.js";
+import { decodeSignature, invalidInput } from "../input.js";
 import type { Keys } from "../keys/keys.js";
 import { keyNotActive } from "../keys/status.js";
 import { type CarriedChallenge, openChallenge, sealChallenge } from "./challengetoken.js";
@@ -38,6 +38,8 @@ export interface ChallengeRequest {
   /** Asks for a challenge for an expired key. `purpose` is then ignored. */
   readonly recovery?: boolean;
   readonly purpose?: "login" | "general";
+  /** The one request that the proof is for, as `requestAct` names it; any, if absent. */
+  readonly act?: string | null;
   /** Under which of its names the service was asked. */
   readonly origin: string;
 }
@@ -52,6 +54,11 @@ export interface ChallengeAnswer {
   readonly purposes: readonly ChallengePurpose[];
   /** Whether a key that has ended since the challenge is accepted. The caller then has to check the key's status. */
   readonly allowEnded?: boolean;
+  /**
+   * The act of the request that the proof came with (`requestAct`). It is only computed for a challenge that names one.
+   * Absent where a challenge with an act proves nothing.
+   */
+  readonly act?: () => string;
 }
 
 /** The key that a consumed challenge proves. */
@@ -90,18 +97,20 @@ export class Challenges {
   /**
    * Makes a challenge (`POST /auth/challenge`).
    * @throws CairnlogError `not-found`; `key-not-active` for a key that has ended, and for an expired one without
-   *   `recovery`; `wrong-key-status` for recovery of a key that is not expired; for the first one of a log also as
+   *   `recovery`; `invalid-input` for an act of a sign-in; `wrong-key-status` for recovery of a key that is not expired; for the first one of a log also as
    *   `Log.execute` does
    */
   async issue(request: ChallengeRequest): Promise<Challenge> {
-    const { recovery = false, purpose = "general", origin } = request;
+    const { recovery = false, purpose = "general", act = null, origin } = request;
+    if (act !== null && purpose === "login" && !recovery)
+      throw invalidInput("/act", "A challenge of the purpose login is for signing in, so it has no act.");
     const key = this.#keys.find(request.fingerprint);
     const { fingerprint, status } = key;
     if (recovery && status === "active")
       throw new CairnlogError("wrong-key-status", "The key is active, so there is nothing to recover.");
     if (status !== (recovery ? "expired" : "active")) throw keyNotActive(fingerprint, key);
     const secret = this.#keptSecret() ?? (await this.#makeSecret());
-    const terms = { origin, purpose: recovery ? "recovery" : purpose, fingerprint, act: null } as const;
+    const terms = { origin, purpose: recovery ? "recovery" : purpose, fingerprint, act } as const;
     const nonce = challengeNonce(terms, randomBytes(CHALLENGE_RANDOM_BYTES));
     const expires = this.#clock() + this.#lifetime;
     const challenge_id = sealChallenge(secret, { ...terms, expires, bytes: bytesOf(nonce) });
@@ -112,7 +121,7 @@ export class Challenges {
    * Takes a signed challenge as proof of its key. Only a valid signature uses up the challenge, and that is on disk when
    * this resolves. If several valid answers arrive at once, only one of them succeeds.
    * @throws CairnlogError `not-found` for a challenge that is not of this log; `gone` when it has expired; `forbidden` for
-   *   another key's challenge, or one made for another purpose; `key-not-active` when the key had ended when the answer
+   *   another key's challenge, or one made for another purpose or another request; `key-not-active` when the key had ended when the answer
    *   came; and as `ChallengeUses.settle` does
    */
   async consume(answer: ChallengeAnswer): Promise<ProvenChallenge> {
@@ -132,6 +141,9 @@ export class Challenges {
     const nonce = Buffer.from(nonceOf(challenge));
     const isValid =
       signed !== undefined && (await this.#verifier.verify(importPublicKey(record.public_key), nonce, signed));
+    // The challenge stays good for the request that it names.
+    if (isValid && challenge.act !== null && challenge.act !== answer.act?.())
+      throw new CairnlogError("forbidden", "The challenge was made for another request than this one.");
     const id = challenge.bytes.toString("hex", 0, CHALLENGE_RANDOM_BYTES);
     await this.#uses.settle({ id, expires: challenge.expires, isValid });
     const recovery = challenge.purpose === "recovery";

@@ -15,7 +15,7 @@ import { enrolmentStatement } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import type { Challenges } from "../access/challenges.js";
+import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
@@ -120,6 +120,7 @@ export class Credentials {
   /**
    * Binds a further key to the account of an enrolled one (`POST /credentials/enroll`). Both keys must sign, and both
    * must be hardware-backed (`api.md`, Accounts and credentials). Both proofs are checked before any other state.
+   * @param act of the request, for a challenge that names one
    * @throws CairnlogError `invalid-input`; `not-found` for a key that is not registered, an issuing key on no account,
    *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as
    *   `Challenges.consume` does; `wrong-key-status` when the new key is not active; `key-not-active` when the issuing
@@ -127,7 +128,11 @@ export class Credentials {
    *   when the new key is on an account to which its own signature has bound it, or on this one; and as `Log.execute`
    *   does
    */
-  async enroll(enrolment: Enrolment, client: Client | null = null): Promise<{ readonly credential: Credential }> {
+  async enroll(
+    enrolment: Enrolment,
+    client: Client | null = null,
+    act?: () => string,
+  ): Promise<{ readonly credential: Credential }> {
     const input = members(enrolment);
     const faults = new Faults();
     const form = readCredential(input, faults);
@@ -143,7 +148,8 @@ export class Credentials {
     const message = enrolmentMessage(challenge_id, issuing, form.fingerprint);
     if (!(await this.#verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
       throw new CairnlogError("unauthenticated", "The chain signature is not the issuing key's over this enrolment.");
-    await this.#consume(challenge_id, input.challenge_signature as string, key.fingerprint);
+    const answer = { challengeId: challenge_id, signature: input.challenge_signature as string, ...(act && { act }) };
+    await this.#consume(answer, key.fingerprint);
     const credential = this.draft(form, key, true);
 
     const { value } = await this.#writes.execute(
@@ -163,11 +169,13 @@ export class Credentials {
    * Consumes a challenge, which must be for the new key. A failed proof gives 401 here instead of 403, because it
    * leaves nobody authenticated.
    */
-  async #consume(challengeId: string, signature: string, fingerprint: string): Promise<void> {
+  async #consume(
+    answer: Pick<ChallengeAnswer, "challengeId" | "signature" | "act">,
+    fingerprint: string,
+  ): Promise<void> {
     try {
       // The command checks whether the key is still active.
-      const answer = { challengeId, signature, fingerprint, purposes: ["general"], allowEnded: true } as const;
-      await this.#challenges.consume(answer);
+      await this.#challenges.consume({ ...answer, fingerprint, purposes: ["general"], allowEnded: true });
     } catch (error) {
       if (error instanceof CairnlogError && error.code === "forbidden")
         throw new CairnlogError("unauthenticated", error.message, { cause: error });

@@ -69,13 +69,13 @@ export class AccountsClient {
   async enroll(holder: Signer, credential: NewCredential): Promise<Enrolled> {
     const issuing_fingerprint = this.#authority.key.fingerprint;
     const key_fingerprint = parsePublicKey(holder.publicKeyPem).fingerprint;
-    const { challenge_id, challenge_signature } = await new Authority(this.#http, holder).proof();
+    const path = "/credentials/enroll";
+    const body = { ...credential, issuing_fingerprint, key_fingerprint };
+    const { challenge_id, challenge_signature } = await new Authority(this.#http, holder).proof(path, body);
     const statement = enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint);
     const chain_signature = await this.#authority.signStatement(statement);
-    const enrolled = await this.#http.post(wire.Enrolled, "/credentials/enroll", {
-      ...credential,
-      issuing_fingerprint,
-      key_fingerprint,
+    const enrolled = await this.#http.post(wire.Enrolled, path, {
+      ...body,
       challenge_id,
       challenge_signature,
       chain_signature,

@@ -79,7 +79,7 @@ export class KeysClient {
     const message = successionMessage(old_fingerprint, fingerprint);
     const new_key_signature = encodeBase64(await successor.sign(new TextEncoder().encode(message)));
     const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#http.post(wire.KeySucceeded, "/keys/succeed", {
+    const body = {
       payload: {
         old_fingerprint,
         new_public_key: pem,
@@ -88,8 +88,9 @@ export class KeysClient {
         ...(pseudonym === undefined ? {} : { pseudonym }),
         ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
       },
-      auth: await this.#authority.proof(recovery ? "recovery" : "general"),
-    });
+    };
+    const purpose = recovery ? "recovery" : "general";
+    const receipt = await this.#authority.postProven(wire.KeySucceeded, "/keys/succeed", body, purpose);
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_succession",
       payload: {
@@ -105,13 +106,15 @@ export class KeysClient {
     return this.#watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
   }
 
-  /** Revokes the signer's key for ever. @throws ClientError */
+  /**
+   * Revokes the signer's key for ever. Without a signer it revokes the session's key, as long as the session began only
+   * minutes ago.
+   * @throws ClientError
+   */
   async revoke(): Promise<KeyRevoked> {
     const { fingerprint } = this.#authority;
     const floor = await this.#watch.sizeBefore();
-    const { auth, headers } = await this.#authority.forWrite();
-    const body = { payload: { fingerprint }, ...auth };
-    const receipt = await this.#http.post(wire.KeyRevoked, "/keys/revoke", body, headers);
+    const receipt = await this.#authority.postAuthorised(wire.KeyRevoked, "/keys/revoke", { payload: { fingerprint } });
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_revocation",
       payload: { fingerprint },

@@ -142,9 +142,8 @@ export class AttestationsClient {
     }
   }
 
-  async #submitProven(submitted: Submitted): Promise<AttestationReceipt> {
-    const auth = await this.#authority.proof();
-    return this.#http.post(wire.AttestationReceipt, "/attestations", { ...submitted, auth });
+  #submitProven(submitted: Submitted): Promise<AttestationReceipt> {
+    return this.#authority.postProven(wire.AttestationReceipt, "/attestations", { ...submitted });
   }
 
   async #submission(subject: Subject, options: AttestOptions): Promise<Submitted> {

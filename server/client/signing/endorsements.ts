@@ -40,9 +40,8 @@ export class EndorsementsClient {
   async offer(offer: Offer): Promise<ProvenEntry> {
     const { fingerprint } = this.#authority.key;
     const floor = await this.#watch.sizeBefore();
-    const auth = await this.#authority.proof();
-    const body = { ...offer, endorser_fingerprint: fingerprint, auth };
-    const receipt = await this.#http.post(Entry, "/endorsements/offer", body);
+    const body = { ...offer, endorser_fingerprint: fingerprint };
+    const receipt = await this.#authority.postProven(Entry, "/endorsements/offer", body);
     const proven = await this.#watch.recorded(receipt.id, null, floor, {
       event_type: "endorsement_offer",
       payload: {
@@ -94,12 +93,11 @@ export class EndorsementsClient {
     const { fingerprint } = this.#authority.key;
     const compromised_fingerprint = asLogged(compromisedFingerprint);
     const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#http.post(wire.AlertReceipt, "/endorsements/revocation-alert", {
+    const receipt = await this.#authority.postProven(wire.AlertReceipt, "/endorsements/revocation-alert", {
       endorser_fingerprint: fingerprint,
       compromised_fingerprint,
       reason,
       ...(evidence === undefined ? {} : { evidence }),
-      auth: await this.#authority.proof(),
     });
     const proven = await this.#watch.recorded(receipt.log_entry.id, null, floor, {
       event_type: "endorser_revocation_alert",
@@ -161,13 +159,12 @@ export class EndorsementsClient {
   /** Accepts or ends an endorsement. The entry repeats the content of the offer, so the offer is checked, too. */
   async #change(
     path: string,
-    body: object,
+    body: Readonly<Record<string, unknown>>,
     event_type: keyof typeof BECOMES,
     { offerEntryId, parties, note }: { offerEntryId: number; parties: object; note: string | null },
   ): Promise<EndorsementReceipt> {
     const floor = await this.#watch.sizeBefore();
-    const auth = await this.#authority.proof();
-    const receipt = await this.#http.post(wire.EndorsementReceipt, `/endorsements/${path}`, { ...body, auth });
+    const receipt = await this.#authority.postProven(wire.EndorsementReceipt, `/endorsements/${path}`, body);
     const offer = await this.#watch.owed(this.#watch.proven(offerEntryId, null, floor), {});
     const offered = offer.entry.payload as PayloadOf<"endorsement_offer">;
     const content = {

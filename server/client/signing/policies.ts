@@ -28,9 +28,8 @@ export class PoliciesClient {
   async publish(policy: NewPolicy): Promise<PolicyPublished> {
     const target_fingerprint = this.#authority.fingerprint;
     const floor = await this.#watch.sizeBefore();
-    const { auth, headers } = await this.#authority.forWrite();
-    const body = { ...policy, target_fingerprint, ...auth };
-    const receipt = await this.#http.post(wire.PolicyPublished, "/log/request-policies", body, headers);
+    const body = { ...policy, target_fingerprint };
+    const receipt = await this.#authority.postAuthorised(wire.PolicyPublished, "/log/request-policies", body);
     const { predicates, default_action_on_failure } = policy;
     const content = { target_fingerprint, predicates, default_action_on_failure };
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {

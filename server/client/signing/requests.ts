@@ -43,9 +43,9 @@ export class RequestsClient {
     const requester_fingerprint = this.#authority.fingerprint;
     const { nonce = crypto.randomUUID(), ...rest } = request;
     const floor = await this.#watch.sizeBefore();
-    const { auth, headers } = await this.#authority.forWrite();
-    const body = { ...rest, nonce, requester_fingerprint, ...auth };
-    const receipt = await this.#http.post(wire.AttestationRequest, "/log/attestation-requests", body, headers);
+    const body = { ...rest, nonce, requester_fingerprint };
+    const path = "/log/attestation-requests";
+    const receipt = await this.#authority.postAuthorised(wire.AttestationRequest, path, body);
     const content = {
       request_id: receipt.request_id,
       requester_fingerprint,
@@ -72,10 +72,9 @@ export class RequestsClient {
   async respond(requestId: string, answer: Answer): Promise<RequestResponse> {
     const responder_fingerprint = this.#authority.fingerprint;
     const floor = await this.#watch.sizeBefore();
-    const { auth, headers } = await this.#authority.forWrite();
     const path = `/log/attestation-requests/${encodeURIComponent(requestId)}/respond`;
-    const body = { ...answer, responder_fingerprint, ...auth };
-    const receipt = await this.#http.post(wire.RequestResponse, path, body, headers);
+    const body = { ...answer, responder_fingerprint };
+    const receipt = await this.#authority.postAuthorised(wire.RequestResponse, path, body);
     const { decision } = answer;
     const content = {
       request_id: requestId,

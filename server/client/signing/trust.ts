@@ -84,8 +84,7 @@ export class TrustClient {
 
   async #write(path: string, config: object): Promise<TrustConfig> {
     const { fingerprint } = this.#authority;
-    const { auth, headers } = await this.#authority.forWrite();
-    const stored = await this.#http.post(wire.TrustConfig, path, { ...config, fingerprint, ...auth }, headers);
+    const stored = await this.#authority.postAuthorised(wire.TrustConfig, path, { ...config, fingerprint });
     return confirmed(stored, { fingerprint }, "The configuration");
   }
 }

@@ -43,8 +43,8 @@ const SESSION = {
 It lasts an hour unless set otherwise, and dies with its key.
 
 In its place some writes take a detached proof, the member \`auth\` of the body: a challenge of the purpose \`general\`
-(POST /auth/challenge), signed by the key that acts. It serves once, for this one write. What it consists of is the schema
-\`AuthProof\`. Where both are there, the proof counts.`,
+(POST /auth/challenge), signed by the key that acts. It serves once, for this one write, which the challenge may name
+(\`act\`). What it consists of is the schema \`AuthProof\`. Where both are there, the proof counts.`,
 };
 
 /** The required proof of a route, in words and for OpenAPI. OpenAPI has no scheme for a proof in the body. */
@@ -55,6 +55,10 @@ const PROVING: Readonly<Record<Proving, { readonly words: string; readonly secur
   challenge: { words: "Needs a signed challenge in the body.", security: [] },
   "session-or-proof": {
     words: "Needs a session, or a proof in the member `auth`.",
+    security: [{ session: [] }, {}],
+  },
+  "fresh-session-or-proof": {
+    words: "Needs a session that began at most 300 seconds ago, or a proof in the member `auth`.",
     security: [{ session: [] }, {}],
   },
   optional: {

@@ -20,6 +20,7 @@ export const ChallengeRequest = Type.Object(
   {
     fingerprint: Fingerprint,
     recovery: Type.Optional(Type.Boolean({ description: "True for an expired key, and only then. Default: false." })),
+    act: Type.Optional(nullable(Act)),
     purpose: Type.Optional(
       Type.Enum(["general", "login"], {
         description: "`login` is only for POST /auth/login; `general`, the default, is also a proof for a write.",
@@ -47,6 +48,13 @@ export const Challenge = Type.Object(
   },
   { title: "Challenge" },
 );
+
+/** A challenge as any version of the service answers it: the older ones do not say for which service it is. */
+export const AnyChallenge = Type.Object({
+  challenge_id: Type.String(),
+  nonce: Type.String(),
+  origin: Type.Optional(Type.String()),
+});
 
 export const Login = Type.Object(
   {

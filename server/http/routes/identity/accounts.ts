@@ -1,5 +1,6 @@
 /** Accounts: opening, recovery, and further keys. */
 import type { Served } from "../../../../engine/registry/registry.js";
+import { requestAct } from "../../../../engine/verify/challenge.js";
 import {
   EnrollCredential,
   Enrolled,
@@ -9,6 +10,8 @@ import {
   RecoveredAccount,
 } from "../../../wire/identity/accounts.js";
 import { type Route, route } from "../../route.js";
+
+const ENROLMENT = "/api/v1/credentials/enroll";
 
 export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts" | "credentials">): Route[] {
   return [
@@ -36,14 +39,15 @@ export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts"
     }),
     route({
       method: "POST",
-      path: "/api/v1/credentials/enroll",
+      path: ENROLMENT,
       summary: "Bind a further hardware-backed key to an account, vouched for by an enrolled one",
       proving: "challenge",
       body: EnrollCredential,
       answer: Enrolled,
       refusals: [401, 403, 404, 409, 410],
       limit: "general",
-      handle: ({ body, request }) => credentials.enroll(body, request.client),
+      handle: ({ body, request }) =>
+        credentials.enroll(body, request.client, () => requestAct("POST", ENROLMENT, body)),
     }),
   ];
 }

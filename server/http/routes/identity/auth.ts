@@ -60,7 +60,7 @@ export function authRoutes(
       path: "/api/v1/auth/password",
       summary: "Set or change the password of a key",
       proving: "challenge",
-      authorize: ({ body }) => gate.challengedKey(body),
+      authorize: (asking) => gate.challengedKey(asking, asking.body),
       body: SetPassword,
       answer: PasswordSet,
       refusals: [403, 404, 409, 410],

@@ -75,9 +75,13 @@ export function keyRoutes(
       method: "POST",
       path: "/api/v1/keys/succeed",
       summary: "Replace a key by a new one",
-      proving: "session-or-proof",
+      proving: "fresh-session-or-proof",
       async authorize(asking) {
-        const proof = await gate.provenKey(asking, asking.body, { allowRecovery: true, allowEnded: true });
+        const proof = await gate.provenKey(asking, asking.body, {
+          allowRecovery: true,
+          allowEnded: true,
+          freshSession: true,
+        });
         // Without this check, a thief of the key could get rid of its password by a succession. A session had it
         // checked at login.
         const { auth, password } = asking.body as { readonly auth?: unknown; readonly password?: unknown };
@@ -97,8 +101,8 @@ export function keyRoutes(
       method: "POST",
       path: "/api/v1/keys/revoke",
       summary: "Disable a key for ever",
-      proving: "session-or-proof",
-      authorize: (asking) => gate.provenKey(asking, asking.body, { allowEnded: true }),
+      proving: "fresh-session-or-proof",
+      authorize: (asking) => gate.provenKey(asking, asking.body, { allowEnded: true, freshSession: true }),
       body: RevokeKey,
       answer: KeyRevoked,
       refusals: [401, 403, 404, 409, 410],

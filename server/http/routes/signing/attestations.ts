@@ -18,8 +18,11 @@ import { type Route, route } from "../../route.js";
 import { spellBatch, spellReceipt } from "./receipts.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];
-/** The header of a submission in a batch: the batch's own header is read once, for all of them. */
-const NO_HEADER = { request: { authorization: "", method: "POST" } };
+const ATTESTATIONS = "/api/v1/attestations";
+/**
+ * A submission in a batch as a request of its own: that is its act. The batch's own header is read once, for all of them.
+ */
+const ALONE = { request: { authorization: "", method: "POST", params: [] }, path: ATTESTATIONS };
 
 const checkSubmission = checker(SubmitAttestation);
 
@@ -27,7 +30,7 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
   return [
     route({
       method: "POST",
-      path: "/api/v1/attestations",
+      path: ATTESTATIONS,
       summary: "Record a signed attestation, registering its key when that is new",
       proving: "optional",
       authorize: (asking) => gate.shownKey(asking, asking.body),
@@ -61,7 +64,7 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
               checkSubmission(submission);
               return { submission, possession, canonical: canonical[i] };
             };
-            return gate.shownKey(NO_HEADER, submission)?.then(checked) ?? checked(proof);
+            return gate.shownKey(ALONE, submission)?.then(checked) ?? checked(proof);
           },
           request.client,
         );

@@ -18,10 +18,9 @@ import {
   RevokeAcceptance,
   WithdrawEndorsement,
 } from "../../../wire/signing/endorsements.js";
-import type { Gate, Proof } from "../../gate.js";
+import type { Asking, Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 import { Answer, jsonEnding } from "../../transport/answer.js";
-import type { Request } from "../../transport/request.js";
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
@@ -35,7 +34,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
   /**
    * These writes require a proof made for them alone. A session is not enough, because a stolen token gives a session.
    */
-  const authorize = async (asking: { readonly request: Request; readonly body: unknown }): Promise<Proof> => {
+  const authorize = async (asking: Asking & { readonly body: unknown }): Promise<Proof> => {
     const { auth } = asking.body as { readonly auth?: unknown };
     if (auth === undefined || auth === null)
       throw new CairnlogError("unauthenticated", "The member `auth`, a signed challenge, is missing.");

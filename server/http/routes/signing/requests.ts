@@ -17,9 +17,8 @@ import {
   RequestResponse,
   Respond,
 } from "../../../wire/signing/requests.js";
-import type { Gate, Proof } from "../../gate.js";
+import type { Asking, Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route.js";
-import type { Request } from "../../transport/request.js";
 
 type Parts = Pick<Served, "requests" | "requestQueries" | "policies">;
 
@@ -31,7 +30,7 @@ export function requestRoutes(parts: Parts, gate: Gate): Route[] {
 
 function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
   /** Authenticates the client. If the body's `member` names a key, it must be the proven key. */
-  const provenAs = (member: string) => async (asking: { readonly request: Request; readonly body: unknown }) => {
+  const provenAs = (member: string) => async (asking: Asking & { readonly body: unknown }) => {
     const proof = await gate.provenKey(asking, asking.body);
     checkNamed(proof, (asking.body as Readonly<Record<string, unknown>>)[member], member);
     return proof;

@@ -14,10 +14,9 @@ import {
   TrustConfigPage,
   TrustStatus,
 } from "../../../wire/signing/trust.js";
-import type { Gate } from "../../gate.js";
+import type { Asking, Gate } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
-import type { Request } from "../../transport/request.js";
 
 /** Rows that are turned into JSON at a time, which takes well below a millisecond. */
 const ROWS = 512;
@@ -86,8 +85,7 @@ function configReadRoutes({ trustConfigs }: Parts): Route[] {
 }
 
 function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
-  const authorize = (asking: { readonly request: Request; readonly body: unknown }) =>
-    gate.provenKey(asking, asking.body);
+  const authorize = (asking: Asking & { readonly body: unknown }) => gate.provenKey(asking, asking.body);
   return [
     route({
       method: "POST",
