@@ -99,9 +99,14 @@ export const successionMessage = (oldFingerprint: string, newFingerprint: string
 
 /**
  * The statement that a key signs, as canonical JSON, to prove possession for its registration (`api.md`, Keys). Its
- * values are those of the request, as they are sent.
+ * values are those of the request, as they are sent. An attestation that registers its key has no expiration, and may have no
+ * pseudonym.
  */
-export const registrationStatement = (fingerprint: string, pseudonym: string, expiration_date: string | null) => ({
+export const registrationStatement = (
+  fingerprint: string,
+  pseudonym: string | null,
+  expiration_date: string | null,
+) => ({
   action: "service.key.register.v1",
   expiration_date,
   fingerprint,

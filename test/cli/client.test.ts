@@ -1,6 +1,6 @@
 /** The commands that talk to a service through the client, run as users run them: round trips and errors. */
 import { spawn } from "node:child_process";
-import { sign } from "node:crypto";
+import { createPublicKey, sign } from "node:crypto";
 import { once } from "node:events";
 import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -65,6 +65,20 @@ test("register, succeed, revoke", async () => {
   const revoked = await answer("revoke", "--yes", "--key", next);
   expect(revoked).toMatchObject({ fingerprint: succeeded.new_fingerprint, status: "revoked" });
   expectFailure(await run("revoke", "--yes", "--key", next), 1, /revoked/);
+});
+
+test("a registration by a stranger directly before attest is replaced, and told", async () => {
+  const key = await newKey();
+  const pem = createPublicKey(readFileSync(key)).export({ type: "spki", format: "pem" }).toString();
+  const payload = { public_key: pem, pseudonym: "Mallory", key_algorithm: "ed25519" };
+  const { fingerprint } = (await service.post("/keys/register", { payload })).body;
+  const file = at("squatted.txt");
+  writeFileSync(file, "squatted");
+  const { code, stderr } = await run("attest", file, "--key", key, "--pseudonym", "Ada");
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/“Mallory”.*had not signed.*“Ada”/);
+  expect(await answer("keys", "show", fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+  expect((await run("keys", "show", fingerprint)).stdout).toContain("Ada (self-declared)");
 });
 
 test("a key may be registered for a time", async () => {

@@ -275,6 +275,57 @@ test("what was signed before is attested with another type by a proof, which the
   expect((await client.attest(subject, { type: "peer_review" })).receipt).toEqual({ ...read.receipt, duplicate: true });
 });
 
+describe("the name of a key", () => {
+  /** Registers the key of a client as a stranger would: under another name, without its signature. */
+  const squat = async ({ publicKey }: { readonly publicKey: string }) => {
+    const payload = { public_key: publicKey, pseudonym: "Mallory", key_algorithm: "ed25519" };
+    const reply = await service.post("/keys/register", { payload });
+    expect(reply.status, reply.text).toBe(200);
+    return reply.body.fingerprint as string;
+  };
+
+  test("is signed with the first attestation", async () => {
+    const { client, fingerprint } = newClient(service.url);
+    const { receipt, notice } = await client.attest(newManifest().document, { pseudonym: "Ada" });
+    expect([receipt.pseudonym, notice]).toEqual(["Ada", undefined]);
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+  });
+
+  test("that a stranger recorded gives way, and the sentence says so", async () => {
+    const { client, signer } = newClient(service.url);
+    const fingerprint = await squat(signer);
+    const { receipt, notice } = await client.attest(newManifest().document, { pseudonym: "Ada" });
+    expect(receipt.pseudonym).toBe("Ada");
+    expect(notice).toMatch(/“Mallory”, which the key had not signed.*“Ada”/);
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+    expect(await client.attest(newManifest().document, { pseudonym: "Ada" })).not.toHaveProperty("notice");
+  });
+
+  test("that a stranger records directly before the attestation is no fault of the operator's", async () => {
+    const { client, signer } = newClient(service.url);
+    // As clients of earlier versions attest: without the signature by which the key names itself.
+    const fingerprint = await squat(signer);
+    const body = { ...submission(signer, newManifest()), pseudonym: "Ada" };
+    expect((await service.post("/attestations", body)).body).toMatchObject({ pseudonym: "Mallory" });
+    const { receipt, notice } = await client.attest(newManifest().document);
+    expect(receipt.pseudonym).toBe("Mallory");
+    expect(notice).toContain("has not signed");
+    await client.attest(newManifest().document, { pseudonym: "Ada" });
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+  });
+
+  test("that the key signed elsewhere stays, and the sentence says so", async () => {
+    const { client, signer } = newClient(service.url);
+    await createClient({ server: service.url, signer: asSigner(signer) }).keys.register({ pseudonym: "Grace" });
+    const outcomes = [];
+    for await (const one of client.attestAll([newManifest().document, newManifest().document], { pseudonym: "Ada" }))
+      outcomes.push(one);
+    expect(outcomes.map(({ receipt, notice }) => [receipt?.pseudonym, notice])).toEqual(
+      Array(2).fill(["Grace", expect.stringMatching(/“Grace”, not as “Ada”/)]),
+    );
+  });
+});
+
 describe("reading", () => {
   let long: TestService;
   beforeAll(async () => {

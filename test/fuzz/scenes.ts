@@ -4,7 +4,15 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";
-import { canonical, newManifest, newSigner, registration, sha256, submission } from "../server/signers.js";
+import {
+  canonical,
+  newManifest,
+  newSigner,
+  registration,
+  sha256,
+  submission,
+  type TestSigner,
+} from "../server/signers.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import type { Actor, World } from "./world.js";
 
@@ -21,6 +29,13 @@ type Scene = (world: World, actor: Actor, random: Random) => Promise<Valid> | Va
 
 const recipient = newRecipient();
 const CATEGORY = "x-service:human_attestation";
+
+/** The members of a submission by which its key names itself. */
+function naming({ fingerprint, sign }: TestSigner) {
+  const pseudonym = "Named";
+  const statement = { action: "service.key.register.v1", expiration_date: null, fingerprint, pseudonym };
+  return { pseudonym, possession_signature: sign(canonical(statement)) };
+}
 
 /** A new endorsement between two new keys. */
 async function endorsed(world: World, accepted: boolean) {
@@ -59,7 +74,10 @@ const parts = () => [1, 2].map((n) => ({ title: `Part ${n}`, content_hash: newMa
 
 export const SCENES: Readonly<Record<string, Scene>> = {
   "POST /api/v1/attestations": (_, { signer }, random) => ({
-    body: submission(signer, random.chance(0.5) ? newManifest() : ({ ...newManifest(), extra: { n: 1 } } as never)),
+    body: {
+      ...submission(signer, random.chance(0.5) ? newManifest() : ({ ...newManifest(), extra: { n: 1 } } as never)),
+      ...(random.chance(0.3) ? naming(signer) : {}),
+    },
   }),
   "POST /api/v1/attestations/batch": async (world, actor, random) => {
     const submissions: unknown[] = Array.from({ length: random.below(4) + 1 }, () => submission(actor.signer));

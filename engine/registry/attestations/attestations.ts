@@ -11,12 +11,14 @@ import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/write/executor.js";
 import { Pieces } from "../../turns.js";
+import { registrationStatement } from "../../verify/contract.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { attestationPayloads, normaliseContentHash, type SignedMembers, signedMembers } from "../../verify/manifest.js";
 import type { PasswordService } from "../access/passwords.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
+import { checkPossession } from "../keys/possession.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
 import type { Client, Writes } from "../writes.js";
 import { attestationEvent, type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
@@ -39,8 +41,13 @@ export interface Submission {
    * `authorship`.
    */
   readonly attestation_type?: string | null;
-  /** Used if the key is not registered yet. */
+  /** Used if the key is not registered yet, or names itself by this submission. */
   readonly pseudonym?: string | null;
+  /**
+   * Base64 signature by the key over the canonical JSON of `registrationStatement` with the pseudonym as it was sent. It
+   * replaces what strangers recorded for the key, unless the key has named itself already.
+   */
+  readonly possession_signature?: string | null;
   /** If absent, the statement that the manifest's document names, if it does. */
   readonly intent_statement?: string | null;
   /** Required if the key has a password. */
@@ -120,7 +127,7 @@ export class Attestations {
   }
 
   /**
-   * Records an attestation (`POST /attestations`). A new key is registered first. If the same signer attests the same
+   * Records an attestation (`POST /attestations`). A new key is registered first, and so is one that names itself. If the same signer attests the same
    * manifest with the same type and statement again, the answer is the first receipt, even if the key has ended
    * meanwhile.
    *
@@ -216,10 +223,29 @@ export class Attestations {
       const hasPassword = this.#passwords.isSet(fingerprint);
       const prepared = preparedOf(this.#log, input, form, payload, hasPassword || isHeld);
       // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
-      if (hasPassword) checkPassword(fingerprint, input.password).then(() => done(prepared), fail);
-      else done(prepared);
+      const password = hasPassword ? checkPassword(fingerprint, input.password) : undefined;
+      if (input.possession_signature == null) {
+        if (password) password.then(() => done(prepared), fail);
+        else done(prepared);
+        return;
+      }
+      const naming = this.#possession(form.key, input);
+      Promise.all([naming, password]).then(([possession_signature]) => {
+        done({ ...prepared, signed: { ...prepared.signed, possession_signature } });
+      }, fail);
     };
     this.#verify(form, 0, verified, fail);
+  }
+
+  /** Checks the signature by which the key names itself. @throws CairnlogError `invalid-input`, `invalid-signature` */
+  #possession(key: ServerKey, { pseudonym = null, possession_signature }: JsonObject): Promise<string> {
+    const statement = registrationStatement(key.fingerprint, pseudonym as string | null, null);
+    return checkPossession(this.#verifier, key, {
+      message: () => Buffer.from(canonicalJson(statement)),
+      signature: possession_signature,
+      path: "/possession_signature",
+      about: "the registration of the key under this pseudonym",
+    });
   }
 
   /**

@@ -3,6 +3,7 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
+import { givesWay } from "../keys/events.js";
 import { requireActive } from "../keys/status.js";
 
 /** What the event of a submission is made of. */
@@ -29,8 +30,10 @@ export interface AttestationContent {
 export interface SignedAttestation {
   readonly content: AttestationContent;
   readonly event_type: string;
-  /** Used if the key is not registered yet. */
+  /** Used if the key is not registered yet, or names itself. */
   readonly pseudonym: string;
+  /** Base64 signature by which the key names itself, verified. Absent in nearly all submissions. */
+  readonly possession_signature?: string;
   /** `Log.termsOf` its event. */
   readonly terms: string;
   /** The three terms of `submissionTerms`. */
@@ -75,7 +78,7 @@ export const attestationEvent = (content: AttestationContent, timestamp: string)
 });
 
 /**
- * Registers the key first when it is new.
+ * Registers the key first when it is new, or names itself.
  * @throws CairnlogError `key-not-active`; `proof-required` if the signature has made another attestation before, and
  *   the submission does not show that it comes from the signer
  */
@@ -85,13 +88,16 @@ export const recordAttestation = define(
     const { content, event_type, terms } = signed;
     const { key } = content;
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);
-    const pseudonym = row?.pseudonym ?? signed.pseudonym;
     const earlier = signed.is_another ? undefined : transaction.first(signed.submission_term);
-    if (earlier !== undefined) return { pseudonym, earlier };
+    if (earlier !== undefined) return { pseudonym: row?.pseudonym ?? signed.pseudonym, earlier };
     const isSigned = (term: string) => transaction.first(term) !== undefined;
     if (!signed.may_differ && (isSigned(signed.payload_term) || isSigned(signed.signature_term))) throw proofRequired();
-    if (row) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
+    const { possession_signature = null } = signed;
+    const isRegistered = row !== undefined && !(possession_signature !== null && givesWay(row, { named: true }));
+    const pseudonym = isRegistered ? row.pseudonym : signed.pseudonym;
+    // Whoever takes this signature from the log can name the key only as its holder has.
+    if (isRegistered) requireActive(transaction, key.fingerprint);
+    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature });
     transaction.append({ event_type, payload: attestationEvent(content, transaction.timestamp), terms });
     return { pseudonym };
   },

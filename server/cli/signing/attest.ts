@@ -35,7 +35,7 @@ const OPTIONS = {
     "TITLE",
     "title of the document (default: the file's name; of an envelope, the name of its first subject)",
   ),
-  pseudonym: text("NAME", "your display name, if the log does not know the key yet"),
+  pseudonym: text("NAME", "your display name, if the key has not signed one in this log yet"),
   intent: text("TEXT", "a statement of intent, for everybody to read"),
   "password-file": text("FILE", "a file that holds the key's password, where it has one; - reads standard input"),
   manifest: flag(
@@ -81,8 +81,9 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
     return withClient(values, async (client) => {
       if (isAlone) {
         const [file] = files as [string];
-        const { receipt, bundle } = await client.attest(await read(file), options);
+        const { receipt, bundle, notice } = await client.attest(await read(file), options);
         keep(values, file, receipt, bundle);
+        if (notice !== undefined) console.error(printable(notice));
         return 0;
       }
       if (hasDirectory) console.error(`Attesting ${files.length} ${files.length === 1 ? "file" : "files"}.`);
@@ -141,6 +142,7 @@ class ManyFiles {
   readonly #waiting: string[] = [];
   #attested = 0;
   #hasFailed = false;
+  #notice: string | undefined;
 
   constructor(values: { readonly json: boolean }, files: readonly string[], read: (file: string) => Promise<Subject>) {
     this.#values = values;
@@ -152,13 +154,16 @@ class ManyFiles {
   /** @returns the exit code. @throws ClientError if the rest cannot be sent */
   async attest(client: Client, options: AttestOptions): Promise<number> {
     try {
-      for await (const { error, receipt, bundle } of client.attestAll(this.#subjects(), options)) {
+      for await (const { error, receipt, bundle, notice } of client.attestAll(this.#subjects(), options)) {
         const file = this.#waiting.shift()!;
+        // The first one says what happened to the name; later ones may only see the result.
+        this.#notice ??= notice;
         if (error) this.failed(error, file);
         else this.#keep(file, receipt, bundle);
       }
     } finally {
       this.#progress.end();
+      if (this.#notice !== undefined) console.error(printable(this.#notice));
       const left = this.#files.length - this.#attested;
       if (left) console.error(`${left} of ${this.#files.length} files are not attested.`);
     }

@@ -2,13 +2,15 @@
  * Attesting: the signed bytes, one submission or many. A signature only states what it covers, so type and statement of an
  * attestation are signed with the document.
  */
+import { registrationStatement } from "../../../engine/verify/contract.js";
 import { canonicalJson, type Manifest, signingPayload } from "../../../engine/verify/index.js";
+import { KeyDetail } from "../../wire/identity/keys.js";
 import * as wire from "../../wire/signing/attestations.js";
 import { ClientError } from "../error.js";
 import { type Http, problemError } from "../http.js";
 import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
-import type { AttestationBatch, AttestationReceipt } from "../types.js";
+import type { AttestationBatch, AttestationReceipt, KeyDetail as KnownKey } from "../types.js";
 import { type Answered, type Attested, Receipts, type Submitted } from "./receipts.js";
 
 /** A document with its hash. The service gets nothing else of it. */
@@ -17,7 +19,7 @@ export type AttestedDocument = Manifest["document"];
 export interface AttestOptions {
   /** authorship (default), editorial_review, peer_review, publication, or an `https:` predicate URL. */
   readonly type?: string | undefined;
-  /** Used if the key is not registered yet. */
+  /** The key's name, if it has not named itself yet. */
   readonly pseudonym?: string | undefined;
   readonly intent?: string | undefined;
   /** Required if the key has a password. */
@@ -27,7 +29,7 @@ export interface AttestOptions {
 /** What became of one of many attestations. */
 export type AttestOutcome<Subject> = { readonly subject: Subject } & (
   | (Attested & { readonly error?: never })
-  | { readonly error: ClientError; readonly receipt?: never; readonly bundle?: never }
+  | { readonly error: ClientError; readonly receipt?: never; readonly bundle?: never; readonly notice?: never }
 );
 
 /** A document, or a manifest with its attestations. */
@@ -38,6 +40,8 @@ export class AttestationsClient {
   readonly #watch: Watch;
   readonly #authority: Authority;
   readonly #receipts: Receipts;
+  /** Whether the key has named itself, as far as this client knows. */
+  #isNamed = false;
 
   constructor(http: Http, watch: Watch, authority: Authority) {
     this.#http = http;
@@ -48,9 +52,11 @@ export class AttestationsClient {
 
   /** Signs and submits. @throws ClientError `log-misbehaved` for an invalid receipt */
   async attest(subject: Subject, options: AttestOptions): Promise<Attested> {
-    const submitted = await this.#submission(subject, options);
+    const naming = await this.#naming(options);
+    const submitted = await this.#submission(subject, options, naming);
     const size = await this.#watch.sizeBefore();
-    return this.#receipts.verified(submitted, await this.#submit(submitted), size);
+    const attested = await this.#receipts.verified(submitted, await this.#submit(submitted), size);
+    return this.#noticed(attested, options, naming);
   }
 
   /**
@@ -76,7 +82,9 @@ export class AttestationsClient {
     options: AttestOptions,
   ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
     const submissions: Submitted[] = [];
-    for (const subject of subjects) submissions.push(await this.#submission(subject, options));
+    // Each of them may be the first that is recorded.
+    const naming = await this.#naming(options);
+    for (const subject of subjects) submissions.push(await this.#submission(subject, options, naming));
     let next = 0;
     for (let length = submissions.length; next < submissions.length; ) {
       const sent = submissions.slice(next, next + length);
@@ -90,7 +98,9 @@ export class AttestationsClient {
       }
       for (const outcome of await this.#receipts.verifiedAll(answered, size)) {
         const subject = subjects[next++]!;
-        yield outcome instanceof ClientError ? { subject, error: outcome } : { subject, ...outcome };
+        yield outcome instanceof ClientError
+          ? { subject, error: outcome }
+          : { subject, ...this.#noticed(outcome, options, naming) };
       }
     }
   }
@@ -146,7 +156,41 @@ export class AttestationsClient {
     return this.#authority.postProven(wire.AttestationReceipt, "/attestations", { ...submitted });
   }
 
-  async #submission(subject: Subject, options: AttestOptions): Promise<Submitted> {
+  /**
+   * What the log knows of the key before its first attestation, and the signature by which the key names itself. A key that
+   * has attested before, and for which the user names no name, keeps the one that it has in the log: it may be its own.
+   * @throws ClientError
+   */
+  async #naming({ pseudonym }: AttestOptions): Promise<Naming> {
+    if (this.#isNamed) return {};
+    const { fingerprint } = this.#authority.key;
+    const path = `/keys/${encodeURIComponent(fingerprint)}`;
+    const known = await this.#http.get(KeyDetail, path).catch(ifUnknown);
+    this.#isNamed = known?.named === true;
+    if (this.#isNamed) return {};
+    if (known?.proven && pseudonym === undefined) return { known };
+    const statement = registrationStatement(fingerprint, pseudonym ?? null, null);
+    const possession_signature = await this.#authority.signStatement(statement);
+    return known ? { known, possession_signature } : { possession_signature };
+  }
+
+  /** Says what the user should know about the name of the key in the log. */
+  #noticed(attested: Attested, { pseudonym }: AttestOptions, { known, possession_signature }: Naming): Attested {
+    const { receipt } = attested;
+    const asked = pseudonym?.normalize("NFC");
+    if (possession_signature !== undefined && !receipt.duplicate) this.#isNamed = true;
+    const isReplaced = known && possession_signature !== undefined && !receipt.duplicate;
+    const notice = isReplaced
+      ? `The log knew this key as ${quoted(known.pseudonym)}, which the key had not signed. It has now signed that its name is ${quoted(receipt.pseudonym)}.`
+      : asked !== undefined && asked !== receipt.pseudonym
+        ? `The log knows this key as ${quoted(receipt.pseudonym)}, not as ${quoted(asked)}: the key keeps the name that it had before.`
+        : known
+          ? `The log knows this key as ${quoted(receipt.pseudonym)}, which the key has not signed: anybody may have recorded that. Name the key to have it sign its name.`
+          : undefined;
+    return notice === undefined ? attested : { ...attested, notice };
+  }
+
+  async #submission(subject: Subject, options: AttestOptions, { possession_signature }: Naming): Promise<Submitted> {
     const { type = "authorship", pseudonym, intent, password } = options;
     // In the order in which it is signed: then the service finds its canonical form in the body, and need not spell it.
     const manifest = JSON.parse(canonicalJson(withMeaning(subject, type, intent ?? null))) as Manifest;
@@ -156,11 +200,26 @@ export class AttestationsClient {
       signature: await this.#authority.sign(signingPayload(manifest)),
       attestation_type: type,
       ...(pseudonym === undefined ? {} : { pseudonym }),
+      ...(possession_signature === undefined ? {} : { possession_signature }),
       ...(intent === undefined ? {} : { intent_statement: intent }),
       ...(password === undefined ? {} : { password }),
     };
   }
 }
+
+/** How the key names itself by an attestation; empty for a key that has done so. */
+interface Naming {
+  /** The key in the log, which has not named itself. Absent if it is not registered. */
+  readonly known?: KnownKey;
+  readonly possession_signature?: string;
+}
+
+function ifUnknown(error: unknown): undefined {
+  if (error instanceof ClientError && error.status === 404) return undefined;
+  throw error;
+}
+
+const quoted = (name: string): string => `“${name}”`;
 
 /** Whether a body is too large, or has too many members. */
 const isTooLarge = (error: unknown): error is ClientError =>

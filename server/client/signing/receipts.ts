@@ -27,6 +27,8 @@ export interface Attested {
   readonly receipt: AttestationReceipt;
   /** Contents of an `.attestation.json` file. */
   readonly bundle: AttestationBundle;
+  /** A sentence, if the log calls the key otherwise than was asked, or did until now. */
+  readonly notice?: string;
 }
 
 /** A submission that names its type and statement. */
@@ -184,8 +186,9 @@ export class Receipts {
   }
 
   /**
-   * Whether the key was registered under another name than the submitted one. The previous entry is then its
-   * registration. A key that was registered earlier keeps its name.
+   * Whether this submission registered the key under another name than the submitted one. The previous entry is then a
+   * registration with the submitted signature. Somebody else may have registered the key just before, and a key that has
+   * named itself keeps its name: neither is a fault of the service.
    * @param before the previous entry, if it is known
    */
   async #isMisnamed(
@@ -194,10 +197,11 @@ export class Receipts {
     before: Entry | null,
   ): Promise<boolean> {
     const asked = submitted.pseudonym?.normalize("NFC");
-    if (asked === undefined || asked === pseudonym || log_entry_id === 1) return false;
+    const { possession_signature: signature } = submitted;
+    if (asked === undefined || signature == null || asked === pseudonym || log_entry_id === 1) return false;
     if (before) await this.#watch.checkContent(before);
     const { event_type, payload } = before ?? (await this.#watch.owed(this.#watch.entry(log_entry_id - 1), {}));
-    return event_type === "key_registration" && payload.fingerprint === this.#authority.key.fingerprint;
+    return event_type === "key_registration" && payload.possession_signature === signature;
   }
 }
 

@@ -23,7 +23,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/fda6764c6f0873ee/tlog+8e62addb+Aaz8brJWBShNBUYoA5LJnGyzhwpSV8QF3Bkfs9dEqOWJ",
+      vkey: "cairnlog/78639c670bacdafe/tlog+050fc4ef+AWl4Y210iEedolj10Hxqyp1uGtCJ3l0fjnU841uEV109",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -38,18 +38,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "3bf7c1e5-2d40-48fa-8c40-9b74b5bcd722",
+        id: "a1bac499-828b-416e-87c3-24e4de95dff6",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "966ddad5-6f58-48ee-8602-cbcd59703189",
-        key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        id: "12f848f3-deb4-476b-b5f6-a9093d85d912",
+        key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -57,26 +57,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "AN00B-Z6HFE-RY4YF-JDXER-HE00C-NSCXE-SA4CY-XR2G8",
+      recovery_key: "7BN2J-A0SMD-PF398-16FR9-TJAMX-D2J71-ZKSF7-4NASE",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "AN00B-Z6HFE-RY4YF-JDXER-HE00C-NSCXE-SA4CY-XR2G8",
+      recovery_key: "7BN2J-A0SMD-PF398-16FR9-TJAMX-D2J71-ZKSF7-4NASE",
       credential_type: "hardware",
-      key_fingerprint: "sha256:187e6baedddc4963456bf3b9d0f326bb2014fa1d515f883c91f08580336ecc03",
+      key_fingerprint: "sha256:71cbe5626bc023a4e044829b877587c45a1c866c571ae5c798edf93b0e01d781",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "3bf7c1e5-2d40-48fa-8c40-9b74b5bcd722",
+        id: "a1bac499-828b-416e-87c3-24e4de95dff6",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "2a6c9368-39a8-49b0-a86f-d57ce7eacf7d",
-        key_fingerprint: "sha256:187e6baedddc4963456bf3b9d0f326bb2014fa1d515f883c91f08580336ecc03",
+        id: "a8290d7d-6d06-4cb3-bbb5-9c4cd29370d4",
+        key_fingerprint: "sha256:71cbe5626bc023a4e044829b877587c45a1c866c571ae5c798edf93b0e01d781",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -84,25 +84,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "80A0H-NG74N-S4Y1K-2AC2F-1C383-N1NAW-BAFZB-SHNVH",
+      recovery_key: "W0BMK-87X4D-ACN6R-1EV3B-G7Z7V-MYMY8-KTJMC-SN00G",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAPN7RlfT05buq-U9eBlEsTGfURoKnoXN6r3t7O0IOb746oVapFDyn6wAduvvn72rWOldcFZylqTM2ZmNbd9EdBnU2ERdSM77KbrAIwsFrezZJUv-w9YqhDjuiKobAUr20Q",
-      issuing_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      key_fingerprint: "sha256:f37b4657d3d396eeabe53d781944b1319f511a0a9e85cdeabdedeced0839bef8",
+        "AQEABiqZy-4DAKLCOcn-OuuV2fAAvp7RCbjXkj-SaG5GstWtTtSq-cc5FYM-o9B99hYd5Ifcxi3KX9XsyFFWYlYhJzsMDZ4P5WbZ8gEUcBxCImB-IK6KcZgI7j94h8hmixkzGfZIv0rTLQ",
+      issuing_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      key_fingerprint: "sha256:a2c239c9fe3aeb95d9f000be9ed109b8d7923f92686e46b2d5ad4ed4aaf9c739",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "v/SAaiCMWe2NeNpqCv5Zt+cicIztg3gUlJAV1xtogbywx7wBcV+O7ywdk/6Zof+d48aU+DN5Zrbqse9lSOaYCw==",
-      chain_signature: "HjsilS4k3U8HWPPvC1bTn7rCPvXf3qQ7DLylyK5r2hchCURKeLi5+XJXd1tZNOZTuao/OdnnxybediJ/o3a7Bw==",
+      challenge_signature: "ve0EBUCAcV6UZh8Vc1Sgi03uJxwS/2iOm3RD1061glYsu7OkwYYUikCwuQTdK7VynI7U+CvlJQBlIpV5rSIfAA==",
+      chain_signature: "OX6uVt11+bfuDu3DwHrzYLf0PbZlRoZVcl2Hiq1CeJip/DSfqK88hZuqFqxsN3hDpWg58GnX8X01Rkqfv7gGCw==",
     },
     answer: {
       credential: {
-        id: "10eaf0a3-a66e-4e38-b323-35faa8160dd3",
-        key_fingerprint: "sha256:f37b4657d3d396eeabe53d781944b1319f511a0a9e85cdeabdedeced0839bef8",
+        id: "00a3de15-6b41-4aaa-a247-91117c7b20ef",
+        key_fingerprint: "sha256:a2c239c9fe3aeb95d9f000be9ed109b8d7923f92686e46b2d5ad4ed4aaf9c739",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -117,7 +117,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -126,7 +126,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -145,7 +145,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -160,11 +160,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     answer: {
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -180,9 +180,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     answer: {
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       status: "active",
       expires_at: null,
       named: false,
@@ -194,81 +194,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+      entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:2ecda73a266bc38b89df4b7d2219702839e44b2e5d6d718595813481a0dfbdd6",
+        old_fingerprint: "sha256:65ebfee5f812525430a34abd524be8c52415c9c2411e5bac51471b3e11a87960",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7vpkcBEakIHTsiUBxKDOvTHOfYO+y7aQ3lI5YMKRME8=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAke+VjbK9Pefe6u5F0cDlnMSuofPUrBeZhA5cKgatEPc=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAC7Npzoma8OLid9LfSIZcCg55EsuXW1xhZWBNIGg373WPBd7I17LnAppR_q1sO_J7dTswypSpU6NkTBiw7JcnIEke2ILB21dbSLEoqjS0-BaUHiwf6B1NWMvjqMSB0qFpg",
-        challenge_signature: "geuzT0I3VFt1JihXek77Y98KsnLSyCvAmZ1qFemaeEw59EqDu7Zfbj1FPvT6xKm3lV99BdJpKrZz4uj+ncBnBw==",
+          "AQEABiqZy-4DAGXr_uX4ElJUMKNKvVJL6MUkFcnCQR5brFFHGz4RqHlgEyPCB6ByYiRAHS9roLGgMc6P1jdY-2h2SWyZXycllL5qXiZYrJMQ587M-Hss57LsNilzTKst1jYzV5GQ-xPh4w",
+        challenge_signature: "ky/ja6ktjbNChGsLc9pqoxJdm9Hsh2+0CffTKuIl6jN2SPdnQ9r/SLIN0cGOPFeCawBCWNYKmmtjPVXJvU0BCw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:2ecda73a266bc38b89df4b7d2219702839e44b2e5d6d718595813481a0dfbdd6",
-      new_fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0",
+      old_fingerprint: "sha256:65ebfee5f812525430a34abd524be8c52415c9c2411e5bac51471b3e11a87960",
+      new_fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "94fb1c12f7ff5ffab27069d95952688a5f581de831d5efeecfc2f8ca2e4fce40",
+      entry_hash: "7a8f8d1339381ad9790b086354db2eff771258dc620ce1eda42a5e6ede88b4e7",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0" },
+      payload: { fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAMnLs91PwPMcFOHvJaV_Nr0aQ8BMWutukUAvpgb3igWgk8bdJhPEyA_z1s-Rl-wnRTSJ3bZKphCqW9x0cFq7gllYpeDhAEq1R1dZc-xaeM80AI4TtcBpVVN-OseM2Mrzrw",
-        challenge_signature: "+Zs+LAFc1GF+unMzeeZrD16taSecoEdCRfZLxFgbTdMwSOZuzPp27OCYIJLb1mFTaIjTb03ogYOaz1xHy5jeCg==",
+          "AQEABiqZy-4DAC_SNNiqIuCQA-C4MztmFhPBYUW9QPOVpxbf_clsIn-5J92Ywcmd0-XlanSbKsE132C16uwex49LQVmb-2bPcu9Q1oGObPI25m8x_Fc6jjoC2Ai9JDjgUCDSn_Hc8qKFfw",
+        challenge_signature: "Y3enSHtwj7gYXM1G5phqkKGRZUacpikaoWhDIRbjUgR8uo5kr83nPLXK445IVB1jvnWWqPq+pRxPasNQMMElDg==",
       },
     },
     answer: {
-      fingerprint: "sha256:c9cbb3dd4fc0f31c14e1ef25a57f36bd1a43c04c5aeb6e91402fa606f78a05a0",
+      fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "c89e060de5979617c7151173d6faf0835b2a77fd28e6e79764cf137ccd7510ba",
+      entry_hash: "80bf14b5de0053a33f77aa2f71a4c61d814cb5595e79a14717f472ef32df5cb9",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", purpose: "login" },
+    body: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ES0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMfVlaflUQhz5hvqpzLI8HgPNJGoRggo-KX8eN9lwguztQ",
+        "AQAABiqZy-4DACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs-_vcWHY5N-gSJYdG3jZqQkw6E_w7giaHvyjNLW5Y_OA",
       nonce:
-        "service.auth.v1:login:sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84:S0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMc",
+        "service.auth.v1:login:sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75:cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:47625",
+      origin: "http://127.0.0.1:55501",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ES0QalW4mJEby9THMHBODd6qn8hw578hZjsG9Mt4kjMfVlaflUQhz5hvqpzLI8HgPNJGoRggo-KX8eN9lwguztQ",
-      challenge_signature: "+S3/5Dk/XkRgxeHRHaiEF26Z03DlIiy3OtHRLdrUmzUR4Cm1afnpeAHjxoJd1WSR052FzOQGa1qhYohLEbtwBw==",
+        "AQAABiqZy-4DACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs-_vcWHY5N-gSJYdG3jZqQkw6E_w7giaHvyjNLW5Y_OA",
+      challenge_signature: "fId0naTXPxSMGaf9Ar5Er8S/S8f+Fpa82RmhvY1Vn2fOwSVpVcckXjpeUaEkzm53PKytKDCmwpOkLmHm72RJBw==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmRhNjc2NGM2ZjA4NzNlZTgxZmYxNmI1YTY2NTMzYzEwNzgwODRkYmE5ZmJjYjE3MGRhMWJiY2VjYzhiNjQ5ZSIsInN1YiI6InNoYTI1Njo2ZmQ1MjkyYjQ3YTkxN2Y2ODk1YTMwMDE2ZGEyMTIxZmE0NTViM2M4YzM4NGJmNTIwMmRlYWUwYTIzMjc5ZDg0IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImUzY2FlZjkwLWU4MDMtNDgzOC1hNTE5LThlMGJkODVkNDIwZiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.OC0TCNNnrmjmsRmHRFfn_bsPBda0j67xQIw5mXv7IvvRPhUfb1tGcobYKYjJBvuYGMsMdy9HVM-sS2iS0mssBw",
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6Nzg2MzljNjcwYmFjZGFmZWZiY2Q5YWM0NWFhOGMxZWIwZTc0M2ZkMjU2NTQxYjBiODZlMWI3MTQ4NzhhZTBhMSIsInN1YiI6InNoYTI1NjoyNDdkNjllNDA4NTE2OTU2NWEyMTQ4MTNiNDQxMWI2ZWJmYjBjYTVmMDM0YzQyOGRiM2JkNzk5ZDcxODQzZTc1IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjllNDkxZTliLWJlYTItNDlkMi05NjgzLTE2MmZlOWUyODNjNCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.oa27yTIhhJlThRWmBIDG8GyMt3a7eD95S5Rcy47Ra1IzW9wB9fsA1iFTXQ9dxu0wQXPefQS_y4BwXekVoYE7CA",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -276,8 +276,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmRhNjc2NGM2ZjA4NzNlZTgxZmYxNmI1YTY2NTMzYzEwNzgwODRkYmE5ZmJjYjE3MGRhMWJiY2VjYzhiNjQ5ZSIsInN1YiI6InNoYTI1Njo2ZmQ1MjkyYjQ3YTkxN2Y2ODk1YTMwMDE2ZGEyMTIxZmE0NTViM2M4YzM4NGJmNTIwMmRlYWUwYTIzMjc5ZDg0IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImE4ZDQ4ODM0LTQyZTAtNGVmMy1hZGMzLTM3OWVkNWVjZTdlNyIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.JTWJLymYbC7wstNfz3VsWGJLsnxPlMJVT_CuUv9KOHrTWgBblS3zJ-yTDUSeo9xzL5jHQBVE52OR2ozp4HaaCg",
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6Nzg2MzljNjcwYmFjZGFmZWZiY2Q5YWM0NWFhOGMxZWIwZTc0M2ZkMjU2NTQxYjBiODZlMWI3MTQ4NzhhZTBhMSIsInN1YiI6InNoYTI1NjoyNDdkNjllNDA4NTE2OTU2NWEyMTQ4MTNiNDQxMWI2ZWJmYjBjYTVmMDM0YzQyOGRiM2JkNzk5ZDcxODQzZTc1IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjQ2NjljMDA5LWEwMTEtNDlkMi1hMzVmLTEyNTA1MTUzNTVkNiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.ewDYNpGqVCy1EO6GVejYB7VSiG-sibgMIL6DFedURUZPz2Rz3Q6K18GIF4u0Mt4XPZWzOkv_o7uxSFAUj5X0Cw",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -285,12 +285,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAImU62P2K3ex9MvptZ29iaR1EB8Gzf7lCaRbMsiqJ76bWuqxHALYqbKDcMBHZ6s7R7V09J4SFt7iFULHvUcvUUUzgi_LxrlqwavAYVofJB8ZBdq0uvnm4ZURvZzVYCXGYA",
-      challenge_signature: "QlMK2cm4Gh9jEOeR2Zk6KJIR+PfwiQF5G+UOURSBRotZP7QTEWAJ57FVug235CYElhvxLUN2Mv9KI4jgDWTtBw==",
+        "AQEABiqZy-4DAM1kM6wknLgEmTEG0kjjyh1hz51P2nR-zb1dMLKSA2T89rkXOb8Bqj6IuxQJA8o41Ivzx_G_wGV0ZafGzt9oqmg_k7ZLXplcEEepReLYw3kUNVl3Fa5Yo9WdxF6pZkwepw",
+      challenge_signature: "iQ/fx6OJZXsgmOuLXaIwGGCipgnsPFWwAd898oJFK9r6pONjCEUUReDkyzf5C0Kh02ObwnKChHCHAD2SjIlKAg==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:8994eb63f62b77b1f4cbe9b59dbd89a475101f06cdfee509a45b32c8aa27be9b",
+      fingerprint: "sha256:cd6433ac249cb804993106d248e3ca1d61cf9d4fda747ecdbd5d30b2920364fc",
       password_set: true,
     },
   },
@@ -305,33 +305,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
-      signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+      signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "eef1606e-3b96-4daf-be12-a50a54847682",
+        id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
         signature_algorithm: "ed25519",
-        signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+        signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "c6cfeb9b42120f5cac3547b13eee1a17225b4e28bd380e64b64e6951d50b2025",
+      entry_hash: "ac04b36987dd83835c3aac9d7461f08a4426e83f525c73649ae43b2fd3bf225e",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "e96acf2148942cc7d69ee79957c0722b2bde54a508e3966b54fee0ea16ce32fd",
-        signature: "NzC8fOhWE7jOQu1u/Gp8+DkcKsNYJXrFucH0pKKCK1NU9Mzeky+svuiYshgj7gIGDMYm4ExLMQSnrTi83by9Cw==",
+        root_hash: "893c89b30d340f518ef231eda6831750cf72b8583d46ee5df7844f6c8fbcbe89",
+        signature: "GD7Us/z4LJuUBeUPbzmO6wtDEgdHu5fvz2uK4pWZ/BBnzSPud7uJxpGKfvQBV2FoFkqrXkVHWUK4a/3zol9OAw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
         tree_version: 2,
       },
       duplicate: false,
@@ -350,8 +350,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
-          signature: "xCTBcbyg+R6cCL2SlgFRaeMcGBjdXiqlsi5ILMPN5mNC03VDmk4Tvb9QbGzZMH/MrlRH7V5KBa0ekTZdfHa3Dw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+          signature: "DO9pBhx6yKl3s3Biw46YAWlQ8FXGZn4/6CFLqjW+Xiqeo0O3CW49cSjk3cqASIg6muKOrchHPGOUN+AO1SayDQ==",
         },
         {
           manifest: {
@@ -362,8 +362,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
-          signature: "W/9heMjH9AGaf5fVwwV39GgnhBRnNBBPNfoC8ttlPzFAGQD9QeDYxVfDuNog1bt8i4VXTagyLi8mGK4d0hbJAw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+          signature: "pTeRfcaUg1PHoIDdHtfBf75OXoPUhK/DSnaNUCVb4oyWGHAySxICpg3O6ySgsJ3TPmJS7wjwdyeFRRI66H03AQ==",
         },
       ],
     },
@@ -373,26 +373,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "ff1d9637-722a-4505-a11c-98e4b7b57672",
+              id: "37764a26-e7a1-4901-ba30-a26b21884899",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+              signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
               signature_algorithm: "ed25519",
-              signature: "xCTBcbyg+R6cCL2SlgFRaeMcGBjdXiqlsi5ILMPN5mNC03VDmk4Tvb9QbGzZMH/MrlRH7V5KBa0ekTZdfHa3Dw==",
+              signature: "DO9pBhx6yKl3s3Biw46YAWlQ8FXGZn4/6CFLqjW+Xiqeo0O3CW49cSjk3cqASIg6muKOrchHPGOUN+AO1SayDQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "91b16aca9fd8eca46090ce552158a931d75095aeb86181c65ec174aa92bbddc0",
+            entry_hash: "c2c48926defd167e0a0d250cebaa95115f73abb71f0801cb281adab9ee52400c",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "48de9499118200da8020b4924a202700b321c8f95808ade4255cea2b006bdfe2",
-              signature: "zh08KGlu/NYC+fVRyuLpee3rfvRanTqNv0Wa5th3PeK7uGUFzKYq++TQsat1nFfDJTqLi+eTwkFHUzhzGrVvAQ==",
+              root_hash: "1adc3d933696bacc7a203db4ce98bb01e5644f2b67b1121487c1cb2a07584d85",
+              signature: "0MXpZc6hxRU2zK9XrU0eUYqZ5+xakTu4N/SDYLrluFkw/EojdOAIfHh3oTme0A4FAmzsDWxfTjUJWSDZf/eTAg==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+              key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
               tree_version: 2,
             },
             duplicate: false,
@@ -418,7 +418,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEIH2/6WJPxLAqoH72OfPfSU59ylyE\ny9rQltALdRrBt9Q5C6Gl/EkyTGoTmPN9JC7eGk+b4GqGIf22KEaGRSKw7A==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOBQam6nyRoAw9ucRf2/1YPrsIW7S\n9X2+Dt6o08FSrAbas+ciAqzk9MhiMso7ek80qSC6Su/tfQW/vSkPhQUt9w==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -440,7 +440,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "77c1fe54445a9d070230ec8d34ada5169e283934b45856791e6e71217a149113",
+        entry_hash: "a7dd3e9c2f7a319ed428a8a8ade96f80fbe889020ec46dd731bf4d2e291194cf",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -456,20 +456,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+      entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+          digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
           is_primary: true,
         },
       ],
@@ -478,10 +478,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "abf5beffd50c47283c14d57fa81fd2695e85d7956ac8b71bbb4172d404785118",
-      signature: "5ml6vzrvXaQPziBpHD1KmaZBHq/YHsaZYdfG5B445zEJuyteV7bMNLRjbukziwR+1qEEgWvooobB3YCXfcLwCQ==",
+      root_hash: "80b47936fdc9a02f1126a678545e0d723df57118999b0cc3e292eaa040bfb92c",
+      signature: "Isedk3UkQPKoyrXLpWdJczT9v0sGGtFgIbL6DvDXv9VQLvhl/JgAFbiuncV2hTnI+B01OAZZK28oxlYkqhpjAA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
       tree_version: 2,
     },
   },
@@ -489,10 +489,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
-      signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
+      root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
+      signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
       tree_version: 2,
     },
   },
@@ -502,10 +502,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
-          signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
+          root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
+          signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+          key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
           tree_version: 2,
         },
       ],
@@ -518,20 +518,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
-      root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
+      leaf_hash: "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
+      root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
       audit_path: [
-        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
-        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
-        "89d074279033dbd6d2e317e2ff6eed4387e616fa81f25710b09aa1c7bf1c7ee0",
+        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
+        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
+        "910fbe8acf746b13729d4e46b31e3533b72af5876a33136418b296229e64ef57",
       ],
-      entry_hash: "5532711ac84a9738f8cf0329fe34dfa710e8271c1293e075d4507efd713a4697",
+      entry_hash: "bd3abbf91804959fe9969b4a222fa025e2e9079eb077fe4f7b6b69dc770e63b9",
       sth: {
         tree_size: 5,
-        root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
-        signature: "JlURQ7iIsTF13e/T+OMzUe7r7YGxXOZFA5PcElM0sN8gZNjJBHTQg3mE1jVei6uE4/F+HMK2DATIOQURlDMEDw==",
+        root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
+        signature: "TqblUqC4VeVEmautQie3YhXGEz+56tHy7sCiKZuYII3QqUGDNVYdS86whTk1E95w/P5l24/N6h40P7OETj+wAg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
         tree_version: 2,
       },
     },
@@ -543,20 +543,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
-      root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
+      leaf_hash: "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
+      root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
       audit_path: [
-        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
-        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
-        "89d074279033dbd6d2e317e2ff6eed4387e616fa81f25710b09aa1c7bf1c7ee0",
+        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
+        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
+        "910fbe8acf746b13729d4e46b31e3533b72af5876a33136418b296229e64ef57",
       ],
-      entry_hash: "5532711ac84a9738f8cf0329fe34dfa710e8271c1293e075d4507efd713a4697",
+      entry_hash: "bd3abbf91804959fe9969b4a222fa025e2e9079eb077fe4f7b6b69dc770e63b9",
       sth: {
         tree_size: 5,
-        root_hash: "52474f427032a35ec7b38495ebdf9246e484776a4a9164139f2f5a9840874c6f",
-        signature: "JlURQ7iIsTF13e/T+OMzUe7r7YGxXOZFA5PcElM0sN8gZNjJBHTQg3mE1jVei6uE4/F+HMK2DATIOQURlDMEDw==",
+        root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
+        signature: "TqblUqC4VeVEmautQie3YhXGEz+56tHy7sCiKZuYII3QqUGDNVYdS86whTk1E95w/P5l24/N6h40P7OETj+wAg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
         tree_version: 2,
       },
     },
@@ -567,30 +567,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
-      to_root: "03576f10b91dbc5b3fa6455a3d5dd7560dd6591d3d0023177048659efcd377ee",
+      from_root: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
+      to_root: "3e463169644dab250d12e1fb450817c323e30dbd8f7b6d858a6a64474658e8ef",
       peaks: [
-        "3cda1d7dafd341ec597f49f29cf37f59281db52d19d4f772fb4fa2163e7d0a18",
-        "4cfcec50a0471bf45f14d8bcf0f676ab3c541b3063bf3c9f10bd9fa1d33e0d87",
+        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
+        "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
       ],
       extension: [
-        "3f5f3f5eb5896a3d323ec8b22e789db9e0d11498a31d113f562ded667fea9b04",
-        "66f55eff37c9cb2f4144ef0c14a9c74bba9c3dab39217f7553a88e3941d62854",
+        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
+        "15847f8c0d6b99ee7c37e357e8af6a28b74f7277042deb34417bab62daeb17f2",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "ac20e523d37878f134e372c1be184ff8953aef9af601d249fa8adc8ca4d6435e",
-        signature: "tsyHh/lF7sLQzjxUx9pRxTpGEtQ3I8+zcegL0OBQTmVEr2GN35a90VrKU6UtgqwGAK8hdKEFmIwLhM1ZRkSJBQ==",
+        root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
+        signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "03576f10b91dbc5b3fa6455a3d5dd7560dd6591d3d0023177048659efcd377ee",
-        signature: "37G+19Wy8VPqhJTmyDXnLM1Lbe8Cn9kFN0IXiw7sBUmfbSkbGFYNGvU5sInFcrASfGNIUmzokzjiY+XHz3QoCQ==",
+        root_hash: "3e463169644dab250d12e1fb450817c323e30dbd8f7b6d858a6a64474658e8ef",
+        signature: "EX2vzbYj9jI2rywMSv+8XkEtTpp6wcK5DEDezoHFPXLsmtpfpDrSfd/gwIflT8cDSm1mY4bfzG53607VSHs1BQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
         tree_version: 2,
       },
     },
@@ -598,16 +598,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+      fingerprint: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEArPxuslYFKE0FRigDksmcbLOHClJXxAXcGR+z10So5Yk=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaXhjbXSIR52iWPXQfGrKnW4a0IneXR+OdTzjW4RXXT0=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+          key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEArPxuslYFKE0FRigDksmcbLOHClJXxAXcGR+z10So5Yk=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaXhjbXSIR52iWPXQfGrKnW4a0IneXR+OdTzjW4RXXT0=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -617,15 +617,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/fda6764c6f0873ee\n15\nq/W+/9UMRyg8FNV/qB/SaV6F15VqyLcbu0Fy1AR4URg=\n\n— cairnlog/fda6764c6f0873ee 8Q+GNO1azemgI7HrydYM/AUW/K/p1p6T7VqoS1e0dWwYsC+8DnZzXtUbApo0tHYEE+OtBoQoIQU2IS3QiJtnw5Z9ogI=\n",
+      "cairnlog/78639c670bacdafe\n15\ngLR5Nv3JoC8RJqZ4VF4Ncj31cRiZmwzD4pLqoEC/uSw=\n\n— cairnlog/78639c670bacdafe 8MEOyyfx2LG9hMTzx9+ySdvXU5ePMOYnjC71GUS6lADzHCSVRCV6R4xKcPPpn9l03l2flZxVpIpSrOrtDtOMP2BmQA8=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/fda6764c6f0873ee/tlog\n15\ndmsZutfb+3b8IsJSYkVDl7P6d4d0Js/qsDMaS8KcFNg=\n\n— cairnlog/fda6764c6f0873ee/tlog jmKt23sgXx0fJwsSo5TKMPSt99EcHUw2HuLhEBjqES60uc8UoHY9C4rJuR71Qa3FNpfqhsfi00xY5x30Dw3bM/Y3VQA=\n",
+      "cairnlog/78639c670bacdafe/tlog\n15\nvycyQ/IPuvXglPC0rMZapwuYw+uePCJOVAkX/yOnjrc=\n\n— cairnlog/78639c670bacdafe/tlog BQ/E71AYcTP16Vesytmu9Vhzd3DoWj4eHnl8LhFWRwPMWzEf7G+P07j8OxC8Vfoc0y9VodUmHuiYwBZVxSUfqVk6Cw4=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/fda6764c6f0873ee/tlog+8e62addb+Aaz8brJWBShNBUYoA5LJnGyzhwpSV8QF3Bkfs9dEqOWJ\n" },
+  get_tlog_vkey: { answer: "cairnlog/78639c670bacdafe/tlog+050fc4ef+AWl4Y210iEedolj10Hxqyp1uGtCJ3l0fjnU841uEV109\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -634,12 +634,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "77c1fe54445a9d070230ec8d34ada5169e283934b45856791e6e71217a149113",
+          digest_hex: "a7dd3e9c2f7a319ed428a8a8ade96f80fbe889020ec46dd731bf4d2e291194cf",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEId8H+VERanQcCMOyNNK2lFp4oOTS0WFZ5Hm5xIXoUkRPwEJKkDj4kCuYMNhMLJr6olLoI8QRlAAAA8AjliU6fEw17zACD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIp90+nC96MZ7UKKiorelvgPvoiQIOxG3XMb9NLikRlM/wEN+Fqdek0h6vXFsGXm62qs4I8QRlAAAA8AhEimjodV8AJwCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -654,10 +654,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "abf5beffd50c47283c14d57fa81fd2695e85d7956ac8b71bbb4172d404785118",
-      signature: "5ml6vzrvXaQPziBpHD1KmaZBHq/YHsaZYdfG5B445zEJuyteV7bMNLRjbukziwR+1qEEgWvooobB3YCXfcLwCQ==",
+      root_hash: "80b47936fdc9a02f1126a678545e0d723df57118999b0cc3e292eaa040bfb92c",
+      signature: "Isedk3UkQPKoyrXLpWdJczT9v0sGGtFgIbL6DvDXv9VQLvhl/JgAFbiuncV2hTnI+B01OAZZK28oxlYkqhpjAA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:fda6764c6f0873ee81ff16b5a66533c1078084dba9fbcb170da1bbcecc8b649e",
+      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
       tree_version: 2,
     },
   },
@@ -672,20 +672,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
               is_primary: true,
             },
           ],
@@ -697,7 +697,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -708,20 +708,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
               is_primary: true,
             },
           ],
@@ -734,7 +734,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -747,20 +747,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAW3MqUBzwXuK/Q9Dn7P5fEPXOXUIo4G7GYEgWaaSZ69Y=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "b7df0701692e0bdc6e641310cdefa785d8cd0ade006720313d2b969e7fcf23ef",
+              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
               is_primary: true,
             },
           ],
@@ -773,16 +773,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52ESxCOm01KueRUs_a8oAcB_aCU_h8PKOTFbG0tuaeH7wf5HWO9RpO3KD2o-2OQux9PInTo7qLC9ai7EEiO7yUfoQ",
-        challenge_signature: "XPFPrkaalUG2PRdaohuZ9CbhqUlyBt5RCiTOg6m20Dr4FRFYGhVZ+tAXjR0wnL1bowybpbP/UpdRIpVBhzBPDg==",
+          "AQEABiqZ4WMtACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51TiM30ooTqyz2cCuY1Wm-tpicRDlYwdgaxic5V40GBPOh5cE3l_1UeW9erOvsAmmVj-6LrBu5zQ8wVkTeGhZOBw",
+        challenge_signature: "iwLVZtNIiAeXU3Yyjhf2EOkHZjeDeUPuT6kzO1QrgemcI00nr2Wdexfk7hpHNtmIDntquZBudrHg+C8VSegiDw==",
       },
     },
     answer: {
@@ -791,20 +791,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-        endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "e95dac60b1c6a3a58f1457ca4400e8feb494a030d5b2beb299d850206701807e",
-      entry_hash: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
+      previous_hash: "1ec588eca6bfd261fb51941cd22ba919ce72156e60ff125cfe1d73684f930ff0",
+      entry_hash: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
+          digest_hex: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
           is_primary: true,
         },
       ],
@@ -813,19 +813,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAFpZNSfoJ5_hgPpMGz9ud6bbULInvfcB4BCWikfwjlBtK8HcIzq7WXrBJZ-T3eK1pY8gNuYPQVxgLCsO-dp7KN58BRVrmpsZC66xeA0ol3MVekh9O3dOXtCtGB0TQ1tmKg",
+          "AQEABiqZ4WMtAJoV3rObxZU8T8qriQSRXBlWKrD1VuEslWCLQL4hJ6HBmz1nocTpJ-dsJBiTJPjWWhVIufMlVcHQmLlAKZ6V_ceo5JfrlPfKUdzcOMsFrbLSHoAwwiiZ1gKFDbEjFL6Jcg",
         challenge_signature:
-          "MEQCIGOD8mNyzsHgkF2LQGbOX14VBW8EDXbYKCgf33PnxegsAiADXijsE2FeDJ+qLRynHHl3rzQipTBSrI7nat0miRXSbg==",
+          "MEUCIQDSunptM7xeqKkAvNbhtSkSoyJ9p8EGfKGsDQ3P0DvM2AIgTHSoP+oZnxtmuyl/2HLJUPrEd04FXJDa5xCv14NP2Cs=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -844,8 +844,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -853,13 +853,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "24a323968cc2e688c14039f702a5163d9e1be210cf05506fbda0466610ceacb5",
-        entry_hash: "5f4cd44ff14fff5eab75ad147ac9d11d5e2d419f48546ff395d26d7ab8637219",
+        previous_hash: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
+        entry_hash: "cb31fa785761f8f76993a0634768dad2c7f98a20ffd563d9f8f3c89f740f8212",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "5f4cd44ff14fff5eab75ad147ac9d11d5e2d419f48546ff395d26d7ab8637219",
+            digest_hex: "cb31fa785761f8f76993a0634768dad2c7f98a20ffd563d9f8f3c89f740f8212",
             is_primary: true,
           },
         ],
@@ -868,21 +868,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52EhSmirYt1K1D4sLpQReP6NsdvpYOjkk50u7WTK7oXqDCF5M3jzbbJ7MPG26EbcT6uaUNSu8OmoYSB7O_FbiwqnA",
-        challenge_signature: "CVbZN2FDv+p5xSx8SF8kIZgZcmtVXGvekw6sjvUvdkWXwMUsfztyXPvE9iZHAqlltldpJSy2jbK8/Tfgq57cAA==",
+          "AQEABiquAs4UACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51b63WWWM286i0CbCRhL47zlKTV8A8TAdZtU0-oaOs4iBzl5S34cUxEJbghl_vgXndJ4RYTpL_0RyEWMijY_uILw",
+        challenge_signature: "zzHX8SnG4JPlg+X4V3xqLHLTlhRMZaUrePu+/B8uqxDvoNQZUrhdFfevYwUrTg4jVA5kHxoSXUfcPZhoaqrhBA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -901,8 +901,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -910,13 +910,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "43600796d9cd2eb76dfd241a77fa843635ca027e8d59e3fe58a5f7e2b41d8cd0",
-        entry_hash: "70a2435d40b807c3f7743f2712fb7c2047ad5f360331441bc5ba0cd321dee3da",
+        previous_hash: "c009387d62bf1a9f0c60e7101731322a19b9f033bec3bbaeea8ff3b56e5e3716",
+        entry_hash: "a8a87344f3bbfc9e308f662335591cb305e40fa57b24bf41709d0b12053b7796",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "70a2435d40b807c3f7743f2712fb7c2047ad5f360331441bc5ba0cd321dee3da",
+            digest_hex: "a8a87344f3bbfc9e308f662335591cb305e40fa57b24bf41709d0b12053b7796",
             is_primary: true,
           },
         ],
@@ -925,21 +925,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAFpZNSfoJ5_hgPpMGz9ud6bbULInvfcB4BCWikfwjlBtl9E1AobHJKBVxB5sGFUD616rrZH9VRe72rQcZUFqyovoC5x-TGERql3Q7G0fA9bSGPwDuB4twdzH_l4wnIzKeQ",
+          "AQEABiquAs4UAJoV3rObxZU8T8qriQSRXBlWKrD1VuEslWCLQL4hJ6HByqRU7yiQ2-iKSakaF2e0Jbot0jYoKocCumzUlbH-Xf1l-gTGs1Sf7lEzTTyYEvzapTZ65UAEYFz6tHG6jh31nA",
         challenge_signature:
-          "MEQCIA6lSrNSvFxOqDollH4/ngzBdlMYJ/IeL0KtgjHSczr9AiBl0NUJU6cS8vEq1vvd453kZ/SrB6mECYDLP3nse+AMNw==",
+          "MEQCIEM3ppQoznu+8Iq9HC9Xi4j8HjJdLhq8RNDitPkN1oHyAiBoQFvm5EJspehFz9ztIlyJ/r6+HOggjcmCOYFidUyGyA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-        endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -958,8 +958,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -967,13 +967,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
-        entry_hash: "d96efd79bb258bdd03478e09746ec628ce01e81d2a531d4dfe36290dac9bbd1e",
+        previous_hash: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
+        entry_hash: "08dab560cac0f214f8a15a2e7dc22cbd8179ab43851a534a9b4bb4fa623b26d1",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "d96efd79bb258bdd03478e09746ec628ce01e81d2a531d4dfe36290dac9bbd1e",
+            digest_hex: "08dab560cac0f214f8a15a2e7dc22cbd8179ab43851a534a9b4bb4fa623b26d1",
             is_primary: true,
           },
         ],
@@ -982,20 +982,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAG_VKStHqRf2iVowAW2iEh-kVbPIw4S_UgLergojJ52Er5oLw1B-z-XPJRATWTH2-1BfIph_Bx3nJjkOLMfyUMIkJ2Oq_JAb9o82oGCjR0NNjE2-Q5tcYCGg6wx_AibZcw",
-        challenge_signature: "N+Ifjat/MV+BUBtamBpWG+HERamiU7bPpyWDx8PyQa76PMFcs4fne54vMWNo/roxMbs6d0XYWKauvYtqpSApAA==",
+          "AQEABiquAs4UACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51EfxTvaHEqD3Ya0bqKVfceV4zkSJUtY6E4NnnK8qlsTCZKr0JTChWBEM9xlNe52urv0BZkph-kooyqmbhIPn4qQ",
+        challenge_signature: "iqlbiUD8cnjbqVSe7vpgeH5Z2p3Zped0SNPHj7MlraKZ6DefUNLOvYkDiFFEe1lCKADgjRQx1EqAMatPIcxtDA==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-        endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+        compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1005,19 +1005,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-          endorser_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          compromised_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "e8871508cc3a75e1b6417a97d09c8dd3faee5bb019c84e6fcb95c3a5aae17967",
-        entry_hash: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
+        previous_hash: "1e475dd6aecd127e09a8260d090d2908af9ec2a2b2c68c11770d63df841a3252",
+        entry_hash: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "0e12c11ff4a3ba70a05b97b70fd884de3ad7ff905f755975d4bc011e9b0f66d4",
+            digest_hex: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
             is_primary: true,
           },
         ],
@@ -1025,13 +1025,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
+    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-          endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1051,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-          endorsed_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1078,13 +1078,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
+    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
-          endorser_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1116,20 +1116,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      root: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       nodes: [
         {
-          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1138,8 +1138,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-          to: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          from: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          to: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1153,9 +1153,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
+    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
     answer: {
-      fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1173,14 +1173,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
+            { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
+            { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1195,26 +1195,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       direct_signer_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1223,17 +1223,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     answer: {
       id: 1,
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1242,17 +1242,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84" },
+    body: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
     answer: {
       id: 1,
-      fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 1 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84", weight: 0.9 },
+        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1270,12 +1270,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "eef1606e-3b96-4daf-be12-a50a54847682",
+            id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             signature_algorithm: "ed25519",
-            signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+            signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1289,8 +1289,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "eef1606e-3b96-4daf-be12-a50a54847682",
-          signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+          id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+          signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
           layer1: {
             status: "valid",
             details:
@@ -1313,9 +1313,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "eef1606e-3b96-4daf-be12-a50a54847682", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "6b2da4bb-0b54-4414-8f69-bee7469ce588", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+            id: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1324,12 +1324,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-            to: "eef1606e-3b96-4daf-be12-a50a54847682",
+            from: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            to: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
             kind: "signed",
           },
           {
-            from: "eef1606e-3b96-4daf-be12-a50a54847682",
+            from: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1353,12 +1353,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "eef1606e-3b96-4daf-be12-a50a54847682",
+                id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+                signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
                 signature_algorithm: "ed25519",
-                signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+                signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1384,12 +1384,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "eef1606e-3b96-4daf-be12-a50a54847682",
+                  id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+                  signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
                   signature_algorithm: "ed25519",
-                  signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+                  signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1422,12 +1422,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "eef1606e-3b96-4daf-be12-a50a54847682",
+                  id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+                  signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
                   signature_algorithm: "ed25519",
-                  signature: "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+                  signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1460,13 +1460,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "eef1606e-3b96-4daf-be12-a50a54847682",
+                    id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
+                    signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
                     signature_algorithm: "ed25519",
                     signature:
-                      "DkNllRr26SoyisD+UzEoW90qe7DJtLgJc6YTHi31ndX4WozczUXwS+aGzs68YcKBqZj+UsJgkfsysYNnj+EEAg==",
+                      "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1482,8 +1482,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJlZWYxNjA2ZS0zYjk2LTRkYWYtYmUxMi1hNTBhNTQ4NDc2ODIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJEa05sbFJyMjZTb3lpc0QrVXpFb1c5MHFlN0RKdExnSmM2WVRIaTMxbmRYNFdvemN6VVh3UythR3pzNjhZY0tCcVpqK1VzSmdrZnN5c1lObmorRUVBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjZmZDUyOTJiNDdhOTE3ZjY4OTVhMzAwMTZkYTIxMjFmYTQ1NWIzYzhjMzg0YmY1MjAyZGVhZTBhMjMyNzlkODQiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "348d27d0c390c903ee802c6d21392f7ec76d69f24a6a93f3e6f9f5d25521a131",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI2YjJkYTRiYi0wYjU0LTQ0MTQtOGY2OS1iZWU3NDY5Y2U1ODgiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJBc3BHaVcxdzVuQS9jSDdHNjFOcDU5dnNoUTh0OW16RU1DNGhsbEszbmlKQTYzUFZjdzJmRnZzWDl2Vkx4NUtCOFp4V01vRERndkFva2RYRFpHRm9Cdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjI0N2Q2OWU0MDg1MTY5NTY1YTIxNDgxM2I0NDExYjZlYmZiMGNhNWYwMzRjNDI4ZGIzYmQ3OTlkNzE4NDNlNzUiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "39838c03acb9c8ba1d329abfd7f7cdb5a7654823cb0771e0dbad67e50a0833ed",
     },
   },
   get_audit_export: {
@@ -1495,26 +1495,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "bc75967e-ee4c-4b74-84bb-2abe498aacaf",
+            attestation_id: "e9a31995-a5eb-45b4-912a-80120df045d1",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEQCICXTQjvjfyRo2ThihzdyL0q3+FVVwgrFQgIbaM8aEK6mAiB6xLvn03PeX3SNELwGdlDYQFj2huDHrmQ8Ry2NnpC60Q==",
+              "MEQCIHiuMvAg8a6SR2lSQqU4iL2mr/J0KT0QUuoqkwjRsrllAiA2JQdEaqyn22Z0W/7lVjwf30WXiJi+58oE8TWDdtN3ZA==",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+            signer_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "bde0dba29bfa9dc0aa2bc20ac5f455b6487f3aacbcd7b7de66de9205f95aae46",
-          entry_hash: "c1fc3b4a6d07cffde324729dc24f9adf46a6d0e7cb0a86d9e8dbaa72cd922b7b",
+          previous_hash: "114089e18457c0b73769e23c892a631938d641701ebc9ea19b30df7a83c94b49",
+          entry_hash: "90459617ef3944a63ea8cdf9774d34a510c12647b5fcffd33c91b67f8af3147d",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c1fc3b4a6d07cffde324729dc24f9adf46a6d0e7cb0a86d9e8dbaa72cd922b7b",
+              digest_hex: "90459617ef3944a63ea8cdf9774d34a510c12647b5fcffd33c91b67f8af3147d",
               is_primary: true,
             },
           ],
@@ -1531,24 +1531,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
-        commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
-        lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
-        nonce: "3CxJ6lqNdUZYdHVw",
-        ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
-        recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
+          "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
+        commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
+        lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
+        nonce: "hvaVQXW6sxafVGXX",
+        ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
+        recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
-      lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
+      commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
+      lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637" },
+    query: { lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86" },
     answer: {
       entries: [
         {
@@ -1556,23 +1556,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
-            commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
+            ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
+            commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
+              "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
             event_type: "encrypted_claim",
-            lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
-            nonce: "3CxJ6lqNdUZYdHVw",
-            recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
+            lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
+            nonce: "hvaVQXW6sxafVGXX",
+            recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "1955847e88bdf46a514e9f79a3a65416bf8fa04ecb87ce84c05f245fca78700c" },
+            { algorithm: "sha2-256", digest_hex: "d1563818cbf3827cf4016abe0ae74f95923e12b8ff32eeefc3d953c27e9c6982" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "68b923ef3a2b11f8d958068ce013a3bc4d1f5dd0eea84d2795f420cde22b9067",
+              digest_hex: "04b7ddbde8d28ca07e721a9337edb5d1e8c10e54bca9e1e9989f011f2d021feb",
               is_primary: true,
             },
           ],
@@ -1586,37 +1586,38 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "DAD888sKmVC+M1pNv76gXZBom1O0pTVZCwOSgIUGyWqcCFOSvJLDrs92NH6S9U+9gBdm",
-      commitment: "44a29d875073f42d2d0f27fa4640e826db214e05702645415b1a00b1c01b7de1",
+      ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
+      commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BPl+CMawBnEnm2S4obvh26Sog+/qYTlyZI94wCQOJyVMWmcNMSkJN4b2NsChuHDrvLYGltiGybml84TGYmq2+WY=",
-      lookup_key: "2c740d48649624207b6a3e87d289b1441d2c647de1dd7871c72895f74ebea637",
-      nonce: "3CxJ6lqNdUZYdHVw",
-      recipient_fingerprint: "sha256:d2380d26d2f0d48fe75b04109bb9190b40ea52ac2c2fe6f3d224932efa9b71ea",
+      ephemeral_public_key: "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
+      lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
+      nonce: "hvaVQXW6sxafVGXX",
+      recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "c4fcf586423154fcee83e58db500201a0a1b6e7988400dcc8bb9759b28df976d",
+      commitment_key: "cf8eb62ead825cc93f3b9dd96e00280351c59e174f78fdb3b783c5cf2d54eca5",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d", status: "open" },
+    query: { target: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
-          requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-          target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+          request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+          requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
           created_at: "2025-01-02T00:07:00.000000Z",
           log_entry_id: 284,
           leaf_index: 283,
+          responses: [],
         },
       ],
       page: 1,
@@ -1626,16 +1627,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
-      requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+      requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1647,27 +1648,41 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
       policy_entry_id: 283,
       response: null,
+      responses: [],
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08" },
+    params: { request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0" },
     answer: {
-      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
-      requester_fingerprint: "sha256:6fd5292b47a917f6895a30016da2121fa455b3c8c384bf5202deae0a23279d84",
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+      requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
       created_at: "2025-01-02T00:07:00.000000Z",
       log_entry_id: 284,
       leaf_index: 283,
+      responses: [
+        {
+          decision: "decline",
+          responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          by_target: true,
+          attestation_id: null,
+          reason: "No time before summer.",
+          responded_at: "2025-01-02T00:07:00.000000Z",
+          log_entry_id: 285,
+          leaf_index: 284,
+        },
+      ],
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1677,11 +1692,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d" },
+    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
     answer: {
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       active: {
-        target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+        target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1693,12 +1708,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08" },
+    params: { request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
       status: "declined",
-      responder_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1708,12 +1723,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:5a593527e8279fe180fa4c1b3f6e77a6db50b227bdf701e010968a47f08e506d",
+      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1730,9 +1745,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+          request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
+          responder_fingerprint: null,
         },
       ],
       page: 1,
@@ -1745,9 +1761,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "25f8870e-d4a1-4af5-8bf0-f04990757a08",
+      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
+      responder_fingerprint: null,
     },
   },
   post_webhooks: {

@@ -62,7 +62,19 @@ export const SubmitAttestation = Type.Object(
         }),
       ),
     ),
-    pseudonym: Type.Optional(nullable(Type.String({ description: "Required if the key is not registered yet." }))),
+    pseudonym: Type.Optional(
+      nullable(Type.String({ description: "Name of the key, if it is not registered yet or names itself." })),
+    ),
+    possession_signature: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            "Base64, by the key over the statement of POST /keys/register, with the pseudonym as sent here and " +
+            "expiration_date null. The key is registered under this name by an entry before the attestation, in place " +
+            "of what strangers recorded for it, unless it has named itself already.",
+        }),
+      ),
+    ),
     intent_statement: Type.Optional(
       nullable(Type.String({ description: "At most 4096 characters; default: the one in the manifest's document." })),
     ),

@@ -61,7 +61,13 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
   if (known.value === undefined) return <Loading what="the registration of the key" rows={3} />;
   return (
     <>
-      <Fields fileName={fileName} pseudonym={known.value?.pseudonym ?? null} isBusy={isBusy} sign={sign} />
+      <Fields
+        fileName={fileName}
+        pseudonym={known.value?.named ? known.value.pseudonym : null}
+        unsigned={known.value?.named === false ? known.value.pseudonym : null}
+        isBusy={isBusy}
+        sign={sign}
+      />
       {error !== null && <Problem error={error} />}
       {done && <Receipt done={done} fileName={fileName} />}
     </>
@@ -80,13 +86,15 @@ async function registered(fingerprint: string) {
 
 interface FieldsProps {
   readonly fileName: string;
-  /** The key's pseudonym in the log; null if it is not registered. */
+  /** The pseudonym that the key has signed; null if it has signed none. */
   readonly pseudonym: string | null;
+  /** The pseudonym that the log has for the key and that the key has not signed. */
+  readonly unsigned: string | null;
   readonly isBusy: boolean;
   sign(fields: FormData): void;
 }
 
-function Fields({ fileName, pseudonym, isBusy, sign }: FieldsProps) {
+function Fields({ fileName, pseudonym, unsigned, isBusy, sign }: FieldsProps) {
   const id = useId();
   const form = useRef<HTMLFormElement>(null);
   const submit = (event: Event) => {
@@ -120,6 +128,12 @@ function Fields({ fileName, pseudonym, isBusy, sign }: FieldsProps) {
             maxLength={200}
             autocomplete="nickname"
           />
+          {unsigned !== null && (
+            <p class="soft">
+              The log knows this key as <strong class="breakable">{unsigned}</strong>, which the key has not signed:
+              anybody may have recorded that. The name that you give now takes its place.
+            </p>
+          )}
         </div>
       ) : (
         <p>
@@ -140,7 +154,13 @@ function Fields({ fileName, pseudonym, isBusy, sign }: FieldsProps) {
   );
 }
 
-function Receipt({ done: { receipt, bundle, checks }, fileName }: { readonly done: Done; readonly fileName: string }) {
+function Receipt({
+  done: { receipt, bundle, checks, notice },
+  fileName,
+}: {
+  readonly done: Done;
+  readonly fileName: string;
+}) {
   const { duplicate, log_entry_id } = receipt;
   return (
     <section class="receipt" aria-label="Your receipt">
@@ -149,6 +169,7 @@ function Receipt({ done: { receipt, bundle, checks }, fileName }: { readonly don
         <a href={addressOf(["entries", log_entry_id])}>entry {log_entry_id}</a>
       </h3>
       <Checks checks={checks} />
+      {notice !== undefined && <p>{notice}</p>}
       <p>
         Keep this file beside yours: with both, anybody can check your signature without this service, by dropping them
         here or with <code>cairnlog verify</code>.
