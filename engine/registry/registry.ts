@@ -283,7 +283,7 @@ function conceptsOver(
     graphs: new Graphs({ graph, keys, slices: queries, clock, settings: options.graphs ?? {} }),
     endorsements: new Endorsements({ log, writes, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
-    requests: new Requests({ writes, operator, trust, quota: requestQuota }),
+    requests: new Requests({ log, writes, operator, trust, quota: requestQuota }),
     requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, writes, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log, writes }),

@@ -183,8 +183,14 @@ export interface RequestRow {
   readonly deadline: string;
   readonly created_at: string;
   readonly log_entry_id: number;
-  /** Entry of the answer; null before there is one. */
-  readonly response_entry_id: number | null;
+  /** The answers that count, in the order in which they came. Absent before there is one. */
+  readonly responses?: readonly RequestAnswer[];
+}
+
+/** Who has answered a request, and in which entry. */
+export interface RequestAnswer {
+  readonly responder_fingerprint: string;
+  readonly log_entry_id: number;
 }
 /** Each key has a list of requests for every status, and one list of all. */
 export type RequestList = RequestStatus | "all";
@@ -215,6 +221,8 @@ export interface NotificationRow {
   readonly kind: NotificationKind;
   /** Null if it is not about a request. */
   readonly request_id: string | null;
+  /** Present if it is about an answer. Absent in rows of earlier versions, whose id is that of its entry. */
+  readonly responder_fingerprint?: string;
   /** Present if it is about a webhook subscription. */
   readonly webhook_id?: number;
   readonly reason?: EndedReason;

@@ -220,7 +220,7 @@ test("keys list and show", async () => {
   const day = "\\d{4}-\\d\\d-\\d\\d";
   expect(await run("keys", "list", "hypat")).toMatch(
     new RegExp(
-      `^FINGERPRINT {62}ALGORITHM {2}STATUS {2}REGISTERED {2}NAME\\n${fingerprint} {2}ed25519 {4}active {2}${day} {2}Hypatia$`,
+      `^FINGERPRINT {62}ALGORITHM {2}STATUS {2}REGISTERED {2}NAMED {2}NAME\\n${fingerprint} {2}ed25519 {4}active {2}${day} {2}yes {4}Hypatia$`,
     ),
   );
   expect(await run("keys", "show", fingerprint)).toMatch(

@@ -49,6 +49,7 @@ describe("the inbox", () => {
     id,
     kind: "attestation_request",
     request_id: "a",
+    responder_fingerprint: null,
     created_at: "2026-01-01T00:00:00.000000Z",
     read: false,
   });

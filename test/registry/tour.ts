@@ -74,7 +74,7 @@ export async function tour(
   await keyLifecycle.succeed(succession, { recovery: true });
 
   const manifest = manifestOf();
-  const { attestation } = await attestations.submit(submission(two, manifest, { intent_statement: "read it" }));
+  await attestations.submit(submission(two, manifest, { intent_statement: "read it" }));
   expect((await attestations.submit(submission(two, manifest, { intent_statement: "read it" }))).duplicate).toBe(true);
   await attestations.submit(submission(nodeSigner(), manifest, { attestation_type: "https://other.example/v1" }));
   // One batch of a new key: registered by the first, the second is there twice, the last needs a proof.
@@ -132,7 +132,10 @@ export async function tour(
   const ask = (nonce: string) =>
     requests.create(one.fingerprint, { ...question, nonce, claims: { b: 1, a: [true, { c: null }] } });
   const { request_id } = await ask("first");
-  const answer = { decision: "accept" as const, attestation_id: attestation.id };
+  const given = await world.registry.attestations.submit(
+    submission(three, manifestOf("An answer"), { password: "correct horse battery" }) as never,
+  );
+  const answer = { decision: "accept" as const, attestation_id: given.attestation.id };
   await requests.respond(three.fingerprint, request_id, answer);
   const trusting = { field: "requester_trust", op: "ge", value: 0.9 };
   const policy = (default_action_on_failure: string) =>

@@ -8,11 +8,11 @@ import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
 import type { PolicyRow, RequestRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
-import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";
 import { requireActive } from "../keys/status.js";
+import { confirmedChain } from "../keys/succession.js";
 import { takeFromQuota } from "../quota.js";
-import { isRequestId, nonceKey, policiesAt, predicatesOf } from "./events.js";
+import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "./events.js";
 import type { CheckedRequest, CheckedResponse } from "./input.js";
 import { type Notification, notificationView, notify } from "./notifications.js";
 import { judge } from "./predicatelanguage.js";
@@ -88,8 +88,11 @@ export const createRequest = define("request.create", (transaction: Transaction,
 });
 
 /**
- * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` if it was answered before; `gone` if its
- *   deadline has passed; `invalid-input` if there is no attestation with this id
+ * Records an answer. Anybody may answer, but the status follows the target's answer, whenever it comes.
+ * @returns the request after it
+ * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` if the key has answered it before, or others have as
+ *   often as counts; `gone` if its deadline has passed; `invalid-input` if there is no attestation with this id, or for an
+ *   acceptance none by the responder, the target or a confirmed successor of either
  */
 export const respondToRequest = define(
   "request.respond",
@@ -97,29 +100,52 @@ export const respondToRequest = define(
     transaction: Transaction,
     {
       quota,
+      attestation_signers,
       ...response
     }: CheckedResponse & {
       readonly request_id: string;
       readonly responder_fingerprint: string;
       /** Requests between others that a key may answer in an hour; null if there is no limit. */
       readonly quota: number | null;
+      /** Who signed the attestations with this id. It never changes what an attestation says, so it may be read before. */
+      readonly attestation_signers: readonly string[];
     },
-  ): void => {
-    const { request_id, responder_fingerprint, attestation_id } = response;
+  ): RequestRow => {
+    const { request_id, responder_fingerprint, attestation_id, decision } = response;
     requireActive(transaction, responder_fingerprint);
     const row = isRequestId(request_id) ? transaction.get("requests", request_id) : undefined;
     if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
-    if (row.response_entry_id !== null)
-      throw new CairnlogError("already-exists", `The request was answered in entry ${row.response_entry_id}.`);
+    const room = roomFor(row, responder_fingerprint);
+    if (room === "full") throw isFull();
+    if (room !== "yes")
+      throw new CairnlogError("already-exists", `The request was answered in entry ${room.log_entry_id} by this key.`);
     if (row.deadline < transaction.timestamp)
       throw new CairnlogError("gone", `The deadline of the request passed at ${row.deadline}.`);
-    if (attestation_id !== null && transaction.first(attestationIdTerm(attestation_id)) === undefined)
+    if (attestation_id !== null && !attestation_signers.length)
       throw invalidInput("/attestation_id", "The log holds no attestation with this id.");
+    if (decision === "accept")
+      checkSigner(transaction, [responder_fingerprint, row.target_fingerprint], attestation_signers);
     const isStranger = ![row.target_fingerprint, row.requester_fingerprint].includes(responder_fingerprint);
     if (isStranger) takeFromQuota(transaction, ["strangers-answer", responder_fingerprint], quota);
     answer(transaction, response);
+    return transaction.get("requests", row.request_id)!;
   },
 );
+
+const isFull = () =>
+  new CairnlogError(
+    "already-exists",
+    `The request has ${MAX_OTHER_RESPONSES} answers by others than its target; only the target may still answer.`,
+  );
+
+/** @throws CairnlogError `invalid-input` unless a signer is one of `keys` or a confirmed successor of one */
+function checkSigner(transaction: Transaction, keys: readonly string[], signers: readonly string[]): void {
+  for (const key of keys)
+    for (const fingerprint of confirmedChain(transaction, key)) if (signers.includes(fingerprint)) return;
+  const reason =
+    "The attestation must be by the responder, by the target, or by a key that has succeeded one of them and has signed that.";
+  throw invalidInput("/attestation_id", reason);
+}
 
 /**
  * @throws CairnlogError `key-not-active`; `precondition-failed` unless it takes effect later than the active policy;
@@ -206,7 +232,8 @@ function answer(
   const event = transaction.append(eventOf("attestation_request_response", { ...payload }));
   const { requester_fingerprint, request_id } = transaction.get("requests", payload.request_id)!;
   const kind = payload.decision === "accept" ? "attestation_request_accepted" : "attestation_request_declined";
-  notify(transaction, requester_fingerprint, { id: event.id, kind, request_id });
+  const { responder_fingerprint } = payload;
+  notify(transaction, requester_fingerprint, { id: event.id, kind, request_id, responder_fingerprint });
 }
 
 /** @throws CairnlogError `invalid-input` for a deadline that has passed or is too far ahead */

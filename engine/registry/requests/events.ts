@@ -4,7 +4,14 @@
  */
 import { hash } from "node:crypto";
 import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
-import type { PolicyRow, RequestCountKey, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
+import type {
+  PolicyRow,
+  RequestAnswer,
+  RequestCountKey,
+  RequestList,
+  RequestRow,
+  TargetPolicies,
+} from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
@@ -59,18 +66,39 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
     deadline,
     created_at: event.timestamp,
     log_entry_id: event.id,
-    response_entry_id: null,
   };
 }
+
+/** Maximum number of answers to a request by others than its target; anybody may answer. */
+export const MAX_OTHER_RESPONSES = 8;
+
+/**
+ * Whether a key may still answer a request: each key once, and the target whoever has answered before. `full` if others
+ * have given as many answers as count; else the key's earlier answer.
+ */
+export function roomFor(row: RequestRow, responder: string): "yes" | "full" | RequestAnswer {
+  const { target_fingerprint: target, responses = [] } = row;
+  const earlier = responses.find(({ responder_fingerprint }) => responder_fingerprint === responder);
+  if (earlier) return earlier;
+  const others = responses.filter(({ responder_fingerprint }) => responder_fingerprint !== target).length;
+  return responder !== target && others >= MAX_OTHER_RESPONSES ? "full" : "yes";
+}
+
+/** The answer that the status follows: the target's where there is one, else the first. Undefined before there is one. */
+export const decidingAnswer = ({ target_fingerprint: target, responses }: RequestRow): RequestAnswer | undefined =>
+  responses?.find(({ responder_fingerprint }) => responder_fingerprint === target) ?? responses?.[0];
 
 /** Applies `attestation_request_response`. */
 export function applyResponse(event: LoggedEvent, state: DerivedWriter): void {
   const { request_id, responder_fingerprint, decision, attestation_id } = event.payload;
   const row = isRequestId(request_id) ? state.get("requests", request_id) : undefined;
-  if (!row || row.response_entry_id !== null || !isFingerprint(responder_fingerprint)) return;
+  if (!row || !isFingerprint(responder_fingerprint) || roomFor(row, responder_fingerprint) !== "yes") return;
   if (decision !== "decline" && !(decision === "accept" && typeof attestation_id === "string")) return;
-  const status = decision === "accept" ? "accepted" : "declined";
-  state.put("requests", row.request_id, { ...row, status, response_entry_id: event.id });
+  const responses = [...(row.responses ?? []), { responder_fingerprint, log_entry_id: event.id }];
+  const decides = decidingAnswer({ ...row, responses })?.log_entry_id === event.id;
+  const status = !decides ? row.status : decision === "accept" ? "accepted" : "declined";
+  state.put("requests", row.request_id, { ...row, status, responses });
+  if (status === row.status) return;
   file(state, row, row.status, -1);
   file(state, row, status, 1);
 }

@@ -3,17 +3,29 @@
  * webhooks. They are private rows, written in the transaction of their event.
  */
 import type { Log } from "../../log/log.js";
+import type { NotificationKind } from "../../verify/contract.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Client, Writes } from "../writes.js";
 import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
 
+/** A notification as its key sees it. */
+export interface ShownNotification extends Omit<Notification, "responder_fingerprint"> {
+  /** Who has answered; null if the notification is not about an answer. */
+  readonly responder_fingerprint: string | null;
+}
+
 export interface NotificationPage {
-  readonly notifications: readonly Notification[];
+  readonly notifications: readonly ShownNotification[];
   readonly page: number;
   readonly per_page: number;
   readonly total: number;
 }
+
+const ANSWERS: ReadonlySet<NotificationKind> = new Set([
+  "attestation_request_accepted",
+  "attestation_request_declined",
+]);
 
 export class Inbox {
   readonly #log: Log;
@@ -37,7 +49,7 @@ export class Inbox {
     const start = (page - 1) * perPage;
     const rows = selected.reverse().slice(start, start + perPage);
     return {
-      notifications: rows.map(({ key: [, id], row }) => notificationView(id, row)),
+      notifications: rows.map(({ key: [, id], row }) => this.#shown(notificationView(id, row))),
       page,
       per_page: perPage,
       total: selected.length,
@@ -48,8 +60,15 @@ export class Inbox {
    * Marks a notification as read (`POST /inbox/{id}/read`); doing it again changes nothing.
    * @throws CairnlogError `not-found` if this key has no such notification; and as `Log.execute` does
    */
-  async markRead(fingerprint: string, id: number, client: Client | null = null): Promise<Notification> {
+  async markRead(fingerprint: string, id: number, client: Client | null = null): Promise<ShownNotification> {
     const { value } = await this.#writes.execute(markRead, { fingerprint, id }, client, fingerprint);
-    return value;
+    return this.#shown(value);
+  }
+
+  /** Of a notification of an earlier version, its entry says who has answered. */
+  #shown({ responder_fingerprint: named, ...notification }: Notification): ShownNotification {
+    const isOld = named === undefined && ANSWERS.has(notification.kind);
+    const responder = isOld ? this.#log.entryOfRow(notification.id).payload.responder_fingerprint : named;
+    return { ...notification, responder_fingerprint: typeof responder === "string" ? responder : null };
   }
 }

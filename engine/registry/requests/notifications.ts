@@ -12,7 +12,10 @@ export const DROPPED_AT_ONCE = 100;
 
 /** A notification as it is served. */
 export interface Notification
-  extends Pick<NotificationRow, "kind" | "request_id" | "webhook_id" | "reason" | "created_at" | "read"> {
+  extends Pick<
+    NotificationRow,
+    "kind" | "request_id" | "responder_fingerprint" | "webhook_id" | "reason" | "created_at" | "read"
+  > {
   /** Unique in its inbox; later ones have higher ids. */
   readonly id: number;
 }
@@ -32,7 +35,7 @@ export const inboxOf = (fingerprint: string): [[string, number], [string, number
 export function notify(
   transaction: Transaction,
   fingerprint: string,
-  { id, ...row }: Pick<NotificationRow, "kind" | "request_id"> & { readonly id: number },
+  { id, ...row }: Pick<NotificationRow, "kind" | "request_id" | "responder_fingerprint"> & { readonly id: number },
 ): void {
   put(transaction, fingerprint, id, (place) => (place === id ? row : { ...row, entry_id: id }));
 }

@@ -5,24 +5,27 @@
 import { CairnlogError } from "../../error.js";
 import { instantOf } from "../../log/instant.js";
 import type { Log } from "../../log/log.js";
-import type { RequestCountKey, RequestList, RequestRow } from "../../store/rows.js";
+import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "../../store/rows.js";
 import type { Key } from "../../store/schema.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
-import { isRequestId } from "./events.js";
+import { decidingAnswer, isRequestId } from "./events.js";
 
 /** The members of a request that lists show. */
-export interface RequestSummary extends Omit<RequestRow, "response_entry_id"> {
+export interface RequestSummary extends Omit<RequestRow, "responses"> {
   readonly leaf_index: number;
+  /** In the order in which they came. */
+  readonly responses: readonly RecordedResponse[];
 }
 
 /** An answer as it is in the log. */
 export interface RecordedResponse {
   readonly decision: "accept" | "decline";
   readonly responder_fingerprint: string;
+  readonly by_target: boolean;
   readonly attestation_id: string | null;
   readonly reason: string | null;
   readonly responded_at: string;
@@ -36,6 +39,7 @@ export interface AttestationRequest extends RequestSummary {
   readonly claims: JsonObject;
   /** The policy that was in force when the request arrived; null if there was none. */
   readonly policy_entry_id: number | null;
+  /** The answer that the status follows: the target's where there is one, else the first. */
   readonly response: RecordedResponse | null;
 }
 
@@ -68,13 +72,15 @@ export class RequestQueries {
     const row = isRequestId(requestId) ? this.#log.row("requests", requestId) : undefined;
     if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
     const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entryOfRow(row.log_entry_id).payload;
+    const summary = this.#summary(row);
+    const deciding = decidingAnswer(row)?.log_entry_id;
     return {
-      ...this.#summary(row),
+      ...summary,
       nonce: nonce as string,
       intent_statement: textOrNull(intent_statement),
       claims: isObject(claims) ? claims : {},
       policy_entry_id: typeof policy_entry_id === "number" ? policy_entry_id : null,
-      response: row.response_entry_id === null ? null : this.#response(row.response_entry_id),
+      response: summary.responses.find(({ log_entry_id }) => log_entry_id === deciding) ?? null,
     };
   }
 
@@ -98,11 +104,12 @@ export class RequestQueries {
     return { requests, page, per_page: perPage, total };
   }
 
-  #response(entryId: number): RecordedResponse {
+  #response({ responder_fingerprint, log_entry_id: entryId }: RequestAnswer, target: string): RecordedResponse {
     const { timestamp, payload } = this.#log.entryOfRow(entryId);
     return {
       decision: payload.decision as RecordedResponse["decision"],
-      responder_fingerprint: payload.responder_fingerprint as string,
+      responder_fingerprint,
+      by_target: responder_fingerprint === target,
       attestation_id: textOrNull(payload.attestation_id),
       reason: textOrNull(payload.reason),
       responded_at: instantOf(timestamp) ?? timestamp,
@@ -111,8 +118,13 @@ export class RequestQueries {
     };
   }
 
-  #summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
-    return { ...row, leaf_index: this.#log.leafIndexOfRow(row.log_entry_id) };
+  #summary({ responses = [], ...row }: RequestRow): RequestSummary {
+    const target = row.target_fingerprint;
+    return {
+      ...row,
+      leaf_index: this.#log.leafIndexOfRow(row.log_entry_id),
+      responses: responses.map((answer) => this.#response(answer, target)),
+    };
   }
 }
 

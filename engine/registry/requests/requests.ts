@@ -6,7 +6,9 @@
 
 import { randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import type { Log } from "../../log/log.js";
 import type { RequestStatus } from "../../verify/contract.js";
+import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import type { Client, Writes } from "../writes.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
@@ -15,14 +17,17 @@ import type { AttestationRequest } from "./queries.js";
 
 /** Default maximum of requests to one target in an hour. */
 export const DEFAULT_REQUEST_QUOTA = 50;
-/** Requests between other keys that a key may answer in an hour. A request can be answered only once, by anybody. */
+/** Requests between other keys that a key may answer in an hour. */
 const STRANGERS_ANSWERS = 10;
 /** Requests by one requester in an hour, to whichever targets. */
 const REQUESTS_OF_ONE = 200;
+/** Attestations that are looked at for one id. */
+const MAX_NAMED_ALIKE = 16;
 const TRUST_STEPS = 1e9;
 
 export interface RequestResponse {
   readonly request_id: string;
+  /** That of the request after the answer, which may follow another one. */
   readonly status: Extract<RequestStatus, "accepted" | "declined">;
   readonly decision: "accept" | "decline";
   readonly responder_fingerprint: string;
@@ -38,6 +43,7 @@ interface TrustLevels {
 }
 
 export class Requests {
+  readonly #log: Log;
   readonly #writes: Writes;
   readonly #operator: OperatorKey;
   readonly #trust: TrustLevels;
@@ -45,12 +51,14 @@ export class Requests {
 
   /** Use `openRegistry`. */
   constructor(parts: {
+    readonly log: Log;
     readonly writes: Writes;
     readonly operator: OperatorKey;
     readonly trust: TrustLevels;
     /** Maximum number of requests to one target in an hour; null if there is no limit. */
     readonly quota: number | null;
   }) {
+    this.#log = parts.log;
     this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#trust = parts.trust;
@@ -96,7 +104,14 @@ export class Requests {
     if (!value) ({ value, receipts } = await run(rounded(await this.#trust.level(requester_fingerprint))));
     const { row, policy_entry_id, response } = value!;
     const [asked, answered] = receipts;
-    const { response_entry_id: _, ...shown } = row;
+    const { responses: _, ...shown } = row;
+    const declined = response && {
+      ...response,
+      by_target: response.responder_fingerprint === target_fingerprint,
+      responded_at: answered!.timestamp,
+      log_entry_id: answered!.log_entry_id,
+      leaf_index: answered!.leaf_index,
+    };
     return {
       ...shown,
       leaf_index: asked!.leaf_index,
@@ -104,21 +119,17 @@ export class Requests {
       intent_statement: checked.intent_statement,
       claims: checked.claims,
       policy_entry_id,
-      response: response && {
-        ...response,
-        responded_at: answered!.timestamp,
-        log_entry_id: answered!.log_entry_id,
-        leaf_index: answered!.leaf_index,
-      },
+      response: declined,
+      responses: declined ? [declined] : [],
     };
   }
 
   /**
    * Answers a request on behalf of a key whose possession was proven, which need not be the target's (`POST
    * /log/attestation-requests/{request_id}/respond`).
-   * @throws CairnlogError `invalid-input`, also if there is no attestation with that id; `key-not-active`; `not-found`;
-   *   `already-exists` if it was answered before; `gone` if its deadline has passed; `rate-limited` if a key that is
-   *   neither the target's nor the requester's has answered ten in an hour; and as `Log.append` does
+   * @throws CairnlogError `invalid-input`, also if there is no attestation with that id, or it is not by a key that may be
+   *   named; `key-not-active`; `not-found`; `already-exists` if the key has answered before, or there are too
+   *   many; `gone` if its deadline has passed; `rate-limited` if a key that is neither the target's nor the requester's has answered ten in an hour; and as `Log.append` does
    */
   async respond(
     responder_fingerprint: string,
@@ -128,11 +139,22 @@ export class Requests {
   ): Promise<RequestResponse> {
     const checked = readResponse(response);
     const quota = this.#quota === null ? null : STRANGERS_ANSWERS;
-    const input = { ...checked, request_id, responder_fingerprint, quota };
-    const { receipts } = await this.#writes.execute(respondToRequest, input, client, responder_fingerprint);
+    const attestation_signers = this.#signers(checked.attestation_id);
+    const input = { ...checked, request_id, responder_fingerprint, quota, attestation_signers };
+    const { value, receipts } = await this.#writes.execute(respondToRequest, input, client, responder_fingerprint);
     const { log_entry_id, leaf_index } = receipts[0]!;
-    const status = checked.decision === "accept" ? "accepted" : "declined";
+    const status = value.status as RequestResponse["status"];
     return { request_id, status, responder_fingerprint, ...checked, log_entry_id, leaf_index };
+  }
+
+  /** Who signed the attestations with an id. Only imported history may have several, of which the first ones count. */
+  #signers(attestationId: string | null): string[] {
+    if (attestationId === null) return [];
+    const list = this.#log.postings(attestationIdTerm(attestationId));
+    const events = Array.from({ length: Math.min(list.length, MAX_NAMED_ALIKE) }, (_, rank) =>
+      namedAttestation(this.#log.entryAt(list.at(rank))!),
+    );
+    return events.flatMap((event) => (event?.attestation_id === attestationId ? [event.signer_key_fingerprint] : []));
   }
 }
 

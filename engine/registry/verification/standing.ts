@@ -4,6 +4,7 @@
  */
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
+import { MAX_SUCCESSORS } from "../keys/succession.js";
 
 export type LayerStatus = "valid" | "invalid" | "warning" | "not_evaluated";
 
@@ -24,9 +25,6 @@ export interface Signer {
    */
   readonly chain: "whole" | "unconfirmed" | "broken";
 }
-
-/** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
-const MAX_SUCCESSORS = 64;
 
 /**
  * The key with this fingerprint and its succession chain, as far as both keys of each link have signed it; undefined if

@@ -13,10 +13,15 @@ const ACTIONS = {
     return (client) =>
       listed(
         client.inbox.list(unread ? { unread } : {}),
-        ({ id, created_at, kind, request_id, webhook_id, reason, read }) =>
-          [id, created_at, kind, request_id ?? `webhook ${webhook_id}: ${reason}`, ...(read ? [] : ["unread"])].join(
-            " ",
-          ),
+        ({ id, created_at, kind, request_id, responder_fingerprint: by, webhook_id, reason, read }) =>
+          [
+            id,
+            created_at,
+            kind,
+            request_id ?? `webhook ${webhook_id}: ${reason}`,
+            ...(by === null ? [] : [`by ${by}`]),
+            ...(read ? [] : ["unread"]),
+          ].join(" "),
       );
   },
   read: (names) => {

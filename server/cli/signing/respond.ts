@@ -13,7 +13,8 @@ const OPTIONS = {
 export const respond = subcommand({
   forms: ["REQUEST accept|decline [--key KEY.pem]"],
   about: `Answers a request in the name of KEY or of the session (cairnlog login), and checks the receipt. To accept, attest
-first, and name the attestation.`,
+first, and name the attestation: yours, the target's, or one by a key that has succeeded one of these and has signed that.
+Anybody may answer, each key once. The status follows the target's answer, and the first one until then.`,
   options: OPTIONS,
   examples: 'cairnlog respond 0d9e6f0a-… decline --reason "Not my field" --key me.pem',
   async run(positionals, values) {
@@ -28,7 +29,10 @@ first, and name the attestation.`,
       ...(reason === undefined ? {} : { reason }),
     } as const;
     const receipt = await withClient(values, (client) => client.requests.respond(id, answer));
-    report(values, receipt, `${receipt.request_id} is ${receipt.status}: entry ${receipt.log_entry_id}`);
+    const { request_id, status, log_entry_id } = receipt;
+    const isFollowed = status === (decision === "accept" ? "accepted" : "declined");
+    const whose = isFollowed ? "" : ", as its target or somebody before you has answered";
+    report(values, receipt, `${request_id} is ${status}${whose}: entry ${log_entry_id}`);
     return 0;
   },
 });

@@ -63,8 +63,12 @@ export class RequestsClient {
     const { deadline, status, policy_entry_id } = proven.entry.payload as PayloadOf<"attestation_request">;
     const { entry_hash: _, ...place } = placeOf(proven);
     const truth = { ...content, deadline, policy_entry_id, created_at: proven.entry.timestamp, ...place };
-    await this.#watch.agreed(receipt, { ...truth, status: receipt.response ? "declined" : status }, proven);
-    if (receipt.response) await this.#checkDecline(receipt.request_id, receipt.response, floor);
+    const answers = {
+      status: receipt.response ? ("declined" as const) : status,
+      responses: receipt.response ? [receipt.response] : [],
+    };
+    await this.#watch.agreed(receipt, { ...truth, ...answers }, proven);
+    if (receipt.response) await this.#checkDecline(receipt, receipt.response, floor);
     return receipt;
   }
 
@@ -88,8 +92,8 @@ export class RequestsClient {
       payload: content,
     });
     const { entry_hash: _, ...place } = placeOf(proven);
-    const status = decision === "accept" ? "accepted" : "declined";
-    return this.#watch.agreed(receipt, { ...content, status, ...place }, proven);
+    // The status may follow an answer by somebody else, whose entry is not known here.
+    return this.#watch.agreed(receipt, { ...content, ...place }, proven);
   }
 
   /** One request, with its answer. @throws ClientError */
@@ -113,7 +117,11 @@ export class RequestsClient {
   }
 
   /** Checks the immediate answer by the target's policy: a decline by the operator, with its own entry. */
-  async #checkDecline(request_id: string, response: Response, floor: number): Promise<void> {
+  async #checkDecline(
+    { request_id, target_fingerprint }: AttestationRequest,
+    response: Response,
+    floor: number,
+  ): Promise<void> {
     const operators = await this.#watch.operators();
     const content = {
       decision: "decline",
@@ -127,7 +135,12 @@ export class RequestsClient {
       payload: { request_id, ...content },
     });
     const { entry_hash: _, ...place } = placeOf(proven);
-    await this.#watch.agreed(response, { ...content, responded_at: proven.entry.timestamp, ...place }, proven);
+    const by_target = content.responder_fingerprint === target_fingerprint;
+    await this.#watch.agreed(
+      response,
+      { ...content, by_target, responded_at: proven.entry.timestamp, ...place },
+      proven,
+    );
   }
 }
 

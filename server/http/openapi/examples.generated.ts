@@ -23,7 +23,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/78639c670bacdafe/tlog+050fc4ef+AWl4Y210iEedolj10Hxqyp1uGtCJ3l0fjnU841uEV109",
+      vkey: "cairnlog/d96bec4cdffadf26/tlog+ca3406e5+AYIcRg+YrBaCHYkx5hrbtahWHqDS7/uMFRK6Iv6EBG3+",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -38,18 +38,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "a1bac499-828b-416e-87c3-24e4de95dff6",
+        id: "d8c24007-5830-4a78-aa82-6227a542fcef",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "12f848f3-deb4-476b-b5f6-a9093d85d912",
-        key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        id: "bedec407-e935-42d7-b517-7eae607eaec3",
+        key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -57,26 +57,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "7BN2J-A0SMD-PF398-16FR9-TJAMX-D2J71-ZKSF7-4NASE",
+      recovery_key: "QKM5E-A16KT-WXZJ5-6QVRX-RD9W9-HPTT6-P4B7V-M4KZ3",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "7BN2J-A0SMD-PF398-16FR9-TJAMX-D2J71-ZKSF7-4NASE",
+      recovery_key: "QKM5E-A16KT-WXZJ5-6QVRX-RD9W9-HPTT6-P4B7V-M4KZ3",
       credential_type: "hardware",
-      key_fingerprint: "sha256:71cbe5626bc023a4e044829b877587c45a1c866c571ae5c798edf93b0e01d781",
+      key_fingerprint: "sha256:3bff2c3f5016f02e4394762c786b629340fb69ca99213b1258813443f5e60d9b",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "a1bac499-828b-416e-87c3-24e4de95dff6",
+        id: "d8c24007-5830-4a78-aa82-6227a542fcef",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "a8290d7d-6d06-4cb3-bbb5-9c4cd29370d4",
-        key_fingerprint: "sha256:71cbe5626bc023a4e044829b877587c45a1c866c571ae5c798edf93b0e01d781",
+        id: "a7735212-7a87-4426-855a-f43cc77f7aef",
+        key_fingerprint: "sha256:3bff2c3f5016f02e4394762c786b629340fb69ca99213b1258813443f5e60d9b",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -84,25 +84,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "W0BMK-87X4D-ACN6R-1EV3B-G7Z7V-MYMY8-KTJMC-SN00G",
+      recovery_key: "A7AJP-8RWJN-V5AWY-DR622-RDVVH-Z7C80-PVKT0-B01P1",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAKLCOcn-OuuV2fAAvp7RCbjXkj-SaG5GstWtTtSq-cc5FYM-o9B99hYd5Ifcxi3KX9XsyFFWYlYhJzsMDZ4P5WbZ8gEUcBxCImB-IK6KcZgI7j94h8hmixkzGfZIv0rTLQ",
-      issuing_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      key_fingerprint: "sha256:a2c239c9fe3aeb95d9f000be9ed109b8d7923f92686e46b2d5ad4ed4aaf9c739",
+        "AQEABiqZy-4DACVV96DIgwOitu_qTTmJngy35Du2kCHAE17DHa5MsngeUcpgC3zwQDiCEFsT9u6vfsSg423QlQey9zJSUKwi2G_EVJUAqR9_QshL_dPzxmsX_WB8dcu39kH-DF1E0dKgpg",
+      issuing_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      key_fingerprint: "sha256:2555f7a0c88303a2b6efea4d39899e0cb7e43bb69021c0135ec31dae4cb2781e",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "ve0EBUCAcV6UZh8Vc1Sgi03uJxwS/2iOm3RD1061glYsu7OkwYYUikCwuQTdK7VynI7U+CvlJQBlIpV5rSIfAA==",
-      chain_signature: "OX6uVt11+bfuDu3DwHrzYLf0PbZlRoZVcl2Hiq1CeJip/DSfqK88hZuqFqxsN3hDpWg58GnX8X01Rkqfv7gGCw==",
+      challenge_signature: "8vVylGPohj3edPpW982aZt8j9iY8r2OtO6mc3xG6wPzehIxCTxUp2sQNh9d/PtnAfPi7I+w9aLXtSSq3vT3ADA==",
+      chain_signature: "GkfXTvTUQ7Y5jNAOP3PMj/yeF5+gh3SWVgdiW7SiTwER70LkRTf+r8zTG8OftsPUL9JSzpgCpawP0OJDFBuSAA==",
     },
     answer: {
       credential: {
-        id: "00a3de15-6b41-4aaa-a247-91117c7b20ef",
-        key_fingerprint: "sha256:a2c239c9fe3aeb95d9f000be9ed109b8d7923f92686e46b2d5ad4ed4aaf9c739",
+        id: "ebfa4c67-fef9-4f3e-b138-88c35d69b4c9",
+        key_fingerprint: "sha256:2555f7a0c88303a2b6efea4d39899e0cb7e43bb69021c0135ec31dae4cb2781e",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -117,7 +117,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -126,7 +126,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -145,7 +145,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -160,11 +160,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     answer: {
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -180,9 +180,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     answer: {
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       status: "active",
       expires_at: null,
       named: false,
@@ -194,81 +194,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+      entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:65ebfee5f812525430a34abd524be8c52415c9c2411e5bac51471b3e11a87960",
+        old_fingerprint: "sha256:4e973f7caadf3efcc8a6a94fd74cb74ff6bd0fcade77f01b00985a920eab64e1",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAke+VjbK9Pefe6u5F0cDlnMSuofPUrBeZhA5cKgatEPc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAMNBLtVgtFpMNzXkBIo9rjQ8Nm5PCl0VnkYpnOi5+0J4=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAGXr_uX4ElJUMKNKvVJL6MUkFcnCQR5brFFHGz4RqHlgEyPCB6ByYiRAHS9roLGgMc6P1jdY-2h2SWyZXycllL5qXiZYrJMQ587M-Hss57LsNilzTKst1jYzV5GQ-xPh4w",
-        challenge_signature: "ky/ja6ktjbNChGsLc9pqoxJdm9Hsh2+0CffTKuIl6jN2SPdnQ9r/SLIN0cGOPFeCawBCWNYKmmtjPVXJvU0BCw==",
+          "AQEABiqZy-4DAE6XP3yq3z78yKapT9dMt0_2vQ_K3nfwGwCYWpIOq2ThSAUvXS2VarmueucYBKSARy7zc-Mm3NkuTimOVYCbSMwOkSJP905CbaDe73qIEeTdWS6zPaTr_64qhaTrf0ptDQ",
+        challenge_signature: "hFXZpD5mF8rupFF307LN1g+6L95LjCuTgWX8jOG2krO61j88jy3LITKJC34JihTgebncp0qIkF2Pai98kzjhCA==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:65ebfee5f812525430a34abd524be8c52415c9c2411e5bac51471b3e11a87960",
-      new_fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9",
+      old_fingerprint: "sha256:4e973f7caadf3efcc8a6a94fd74cb74ff6bd0fcade77f01b00985a920eab64e1",
+      new_fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "7a8f8d1339381ad9790b086354db2eff771258dc620ce1eda42a5e6ede88b4e7",
+      entry_hash: "866d62c754eb60edfb4608ef4ad2ac75acd6740836252405d9da6f24b8ab1b05",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9" },
+      payload: { fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAC_SNNiqIuCQA-C4MztmFhPBYUW9QPOVpxbf_clsIn-5J92Ywcmd0-XlanSbKsE132C16uwex49LQVmb-2bPcu9Q1oGObPI25m8x_Fc6jjoC2Ai9JDjgUCDSn_Hc8qKFfw",
-        challenge_signature: "Y3enSHtwj7gYXM1G5phqkKGRZUacpikaoWhDIRbjUgR8uo5kr83nPLXK445IVB1jvnWWqPq+pRxPasNQMMElDg==",
+          "AQEABiqZy-4DALWAZDvD6STQiWrUxST3Z1K7Y3dJo20tXaBJQ_wH_Sf02IcGlmp2juo_Fay15e0oNUHJmppRKeaTSPEwqQ3Zb7LWNoQSQwjdMnD6s2oudiBDRZMhe6xXqV1qGQHdTyudMg",
+        challenge_signature: "BxN/veNeJj+4wOjIVtCXHhTsPvyC8Weo5aD1EaRQVqeYq5iJbX1OP3KvQIuQ8QRmUYb74Rp+U6cKIdMnY1/FCA==",
       },
     },
     answer: {
-      fingerprint: "sha256:2fd234d8aa22e09003e0b8333b661613c16145bd40f395a716dffdc96c227fb9",
+      fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "80bf14b5de0053a33f77aa2f71a4c61d814cb5595e79a14717f472ef32df5cb9",
+      entry_hash: "ef29255111cd3aa3d48a4c89e4fc3dbbb0c9f24f0503b1a3f8df50474b00bf56",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", purpose: "login" },
+    body: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs-_vcWHY5N-gSJYdG3jZqQkw6E_w7giaHvyjNLW5Y_OA",
+        "AQAABiqZy-4DAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRFZagUBt3D_RuIwyYC4VlrIBjO4CE-5KHpkkPAjDPls5w",
       nonce:
-        "service.auth.v1:login:sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75:cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs",
+        "service.auth.v1:login:sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a:fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRE",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:55501",
+      origin: "http://127.0.0.1:35179",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51cJZAn300GnCHYiNz-9KDOAZkEornTOTFyarfVjihGgs-_vcWHY5N-gSJYdG3jZqQkw6E_w7giaHvyjNLW5Y_OA",
-      challenge_signature: "fId0naTXPxSMGaf9Ar5Er8S/S8f+Fpa82RmhvY1Vn2fOwSVpVcckXjpeUaEkzm53PKytKDCmwpOkLmHm72RJBw==",
+        "AQAABiqZy-4DAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRFZagUBt3D_RuIwyYC4VlrIBjO4CE-5KHpkkPAjDPls5w",
+      challenge_signature: "0BTy0NZbi8bY80GLJywZ07fkVJpjQ/8trygMce5WDcm+5FVwcUAZ9Fh8fcjg0GzhLxsHBDTMuqoPV817ts04AQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6Nzg2MzljNjcwYmFjZGFmZWZiY2Q5YWM0NWFhOGMxZWIwZTc0M2ZkMjU2NTQxYjBiODZlMWI3MTQ4NzhhZTBhMSIsInN1YiI6InNoYTI1NjoyNDdkNjllNDA4NTE2OTU2NWEyMTQ4MTNiNDQxMWI2ZWJmYjBjYTVmMDM0YzQyOGRiM2JkNzk5ZDcxODQzZTc1IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjllNDkxZTliLWJlYTItNDlkMi05NjgzLTE2MmZlOWUyODNjNCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.oa27yTIhhJlThRWmBIDG8GyMt3a7eD95S5Rcy47Ra1IzW9wB9fsA1iFTXQ9dxu0wQXPefQS_y4BwXekVoYE7CA",
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZDk2YmVjNGNkZmZhZGYyNmJmYjk4OGY0MzdhMjlkZTEyYjQyNmU1MjY1OTdiOTMzYmMxZTE3NzZlOTZmOGJiMCIsInN1YiI6InNoYTI1NjowZmZhMjY4MGFjYTI4NGNjZjZjYzhkZGU3MmVhOTQ5OWYwZGFkMDgzYmJjNjE4NjE1NTEyZDE4MDllNWNhZDdhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImI1YWQ2NmJhLTJjOWMtNDc4MS05Yzg0LWU0ZGRhNjUzOWZhNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.0f6QSSdF87ZHvk-cNLrayK4HTTeJsLJsUtbVMtWtczagSoH-QoL-OeegCCapwSjSu75JptKOh4-W3omghYFsAg",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -276,8 +276,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6Nzg2MzljNjcwYmFjZGFmZWZiY2Q5YWM0NWFhOGMxZWIwZTc0M2ZkMjU2NTQxYjBiODZlMWI3MTQ4NzhhZTBhMSIsInN1YiI6InNoYTI1NjoyNDdkNjllNDA4NTE2OTU2NWEyMTQ4MTNiNDQxMWI2ZWJmYjBjYTVmMDM0YzQyOGRiM2JkNzk5ZDcxODQzZTc1IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjQ2NjljMDA5LWEwMTEtNDlkMi1hMzVmLTEyNTA1MTUzNTVkNiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.ewDYNpGqVCy1EO6GVejYB7VSiG-sibgMIL6DFedURUZPz2Rz3Q6K18GIF4u0Mt4XPZWzOkv_o7uxSFAUj5X0Cw",
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZDk2YmVjNGNkZmZhZGYyNmJmYjk4OGY0MzdhMjlkZTEyYjQyNmU1MjY1OTdiOTMzYmMxZTE3NzZlOTZmOGJiMCIsInN1YiI6InNoYTI1NjowZmZhMjY4MGFjYTI4NGNjZjZjYzhkZGU3MmVhOTQ5OWYwZGFkMDgzYmJjNjE4NjE1NTEyZDE4MDllNWNhZDdhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjE2ODUyNWI2LWIzNWEtNGRlYS05M2ZkLTAyNzk0ZmViNTk1YiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.qyHLFeQnYJVZEvowq2HVyGvSc4rey-Rj7pZ8bT54IeNjFIiJGTq9la6vKdkGvebFAFUDof1dXNaXFgzxO-9BDA",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -285,12 +285,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAM1kM6wknLgEmTEG0kjjyh1hz51P2nR-zb1dMLKSA2T89rkXOb8Bqj6IuxQJA8o41Ivzx_G_wGV0ZafGzt9oqmg_k7ZLXplcEEepReLYw3kUNVl3Fa5Yo9WdxF6pZkwepw",
-      challenge_signature: "iQ/fx6OJZXsgmOuLXaIwGGCipgnsPFWwAd898oJFK9r6pONjCEUUReDkyzf5C0Kh02ObwnKChHCHAD2SjIlKAg==",
+        "AQEABiqZy-4DAHgDgrbi11Slr6Zhw39K03KDm5u_2nqyvkj6EGC2XahposviGMTGxzXlUgx2Btsm-t4WCy19Hy5rkyYE0dNCO_itD_Ubf3gcoCWzaOhhFJVlVU3LA2GI1dBXxRFhpoR5oQ",
+      challenge_signature: "g8OOEBTzynmG57jtdtrnp0B9L8UAmr4J/Xkil+mfeD7yZvqH6T/iKz5r7PykphBxFkvS5Wwn0VrJktEhHEw3DA==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:cd6433ac249cb804993106d248e3ca1d61cf9d4fda747ecdbd5d30b2920364fc",
+      fingerprint: "sha256:780382b6e2d754a5afa661c37f4ad372839b9bbfda7ab2be48fa1060b65da869",
       password_set: true,
     },
   },
@@ -305,33 +305,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
-      signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+      signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+        id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
         signature_algorithm: "ed25519",
-        signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+        signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "ac04b36987dd83835c3aac9d7461f08a4426e83f525c73649ae43b2fd3bf225e",
+      entry_hash: "d2cd9e37c0ab169a27c260dfa7566bfb07b01ffa96cb2b1ffd51aa576b08cc70",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "893c89b30d340f518ef231eda6831750cf72b8583d46ee5df7844f6c8fbcbe89",
-        signature: "GD7Us/z4LJuUBeUPbzmO6wtDEgdHu5fvz2uK4pWZ/BBnzSPud7uJxpGKfvQBV2FoFkqrXkVHWUK4a/3zol9OAw==",
+        root_hash: "a2eafda86141bef47c07fc570d6a3c5ff2a5010f07a320d474b0858769189978",
+        signature: "QAYCTAdquTgTyxaPYRshGgPn2p98kCZGUDwjxdyhKJ8BztMlPLspYQF8qeEXXOYAjuuJ2SQ+9RakMdBMDGyCBA==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
         tree_version: 2,
       },
       duplicate: false,
@@ -350,8 +350,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
-          signature: "DO9pBhx6yKl3s3Biw46YAWlQ8FXGZn4/6CFLqjW+Xiqeo0O3CW49cSjk3cqASIg6muKOrchHPGOUN+AO1SayDQ==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+          signature: "zZsPPOPyVMWbvIQBnSOZ7FivAaxjdH/Zgkzm05ZkI+VNGWgdWK1YVRBaUWyg1PP4qp5xVl/7QhgJkuJOH4k2Cw==",
         },
         {
           manifest: {
@@ -362,8 +362,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
-          signature: "pTeRfcaUg1PHoIDdHtfBf75OXoPUhK/DSnaNUCVb4oyWGHAySxICpg3O6ySgsJ3TPmJS7wjwdyeFRRI66H03AQ==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+          signature: "uEWJLdcreUbVJvsg6gToyPdfw/IokeR1oLasjiCpnuqVxBu9pnKZLT2udxoew2ClhUuhT7Mt4KXGi+GmRUmyCg==",
         },
       ],
     },
@@ -373,26 +373,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "37764a26-e7a1-4901-ba30-a26b21884899",
+              id: "2bd18331-cd0e-4bea-b27e-168606206ece",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+              signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
               signature_algorithm: "ed25519",
-              signature: "DO9pBhx6yKl3s3Biw46YAWlQ8FXGZn4/6CFLqjW+Xiqeo0O3CW49cSjk3cqASIg6muKOrchHPGOUN+AO1SayDQ==",
+              signature: "zZsPPOPyVMWbvIQBnSOZ7FivAaxjdH/Zgkzm05ZkI+VNGWgdWK1YVRBaUWyg1PP4qp5xVl/7QhgJkuJOH4k2Cw==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "c2c48926defd167e0a0d250cebaa95115f73abb71f0801cb281adab9ee52400c",
+            entry_hash: "755d18c9a18a823dcf8dd813658dc317f30909649fce5f5a3904ab4533e77e31",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "1adc3d933696bacc7a203db4ce98bb01e5644f2b67b1121487c1cb2a07584d85",
-              signature: "0MXpZc6hxRU2zK9XrU0eUYqZ5+xakTu4N/SDYLrluFkw/EojdOAIfHh3oTme0A4FAmzsDWxfTjUJWSDZf/eTAg==",
+              root_hash: "dee396aaff66935c2aa7f6a2e58619d129a03c1a701004213e1f140478b8611a",
+              signature: "LnAmdSim8XIQhEgpbYUhdRJmQ/bSaZzYz/Ej787CaxXokjOiu8FCCSv0fB1bJPuGWAkZR2cCkXA8YOo/dlkZCA==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+              key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
               tree_version: 2,
             },
             duplicate: false,
@@ -418,7 +418,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOBQam6nyRoAw9ucRf2/1YPrsIW7S\n9X2+Dt6o08FSrAbas+ciAqzk9MhiMso7ek80qSC6Su/tfQW/vSkPhQUt9w==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+6zvOluAOWgeCbrEOVwkOmguTQY5\ndurx79pMhTxN9/awEwsI5rM/t57beCnDJdHWQmw40Aboza9Bm5eqCib30A==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -440,7 +440,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "a7dd3e9c2f7a319ed428a8a8ade96f80fbe889020ec46dd731bf4d2e291194cf",
+        entry_hash: "0f0b335f9ce67ecf84f200cd504da3e5cebb326f2b5f0591e316c732642898a9",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -456,20 +456,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+      entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+          digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
           is_primary: true,
         },
       ],
@@ -478,10 +478,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "80b47936fdc9a02f1126a678545e0d723df57118999b0cc3e292eaa040bfb92c",
-      signature: "Isedk3UkQPKoyrXLpWdJczT9v0sGGtFgIbL6DvDXv9VQLvhl/JgAFbiuncV2hTnI+B01OAZZK28oxlYkqhpjAA==",
+      root_hash: "a10e1e238dd2127097e289008e5baaf647c37ff2a1a77f4af15b9bdb04600ca0",
+      signature: "nts65GcrY9s/Uftxv/gDaZDxzU1YG09q8MeWXzn7IYq9gUq/eBkctJMAMUh7CKVdIefuYTGfPUQ9fdZ+6pS/DA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
       tree_version: 2,
     },
   },
@@ -489,10 +489,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
-      signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
+      root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
+      signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
       tree_version: 2,
     },
   },
@@ -502,10 +502,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
-          signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
+          root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
+          signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+          key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
           tree_version: 2,
         },
       ],
@@ -518,20 +518,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
-      root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
+      leaf_hash: "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
+      root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
       audit_path: [
-        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
-        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
-        "910fbe8acf746b13729d4e46b31e3533b72af5876a33136418b296229e64ef57",
+        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
+        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
+        "31210f2836af47f932b69c73f7112cc0f3d8f3baabf87029b127dacc384e02ae",
       ],
-      entry_hash: "bd3abbf91804959fe9969b4a222fa025e2e9079eb077fe4f7b6b69dc770e63b9",
+      entry_hash: "ba44592e31f10247a46e196eda2ba791198b8aff76a70c364a68854c88e54263",
       sth: {
         tree_size: 5,
-        root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
-        signature: "TqblUqC4VeVEmautQie3YhXGEz+56tHy7sCiKZuYII3QqUGDNVYdS86whTk1E95w/P5l24/N6h40P7OETj+wAg==",
+        root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
+        signature: "86safmgx3MfSBfHnhKuKxdIujq7JJZZxOtAg5CrB13yLe+CwSffWLJ8dHRW0GamAEtwTQq5Y6zgkpA1gexUhDQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
         tree_version: 2,
       },
     },
@@ -543,20 +543,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
-      root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
+      leaf_hash: "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
+      root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
       audit_path: [
-        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
-        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
-        "910fbe8acf746b13729d4e46b31e3533b72af5876a33136418b296229e64ef57",
+        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
+        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
+        "31210f2836af47f932b69c73f7112cc0f3d8f3baabf87029b127dacc384e02ae",
       ],
-      entry_hash: "bd3abbf91804959fe9969b4a222fa025e2e9079eb077fe4f7b6b69dc770e63b9",
+      entry_hash: "ba44592e31f10247a46e196eda2ba791198b8aff76a70c364a68854c88e54263",
       sth: {
         tree_size: 5,
-        root_hash: "deb73106ba9c944cd086bc3edc14fb4e788fc8c3fb62613a6167216b14b259b6",
-        signature: "TqblUqC4VeVEmautQie3YhXGEz+56tHy7sCiKZuYII3QqUGDNVYdS86whTk1E95w/P5l24/N6h40P7OETj+wAg==",
+        root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
+        signature: "86safmgx3MfSBfHnhKuKxdIujq7JJZZxOtAg5CrB13yLe+CwSffWLJ8dHRW0GamAEtwTQq5Y6zgkpA1gexUhDQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
         tree_version: 2,
       },
     },
@@ -567,30 +567,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
-      to_root: "3e463169644dab250d12e1fb450817c323e30dbd8f7b6d858a6a64474658e8ef",
+      from_root: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
+      to_root: "412b55c0ae759741e3530c98a74965723577984d87af145d1f621639468c803d",
       peaks: [
-        "bc700f7031d170aceac74bcd3b9eab7470e32b71d2dbc995c5173291c5ec83e1",
-        "4048d1263412f3dac2078f6c6263e26267b807c61280d5cc4da3ac1c012b4dab",
+        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
+        "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
       ],
       extension: [
-        "855aea4944d54fe399e1eed0c7cb38fdad278a511e212761255c28cf7d24690d",
-        "15847f8c0d6b99ee7c37e357e8af6a28b74f7277042deb34417bab62daeb17f2",
+        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
+        "61145b5f3437e20a9866620b8b3e7dc5f5b627153eccdea71aa219a68384d466",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "3b68e50f17a4aa3a764cf8cb68d2448319691e409038eec225b0aeabb7e70238",
-        signature: "jZrdiHS0IngdFs3mj5s4mt9t7w4aZcDgSochM1bOQBRog0yLAcil3wRswsO/qfECAlPMVrOS09x7AbGYqgcNAw==",
+        root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
+        signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "3e463169644dab250d12e1fb450817c323e30dbd8f7b6d858a6a64474658e8ef",
-        signature: "EX2vzbYj9jI2rywMSv+8XkEtTpp6wcK5DEDezoHFPXLsmtpfpDrSfd/gwIflT8cDSm1mY4bfzG53607VSHs1BQ==",
+        root_hash: "412b55c0ae759741e3530c98a74965723577984d87af145d1f621639468c803d",
+        signature: "wNmVRLhHJuySkmCm6Hwq/ScQoeJZ2KCr5PvmrmqUJY2lTxU3p1FRxCDkQNmx504anhePxkRMuIYB4l19AHLdAQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
         tree_version: 2,
       },
     },
@@ -598,16 +598,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+      fingerprint: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaXhjbXSIR52iWPXQfGrKnW4a0IneXR+OdTzjW4RXXT0=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAghxGD5isFoIdiTHmGtu1qFYeoNLv+4wVEroi/oQEbf4=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+          key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaXhjbXSIR52iWPXQfGrKnW4a0IneXR+OdTzjW4RXXT0=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAghxGD5isFoIdiTHmGtu1qFYeoNLv+4wVEroi/oQEbf4=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -617,15 +617,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/78639c670bacdafe\n15\ngLR5Nv3JoC8RJqZ4VF4Ncj31cRiZmwzD4pLqoEC/uSw=\n\n— cairnlog/78639c670bacdafe 8MEOyyfx2LG9hMTzx9+ySdvXU5ePMOYnjC71GUS6lADzHCSVRCV6R4xKcPPpn9l03l2flZxVpIpSrOrtDtOMP2BmQA8=\n",
+      "cairnlog/d96bec4cdffadf26\n15\noQ4eI43SEnCX4okAjluq9kfDf/Khp39K8Vub2wRgDKA=\n\n— cairnlog/d96bec4cdffadf26 QFpQGFzcSmHMdbGU/OYDVszHwkRAZAA/OfBd0cobc1R6i4pVxheB2czxGIypmbVJaOIiyxKwkEI5k9EsO/lDK38QAwA=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/78639c670bacdafe/tlog\n15\nvycyQ/IPuvXglPC0rMZapwuYw+uePCJOVAkX/yOnjrc=\n\n— cairnlog/78639c670bacdafe/tlog BQ/E71AYcTP16Vesytmu9Vhzd3DoWj4eHnl8LhFWRwPMWzEf7G+P07j8OxC8Vfoc0y9VodUmHuiYwBZVxSUfqVk6Cw4=\n",
+      "cairnlog/d96bec4cdffadf26/tlog\n15\n/bgevhEQfMAbBqaSEuMAJNwJQQDX9MdxmQNFS42Vlzw=\n\n— cairnlog/d96bec4cdffadf26/tlog yjQG5WXAG+KpvQmoa2JoV9DRxI1dhsDSKOiYCv1e39smnUsnbjLpKemKHFUZ4jO33Pay/khdkgGCg47Y4qdnb3f91Qk=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/78639c670bacdafe/tlog+050fc4ef+AWl4Y210iEedolj10Hxqyp1uGtCJ3l0fjnU841uEV109\n" },
+  get_tlog_vkey: { answer: "cairnlog/d96bec4cdffadf26/tlog+ca3406e5+AYIcRg+YrBaCHYkx5hrbtahWHqDS7/uMFRK6Iv6EBG3+\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -634,12 +634,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "a7dd3e9c2f7a319ed428a8a8ade96f80fbe889020ec46dd731bf4d2e291194cf",
+          digest_hex: "0f0b335f9ce67ecf84f200cd504da3e5cebb326f2b5f0591e316c732642898a9",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIp90+nC96MZ7UKKiorelvgPvoiQIOxG3XMb9NLikRlM/wEN+Fqdek0h6vXFsGXm62qs4I8QRlAAAA8AhEimjodV8AJwCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIDwszX5zmfs+E8gDNUE2j5c67Mm8rXwWR4xbHMmQomKnwEH1n4pjFfT+ZgxDya/1A2UEI8QRlAAAA8AjKkftcOBluCgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -654,10 +654,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "80b47936fdc9a02f1126a678545e0d723df57118999b0cc3e292eaa040bfb92c",
-      signature: "Isedk3UkQPKoyrXLpWdJczT9v0sGGtFgIbL6DvDXv9VQLvhl/JgAFbiuncV2hTnI+B01OAZZK28oxlYkqhpjAA==",
+      root_hash: "a10e1e238dd2127097e289008e5baaf647c37ff2a1a77f4af15b9bdb04600ca0",
+      signature: "nts65GcrY9s/Uftxv/gDaZDxzU1YG09q8MeWXzn7IYq9gUq/eBkctJMAMUh7CKVdIefuYTGfPUQ9fdZ+6pS/DA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:78639c670bacdafefbcd9ac45aa8c1eb0e743fd256541b0b86e1b714878ae0a1",
+      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
       tree_version: 2,
     },
   },
@@ -672,20 +672,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
               is_primary: true,
             },
           ],
@@ -697,7 +697,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -708,20 +708,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
               is_primary: true,
             },
           ],
@@ -734,7 +734,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -747,20 +747,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAS5pYl/9f9UMA8EGnndmjixnNsuD5N/q5As1uf1G22oM=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "604caa867c85284a2f7d2f6a61b93c72afaa7f5aa74d9eaf1ad4f29a9550d981",
+              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
               is_primary: true,
             },
           ],
@@ -773,16 +773,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51TiM30ooTqyz2cCuY1Wm-tpicRDlYwdgaxic5V40GBPOh5cE3l_1UeW9erOvsAmmVj-6LrBu5zQ8wVkTeGhZOBw",
-        challenge_signature: "iwLVZtNIiAeXU3Yyjhf2EOkHZjeDeUPuT6kzO1QrgemcI00nr2Wdexfk7hpHNtmIDntquZBudrHg+C8VSegiDw==",
+          "AQEABiqZ4WMtAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16dpT5qiKH0AFPisWIzI1c_nRONIRg2W-j7D4rQwHZV7MDrFgUgpW633cIUAewNUNXOvvqU7LzTnGOivFM9mfjjA",
+        challenge_signature: "L53YZzG/9odtde1PiYDOvGag9gSyN5RVZWdzlbAkerRUZ/uJLTivFShAHkdpotrZEMLQ+AjcO/GCi40evx0cBQ==",
       },
     },
     answer: {
@@ -791,20 +791,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-        endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "1ec588eca6bfd261fb51941cd22ba919ce72156e60ff125cfe1d73684f930ff0",
-      entry_hash: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
+      previous_hash: "1d96312a03464288589e63fe5830d8a3983739d9d33d607d70228d3699efc5c0",
+      entry_hash: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
+          digest_hex: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
           is_primary: true,
         },
       ],
@@ -813,19 +813,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAJoV3rObxZU8T8qriQSRXBlWKrD1VuEslWCLQL4hJ6HBmz1nocTpJ-dsJBiTJPjWWhVIufMlVcHQmLlAKZ6V_ceo5JfrlPfKUdzcOMsFrbLSHoAwwiiZ1gKFDbEjFL6Jcg",
+          "AQEABiqZ4WMtAN9sS_vDs2z3YJ0NzCPxTU8d0ruxGU-U0tlqtIntZ5Cknr8EzBqXW8lcAOoCvDksMxenHTCtA-mxE3ywx9I6zyYB6grZ-wc7yuQ4m_No356mZfNSAV8WDy3JqD7S0HjvaA",
         challenge_signature:
-          "MEUCIQDSunptM7xeqKkAvNbhtSkSoyJ9p8EGfKGsDQ3P0DvM2AIgTHSoP+oZnxtmuyl/2HLJUPrEd04FXJDa5xCv14NP2Cs=",
+          "MEUCIFND1pWqihp7YN3WTrG0ZAn1233Reefknk+YOiRYYxTgAiEAqkWOBtVdYcR6U1nsqmT/myJQdatJJ0eZfHnbKWQldC4=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -844,8 +844,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -853,13 +853,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "75217536a54d75d6880bf828ee54edf99c3e930820ee3de490d4331573ff3a92",
-        entry_hash: "cb31fa785761f8f76993a0634768dad2c7f98a20ffd563d9f8f3c89f740f8212",
+        previous_hash: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
+        entry_hash: "e4af8bfdad967441ba79814717cb961fb113bf7c032a4eb17034a989b601f592",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "cb31fa785761f8f76993a0634768dad2c7f98a20ffd563d9f8f3c89f740f8212",
+            digest_hex: "e4af8bfdad967441ba79814717cb961fb113bf7c032a4eb17034a989b601f592",
             is_primary: true,
           },
         ],
@@ -868,21 +868,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51b63WWWM286i0CbCRhL47zlKTV8A8TAdZtU0-oaOs4iBzl5S34cUxEJbghl_vgXndJ4RYTpL_0RyEWMijY_uILw",
-        challenge_signature: "zzHX8SnG4JPlg+X4V3xqLHLTlhRMZaUrePu+/B8uqxDvoNQZUrhdFfevYwUrTg4jVA5kHxoSXUfcPZhoaqrhBA==",
+          "AQEABiquAs4UAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16KSet9woSFBsaJkMsFb52fjFA1GvwXF9o9XtV8tqFqDp5AcY4xyiqfmuibBAzrYIFLJAKQ94YxvOmYnr14hGXDQ",
+        challenge_signature: "z5Z6MJ46yF/BFIg+Qxd23dKJBxa/FOJgBVndXS+iFRy7WgmJo7mWiZ6t9B+67vfBuvdL5I0/El+vYMZVMkqnCA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -901,8 +901,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -910,13 +910,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "c009387d62bf1a9f0c60e7101731322a19b9f033bec3bbaeea8ff3b56e5e3716",
-        entry_hash: "a8a87344f3bbfc9e308f662335591cb305e40fa57b24bf41709d0b12053b7796",
+        previous_hash: "0cf32683b2d3af8ebcc553b9b0d5316606fecd8f763c8b9fdfb657b21e595bca",
+        entry_hash: "198deaf6eb428d24eee665699110d89d33a173825d68fc2ca49b8f27598eff1a",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "a8a87344f3bbfc9e308f662335591cb305e40fa57b24bf41709d0b12053b7796",
+            digest_hex: "198deaf6eb428d24eee665699110d89d33a173825d68fc2ca49b8f27598eff1a",
             is_primary: true,
           },
         ],
@@ -925,21 +925,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAJoV3rObxZU8T8qriQSRXBlWKrD1VuEslWCLQL4hJ6HByqRU7yiQ2-iKSakaF2e0Jbot0jYoKocCumzUlbH-Xf1l-gTGs1Sf7lEzTTyYEvzapTZ65UAEYFz6tHG6jh31nA",
+          "AQEABiquAs4UAN9sS_vDs2z3YJ0NzCPxTU8d0ruxGU-U0tlqtIntZ5CkZHhGuN2QLCMRqoZJJkiQOsljDifNkTyJ0csHk_4teqpCJxv2PcLeUp2tJAEWwwEzkghG_skJmrigdZuKx05ODQ",
         challenge_signature:
-          "MEQCIEM3ppQoznu+8Iq9HC9Xi4j8HjJdLhq8RNDitPkN1oHyAiBoQFvm5EJspehFz9ztIlyJ/r6+HOggjcmCOYFidUyGyA==",
+          "MEUCIQD4rHlT4xZ5yVFZVIF4UtZyFqJIw3n259nm3idi6FXOXAIgOAGGC2G6MWcF0nv/m8yfAOFt8QJLdYT7/vvCI/oUi0U=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-        endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -958,8 +958,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -967,13 +967,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
-        entry_hash: "08dab560cac0f214f8a15a2e7dc22cbd8179ab43851a534a9b4bb4fa623b26d1",
+        previous_hash: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
+        entry_hash: "2bf3a33dae2b0e68c21bfc473f4da10d4a7323d9b83514c4e453993057273c1e",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "08dab560cac0f214f8a15a2e7dc22cbd8179ab43851a534a9b4bb4fa623b26d1",
+            digest_hex: "2bf3a33dae2b0e68c21bfc473f4da10d4a7323d9b83514c4e453993057273c1e",
             is_primary: true,
           },
         ],
@@ -982,20 +982,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UACR9aeQIUWlWWiFIE7RBG26_sMpfA0xCjbO9eZ1xhD51EfxTvaHEqD3Ya0bqKVfceV4zkSJUtY6E4NnnK8qlsTCZKr0JTChWBEM9xlNe52urv0BZkph-kooyqmbhIPn4qQ",
-        challenge_signature: "iqlbiUD8cnjbqVSe7vpgeH5Z2p3Zped0SNPHj7MlraKZ6DefUNLOvYkDiFFEe1lCKADgjRQx1EqAMatPIcxtDA==",
+          "AQEABiquAs4UAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16V5ydexTe2nZlrtAO2jliJP4KodhVODFrwMpUSN7JonDOoisM2WirfIjAlTQGtvNUbx8W0nVjSnm19LQlEK0hfw",
+        challenge_signature: "gL1HLTfTtbEDAz6kJQrmSnpNzZVlBZQSvRM+Z47Az9+nwWZE+00p730/dmVyIuKHfXi1TNpFXhnjDrTmz6AaCg==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-        endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+        compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1005,19 +1005,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-          endorser_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          compromised_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "1e475dd6aecd127e09a8260d090d2908af9ec2a2b2c68c11770d63df841a3252",
-        entry_hash: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
+        previous_hash: "3be95680ab3317834c197ec88a9e924354fd56898dd55bdafdaebeb3ce2dfd2e",
+        entry_hash: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "9ec96cf1ea49fa2c46b72d1bcd57560f1642d5899e4217a97321a0c072d39797",
+            digest_hex: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
             is_primary: true,
           },
         ],
@@ -1025,13 +1025,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
+    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-          endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1051,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-          endorsed_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1078,13 +1078,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
+    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
-          endorser_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1116,20 +1116,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      root: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       nodes: [
         {
-          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1138,8 +1138,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-          to: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          from: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          to: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1153,9 +1153,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
+    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
     answer: {
-      fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1173,14 +1173,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
+            { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
+            { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1195,26 +1195,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       direct_signer_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1223,17 +1223,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     answer: {
       id: 1,
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1242,17 +1242,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75" },
+    body: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
     answer: {
       id: 1,
-      fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 1 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75", weight: 0.9 },
+        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1270,12 +1270,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+            id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             signature_algorithm: "ed25519",
-            signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+            signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1289,8 +1289,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
-          signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+          id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+          signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
           layer1: {
             status: "valid",
             details:
@@ -1313,9 +1313,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "6b2da4bb-0b54-4414-8f69-bee7469ce588", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+            id: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1324,12 +1324,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-            to: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+            from: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            to: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
             kind: "signed",
           },
           {
-            from: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+            from: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1353,12 +1353,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+                id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+                signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
                 signature_algorithm: "ed25519",
-                signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+                signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1384,12 +1384,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+                  id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+                  signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
                   signature_algorithm: "ed25519",
-                  signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+                  signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1422,12 +1422,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+                  id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+                  signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
                   signature_algorithm: "ed25519",
-                  signature: "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+                  signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1460,13 +1460,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "6b2da4bb-0b54-4414-8f69-bee7469ce588",
+                    id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
+                    signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
                     signature_algorithm: "ed25519",
                     signature:
-                      "AspGiW1w5nA/cH7G61Np59vshQ8t9mzEMC4hllK3niJA63PVcw2fFvsX9vVLx5KB8ZxWMoDDgvAokdXDZGFoBw==",
+                      "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1482,8 +1482,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI2YjJkYTRiYi0wYjU0LTQ0MTQtOGY2OS1iZWU3NDY5Y2U1ODgiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJBc3BHaVcxdzVuQS9jSDdHNjFOcDU5dnNoUTh0OW16RU1DNGhsbEszbmlKQTYzUFZjdzJmRnZzWDl2Vkx4NUtCOFp4V01vRERndkFva2RYRFpHRm9Cdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjI0N2Q2OWU0MDg1MTY5NTY1YTIxNDgxM2I0NDExYjZlYmZiMGNhNWYwMzRjNDI4ZGIzYmQ3OTlkNzE4NDNlNzUiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "39838c03acb9c8ba1d329abfd7f7cdb5a7654823cb0771e0dbad67e50a0833ed",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiIxOGYzMmU1ZC1jNTYwLTQ0MDItOTJmOS05Y2ZlNmQ3Y2Y4NTkiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJweDI1eEtveDBKeFoyZDJHeDlKTytRdDZEY3ZDZlFSUkJtUytGUGNvbmh4R3BNWFN4OE4vZE9GREtVWkt1YmN4YXhPV3V6L2J6aXhncWYxNEJxa2lBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjBmZmEyNjgwYWNhMjg0Y2NmNmNjOGRkZTcyZWE5NDk5ZjBkYWQwODNiYmM2MTg2MTU1MTJkMTgwOWU1Y2FkN2EiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "a21a5421d83c8b39f3e44689f5a83e7681a1ba8013874f0c45797184713a09b0",
     },
   },
   get_audit_export: {
@@ -1495,26 +1495,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "e9a31995-a5eb-45b4-912a-80120df045d1",
+            attestation_id: "51343e37-1004-4845-953a-b5ab8626e3c2",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEQCIHiuMvAg8a6SR2lSQqU4iL2mr/J0KT0QUuoqkwjRsrllAiA2JQdEaqyn22Z0W/7lVjwf30WXiJi+58oE8TWDdtN3ZA==",
+              "MEQCIDyek14UrOPetITzCNnqgvHIdl0IcVjAqE6fWs6vmT2+AiByLqoUrs/kk8FDNnDJZtOWa1UmFllUNmL2Jfd88TQY9g==",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+            signer_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "114089e18457c0b73769e23c892a631938d641701ebc9ea19b30df7a83c94b49",
-          entry_hash: "90459617ef3944a63ea8cdf9774d34a510c12647b5fcffd33c91b67f8af3147d",
+          previous_hash: "7cd2d96e6df6021980179028b6b218d2bb18b263110db1fe825262643d457dfc",
+          entry_hash: "a6103de2caf8e95adf02e71d780ff45df1969dafab6aa3c5c2bd04ec97eebf77",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "90459617ef3944a63ea8cdf9774d34a510c12647b5fcffd33c91b67f8af3147d",
+              digest_hex: "a6103de2caf8e95adf02e71d780ff45df1969dafab6aa3c5c2bd04ec97eebf77",
               is_primary: true,
             },
           ],
@@ -1531,24 +1531,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
-        commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
-        lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
-        nonce: "hvaVQXW6sxafVGXX",
-        ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
-        recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
+          "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
+        commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
+        lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
+        nonce: "vUilNJelthty8DVa",
+        ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
+        recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
-      lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
+      commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
+      lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86" },
+    query: { lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9" },
     answer: {
       entries: [
         {
@@ -1556,23 +1556,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
-            commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
+            ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
+            commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
+              "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
             event_type: "encrypted_claim",
-            lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
-            nonce: "hvaVQXW6sxafVGXX",
-            recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
+            lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
+            nonce: "vUilNJelthty8DVa",
+            recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "d1563818cbf3827cf4016abe0ae74f95923e12b8ff32eeefc3d953c27e9c6982" },
+            { algorithm: "sha2-256", digest_hex: "4fed7e2076dc422e49799635ede631a81e6ecd551ee6e4bf0032a3bf474498bb" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "04b7ddbde8d28ca07e721a9337edb5d1e8c10e54bca9e1e9989f011f2d021feb",
+              digest_hex: "339295f8b8b7c24423080c25f70cac8796ef9c63345e9ff833bbe4609f31e5d0",
               is_primary: true,
             },
           ],
@@ -1586,31 +1586,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "XjYt/dPsl46TEhZtsRDQsMm8MSIxiwih5ubQ8hTra1DbmFOFBUVdRw5hDfjsjCtwd56u",
-      commitment: "d084f697f8d97e015ee77f7ed2b06c2630d0363d75d2fcb405fd6bb55305b84d",
+      ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
+      commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BFizKprhKhdu04o7uvr2MVdJIm0vQM8CVMFuDW4rgMUsFQQUmq0/tiLabB1iRST/Yg7qxAgtex11RMGnTfE0ozA=",
-      lookup_key: "5e65ff716594070a7c6872abfe422ab65b1b6e73d6617babeaeea7824416ec86",
-      nonce: "hvaVQXW6sxafVGXX",
-      recipient_fingerprint: "sha256:1a56e7cabc73e57bb6c0703f14396c1d6d7a4fdb61b8c72b3f810db34adc64f6",
+      ephemeral_public_key: "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
+      lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
+      nonce: "vUilNJelthty8DVa",
+      recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "cf8eb62ead825cc93f3b9dd96e00280351c59e174f78fdb3b783c5cf2d54eca5",
+      commitment_key: "9746d35a1dce1985f52eb18fc532cfa0dd116ff96c533f36d273ab61b17f84b0",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1", status: "open" },
+    query: { target: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
-          requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-          target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+          requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1627,16 +1627,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
-      requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+      requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1652,11 +1652,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0" },
+    params: { request_id: "fab58547-e27a-4b39-bf75-b089070a2d05" },
     answer: {
-      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
-      requester_fingerprint: "sha256:247d69e4085169565a214813b4411b6ebfb0ca5f034c428db3bd799d71843e75",
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+      requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1666,7 +1666,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+          responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1681,7 +1681,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1692,11 +1692,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1" },
+    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
     answer: {
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       active: {
-        target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+        target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1708,12 +1708,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0" },
+    params: { request_id: "fab58547-e27a-4b39-bf75-b089070a2d05" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
       status: "declined",
-      responder_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1723,12 +1723,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:9a15deb39bc5953c4fcaab8904915c19562ab0f556e12c95608b40be2127a1c1",
+      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1745,7 +1745,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+          request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1761,7 +1761,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "9bfb9581-92e2-40fb-aafc-e04ab748e6d0",
+      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,

@@ -1,7 +1,7 @@
 /** The inbox of a key: notifications about requests to it and by it, and about the end of its webhooks. */
 import Type from "typebox";
 import { ENDED_REASONS, NOTIFICATION_KINDS } from "../../../engine/verify/contract.js";
-import { EntryId, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 
 export const Notification = Type.Object(
   {
@@ -12,6 +12,7 @@ export const Notification = Type.Object(
         "webhook subscription, or the successor of that key.",
     }),
     request_id: nullable(Type.String({ description: "UUID of the attestation request; null if it is not about one." })),
+    responder_fingerprint: nullable(Fingerprint),
     webhook_id: Type.Optional(Type.Integer({ description: "`id` of the webhook subscription that has ended." })),
     reason: Type.Optional(
       Type.Enum(ENDED_REASONS, {

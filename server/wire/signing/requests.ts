@@ -53,14 +53,18 @@ const RecordedResponse = Type.Object(
   {
     decision: Decision,
     responder_fingerprint: Type.String({ description: "The operator key, if a policy gave the answer." }),
+    by_target: Type.Boolean({ description: "Whether the target has answered. Anybody else may answer, too." }),
     attestation_id: nullable(AttestationId),
     reason: nullable(Reason),
     responded_at: Timestamp,
     log_entry_id: EntryId,
     leaf_index: LeafIndex,
   },
-  { description: "The answer; null if there is none yet." },
+  { description: "The answer that the status follows: the target's if there is one, else the first; null before." },
 );
+const Responses = Type.Array(RecordedResponse, {
+  description: "In the order in which they came; at most eight by others than the target.",
+});
 
 export const AttestationRequest = Type.Object(
   {
@@ -70,13 +74,14 @@ export const AttestationRequest = Type.Object(
     claims: freeForm("As sent; empty if absent."),
     policy_entry_id: nullable(EntryId),
     response: nullable(RecordedResponse),
+    responses: Responses,
   },
   { title: "AttestationRequest" },
 );
 
 export const RequestPage = pageOf(
   {
-    requests: Type.Array(Type.Object(SUMMARY, { title: "AttestationRequestSummary" }), {
+    requests: Type.Array(Type.Object({ ...SUMMARY, responses: Responses }, { title: "AttestationRequestSummary" }), {
       description: "Oldest first.",
     }),
   },
@@ -96,7 +101,12 @@ export const Respond = Type.Object(
   {
     decision: Decision,
     responder_fingerprint: optional(Own),
-    attestation_id: optional(Type.String({ description: "Required to accept; the attestation must be in the log." })),
+    attestation_id: optional(
+      Type.String({
+        description:
+          "Required to accept: an attestation by the responder, by the target, or by a key that has succeeded one of them and signed that.",
+      }),
+    ),
     reason: optional(Type.String({ description: "At most 4096 characters." })),
     ...AUTH,
   },
@@ -109,7 +119,9 @@ export const Respond = Type.Object(
 export const RequestResponse = Type.Object(
   {
     request_id: RequestId,
-    status: Type.Enum(["accepted", "declined"], { description: "The new status of the request." }),
+    status: Type.Enum(["accepted", "declined"], {
+      description: "The status of the request, which follows the target's answer if there is one, else the first.",
+    }),
     decision: Decision,
     responder_fingerprint: Fingerprint,
     attestation_id: nullable(AttestationId),

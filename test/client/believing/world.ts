@@ -124,10 +124,7 @@ export class World {
     await bob.client.keys.register({ pseudonym: "Adam" });
     await holder.client.keys.register({ pseudonym: "Holder" });
     this.accountName = (await this.account(holder)).account.display_name;
-    const { receipt } = await ada.client.attest(
-      { ...this.document, tags: ["draft", "old"] },
-      { intent: "I wrote it." },
-    );
+    await ada.client.attest({ ...this.document, tags: ["draft", "old"] }, { intent: "I wrote it." });
     await ada.client.attest(this.document, { type: "publication" });
 
     const { entry } = await ada.client.endorsements.offer({ endorsed_fingerprint: bob.fingerprint, category: HUMAN });
@@ -141,7 +138,8 @@ export class World {
     const asked = await ada.client.requests.create({ ...ask, intent_statement: "for the journal" });
     await ada.client.requests.create(ask);
     this.requestId = asked.request_id;
-    const answer = { attestation_id: receipt.attestation.id, reason: "gladly" };
+    const given = await bob.client.attest(this.document, { type: "peer_review" });
+    const answer = { attestation_id: given.receipt.attestation.id, reason: "gladly" };
     await bob.client.requests.respond(asked.request_id, { decision: "accept", ...answer });
     await bob.client.policies.publish(POLICY);
     await bob.client.policies.publish({ ...POLICY, effective_from: FAR });

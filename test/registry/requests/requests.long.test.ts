@@ -118,9 +118,11 @@ describe("policies", () => {
     });
     // The policy has answered for the target, so only the requester is notified.
     expect([kinds(asker), kinds(target)]).toEqual([["attestation_request_declined"], []]);
-    expect((await failure(() => requests.respond(target, request.request_id, { decision: "decline" }))).code).toBe(
-      "already-exists",
-    );
+    // The target may still answer for itself.
+    expect(await requests.respond(target, request.request_id, { decision: "decline" })).toMatchObject({
+      status: "declined",
+    });
+    expect(world.registry.requestQueries.find(request.request_id).response).toMatchObject({ by_target: true });
     agreesWithEntries(world);
   });
 
@@ -355,11 +357,11 @@ describe("at one moment", () => {
     agreesWithEntries(world);
   });
 
-  test("of two answers one is accepted", async () => {
+  test("of two answers by one key one is taken", async () => {
     const { world, ask, target, asker, kinds } = await scene();
     const { request_id } = await ask();
     const { requests } = world.registry;
-    const answers = [target, asker].map((responder) =>
+    const answers = [target, target].map((responder) =>
       requests.respond(responder, request_id, { decision: "decline" }),
     );
     const results = await Promise.allSettled(answers);
@@ -413,11 +415,17 @@ test("accepting needs an attestation that is in the log", async () => {
     requests.respond(target, request_id, { decision: "accept", attestation_id: attestation_id ?? null });
   for (const id of [undefined, "", randomUUID(), "x".repeat(128), "🪨".repeat(129)])
     expect(await failure(() => accept(id))).toMatchObject({ code: "invalid-input", paths: ["/attestation_id"] });
-  const { attestation } = await attestations.submit(submission(nodeSigner(), manifestOf()));
-  expect(await accept(attestation.id)).toMatchObject({ status: "accepted", attestation_id: attestation.id });
+  const signer = await register(world);
+  const { attestation } = await attestations.submit(submission(signer, manifestOf()));
+  expect(await failure(() => accept(attestation.id))).toMatchObject({ paths: ["/attestation_id"] });
+  const answer = { decision: "accept", attestation_id: attestation.id } as const;
+  expect(await requests.respond(signer.fingerprint, request_id, answer)).toMatchObject({
+    status: "accepted",
+    ...answer,
+  });
   expect(requestQueries.find(request_id)).toMatchObject({
     status: "accepted",
-    response: { attestation_id: attestation.id, responder_fingerprint: target },
+    response: { attestation_id: attestation.id, responder_fingerprint: signer.fingerprint, by_target: false },
   });
   expect(kinds(asker)).toEqual(["attestation_request_accepted"]);
   agreesWithEntries(world);

@@ -70,13 +70,28 @@ describe("POST /log/attestation-requests/{request_id}/respond", () => {
       expectProblem(await service.post(answerTo(id), decline(), scene.bearer), 404, "not-found");
   });
 
-  test("409: answered twice; of two simultaneous answers one is accepted", async () => {
+  test("409: answered twice by one key; of two simultaneous answers by it one is taken", async () => {
     const id = await scene.created();
     const replies = await Promise.all(
-      [scene.bearer, scene.targetBearer].map((headers) => service.post(answerTo(id), decline(), headers)),
+      [scene.bearer, scene.bearer, scene.targetBearer].map((headers) => service.post(answerTo(id), decline(), headers)),
     );
-    expect(replies.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expectProblem(await service.post(answerTo(id), decline(), scene.bearer), 409, "already-exists");
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 409]);
+    for (const headers of [scene.bearer, scene.targetBearer])
+      expectProblem(await service.post(answerTo(id), decline(), headers), 409, "already-exists");
+    const members = ["attestation_id", "by_target", "decision", "leaf_index", "log_entry_id", "reason", "responded_at"];
+    const { responses } = (await service.get(`${REQUESTS}/${id}`)).body;
+    for (const response of responses)
+      expect(Object.keys(response).sort()).toEqual([...members, "responder_fingerprint"].sort());
+    const listed = (await service.get(`${REQUESTS}?target=${scene.target.fingerprint}&per_page=200`)).body.requests;
+    expect(listed.find(({ request_id }: { request_id: string }) => request_id === id).responses).toEqual(responses);
+  });
+
+  test("422: an acceptance with an attestation by somebody else", async () => {
+    const id = await scene.created();
+    const { attestation } = (await service.post("/attestations", submission(newSigner()))).body;
+    const body = { decision: "accept", attestation_id: attestation.id };
+    expectProblem(await service.post(answerTo(id), body, scene.bearer), 422, "invalid-input");
+    expectProblem(await service.post(answerTo(id), body, scene.targetBearer), 422, "invalid-input");
   });
 
   test("410: request deadline passed", async () => {

@@ -35,10 +35,11 @@ test("a new request notifies the target, an answer the requester", async () => {
     decision: "accept",
     attestation_id: attested.body.attestation.id,
   });
-  const notification = (kind: string, request_id: string, id: number) => ({
+  const notification = (kind: string, request_id: string, id: number, responder_fingerprint: string | null = null) => ({
     id,
     kind,
     request_id,
+    responder_fingerprint,
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
     read: false,
   });
@@ -51,8 +52,8 @@ test("a new request notifies the target, an answer the requester", async () => {
     total: 2,
   });
   expect((await service.get("/inbox", bearer)).body.notifications).toEqual([
-    notification("attestation_request_accepted", accepted.request_id, yes.body.log_entry_id),
-    notification("attestation_request_declined", declined.request_id, no.body.log_entry_id),
+    notification("attestation_request_accepted", accepted.request_id, yes.body.log_entry_id, target.fingerprint),
+    notification("attestation_request_declined", declined.request_id, no.body.log_entry_id, target.fingerprint),
   ]);
 });
 

@@ -43,7 +43,7 @@ describe("a request", () => {
       policy_entry_id: null,
     };
     const place = { log_entry_id: before + 1, leaf_index: before, created_at: "2025-01-01T00:00:00.000000Z" };
-    expect(reply.body).toEqual({ ...fields, ...place, response: null });
+    expect(reply.body).toEqual({ ...fields, ...place, response: null, responses: [] });
     const entry = (await service.get(`/log/${before + 1}`)).body;
     expect(entry.event_type).toBe("attestation_request");
     const event_type = "attestation_request";
