@@ -9,8 +9,7 @@ import type { Logger } from "../http/observing/logger.js";
 import type { Metrics } from "../http/observing/metrics.js";
 import type { Settings } from "../settings.js";
 import { Deliverer } from "../webhooks/deliverer.js";
-import { Places } from "../webhooks/places.js";
-import { httpSender } from "../webhooks/send.js";
+import { Sender } from "../webhooks/sender.js";
 import { type OpenedTlog, openTlog } from "../witnessing/tlog.js";
 
 export interface DutiesParts {
@@ -25,6 +24,7 @@ export interface DutiesParts {
 
 export class Duties {
   readonly #parts: DutiesParts;
+  readonly #sender: Sender;
   #deliverer: Deliverer;
   #anchoring: Anchoring;
   /** What earlier terms counted. */
@@ -33,6 +33,7 @@ export class Duties {
 
   constructor(parts: DutiesParts) {
     this.#parts = parts;
+    this.#sender = new Sender(parts.settings.webhookAllowPrivate);
     this.#deliverer = this.#newDeliverer();
     this.#anchoring = this.#newAnchoring();
   }
@@ -91,6 +92,7 @@ export class Duties {
   /** Ends all of it for good, and resolves when nothing is under way. Who waits for a calendar is told at once. */
   async close(): Promise<void> {
     await Promise.all([this.#anchoring.stop(), this.#deliverer.stop(), this.#tlog?.stop()]);
+    await this.#sender.close();
   }
 
   /** Ends all of it, and resolves when nothing is under way. `begin` may be called again. */
@@ -105,9 +107,8 @@ export class Duties {
   }
 
   #newDeliverer(): Deliverer {
-    const { registry, settings, logger, isHeld } = this.#parts;
-    const places = new Places();
-    const send = httpSender({ allowPrivate: settings.webhookAllowPrivate, places });
+    const { registry, logger, isHeld } = this.#parts;
+    const { send, places } = this.#sender;
     return new Deliverer({
       webhooks: registry.webhooks,
       places,

@@ -18,7 +18,7 @@ import type { Logger } from "../http/observing/logger.js";
 import { Lane } from "./lane.js";
 import { deliveryRequest } from "./message.js";
 import { Owners } from "./owners.js";
-import { Places } from "./places.js";
+import { type FreePlaces, Places } from "./places.js";
 import { type Schedule, systemSchedule } from "./schedule.js";
 import { ATTEMPT_TIMEOUT_MS, type Send, type Verdict } from "./send.js";
 import { Turns } from "./turns.js";
@@ -30,21 +30,33 @@ const MAX_AT_ONCE = 256;
 const OWNERS_AT_ONCE = 16;
 /** Entries of the shared walk after which it is recorded how far it has come: a restart reads these again. */
 const MARK_AFTER = 4096;
-/** Part of the writer's thread that may go into reading the log: a pause is this many times as long as the step before. */
-const PAUSE_RATIO = 4;
+/** Milliseconds of work that begins attempts which may come without a pause. */
+const BURST_MS = 0.5;
 /** Milliseconds before the log is tried again after it refused. */
 const PAUSE_MS = 1_000;
 /** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
 const MAX_WAIT_MS = 60_000;
 
+/** How much of the writer's thread it leaves to others, however much there is to deliver. */
+export interface Leisure {
+  /** Reading the log, and beginning attempts: each pauses for this many times as long as its work took. */
+  readonly ratio: number;
+  /** Milliseconds from one command with outcomes to the next. Those that come meanwhile share it. */
+  readonly settleMs: number;
+}
+
+/** A tenth of the thread for reading, another one for attempts, and twenty commands a second. */
+const LEISURE: Leisure = { ratio: 9, settleMs: 50 };
+
 export interface DelivererParts {
   readonly webhooks: Webhooks;
   readonly send: Send;
   /** The places at addresses that `send` takes. */
-  readonly places?: Places;
+  readonly places?: FreePlaces;
   readonly logger: Logger;
   readonly clock?: Clock;
   readonly schedule?: Schedule;
+  readonly leisure?: Leisure;
   /** Random numbers from 0 to 1. */
   readonly random?: () => number;
 }
@@ -72,9 +84,10 @@ export class Deliverer {
   readonly #clock: Clock;
   readonly #schedule: Schedule;
   readonly #random: () => number;
+  readonly #leisure: Leisure;
   readonly #lanes = new Map<number, Lane>();
   readonly #turns = new Turns();
-  readonly #places: Places;
+  readonly #places: FreePlaces;
   readonly #owners: Owners;
   /** Lanes that wait for a place at an address, by address, in the order in which they get one. */
   readonly #parked = new Map<string, Set<Lane>>();
@@ -86,6 +99,10 @@ export class Deliverer {
   #isAwake = false;
   /** When the next step of reading may begin, by the monotonic clock. */
   #restUntil = 0;
+  /** When the work of beginning attempts is paid for by pauses, by the same clock. */
+  #paidAt = 0;
+  /** Whether more attempts will be begun after a pause. */
+  #isPumpDue = false;
   /** How far the shared walk has come on disk. */
   #marked = 0;
   #isMarking = false;
@@ -114,6 +131,7 @@ export class Deliverer {
     this.#clock = clock;
     this.#schedule = schedule;
     this.#random = random;
+    this.#leisure = parts.leisure ?? LEISURE;
     this.#owners = new Owners(parts.webhooks, clock, schedule, () => this.#wake());
   }
 
@@ -188,7 +206,7 @@ export class Deliverer {
     await turn();
     while (this.#isAwake && !this.#isStopped) {
       const rest = this.#restUntil - performance.now();
-      if (rest > 0) await this.#pause(rest, systemSchedule);
+      if (rest > 0) await this.#leaveThread(rest);
       this.#isAwake = false;
       await this.#tried(async () => {
         const changes = this.#changes;
@@ -199,7 +217,7 @@ export class Deliverer {
         const started = performance.now();
         if (this.#isStopped || this.#walk?.step()) this.#isAwake = true;
         const ended = performance.now();
-        this.#restUntil = ended + PAUSE_RATIO * (ended - started);
+        this.#restUntil = ended + this.#leisure.ratio * (ended - started);
       }).then((isDone) => {
         if (isDone) return;
         this.#changes = null;
@@ -317,11 +335,19 @@ export class Deliverer {
     this.#turns.add(lane);
   }
 
-  /** Starts attempts as long as there are places for them. */
+  /** Starts attempts as long as there are places for them, and the writer's thread has time for it. */
   #pump(): void {
-    while (!this.#isStopped) {
+    if (this.#isPumpDue) return;
+    const { ratio } = this.#leisure;
+    const began = performance.now();
+    this.#paidAt = Math.max(this.#paidAt, began);
+    for (let now = began; !this.#isStopped; now = performance.now()) {
+      if (this.#paidAt + ratio * (now - began) > now + ratio * BURST_MS) {
+        this.#resumePump();
+        break;
+      }
       const lane = this.#turns.take();
-      if (!lane) return;
+      if (!lane) break;
       lane.state = "idle";
       let begun = false;
       try {
@@ -334,6 +360,17 @@ export class Deliverer {
       this.#turns.leave(lane);
       this.#passOn(lane);
     }
+    this.#paidAt += ratio * (performance.now() - began);
+  }
+
+  #resumePump(): void {
+    this.#isPumpDue = true;
+    this.#run(
+      this.#leaveThread(this.#leisure.ratio * BURST_MS).then(() => {
+        this.#isPumpDue = false;
+        this.#pump();
+      }),
+    );
   }
 
   /** Has a lane wait for a place at an address that has none free. */
@@ -488,6 +525,7 @@ export class Deliverer {
       for (const { lane, outcome } of settled) this.#settled(lane, outcome);
       this.#pump();
       this.#wake();
+      if (!this.#isStopped) await this.#leaveThread(this.#leisure.settleMs);
     }
     this.#isSettling = false;
   }
@@ -558,6 +596,11 @@ export class Deliverer {
       if (!this.#isStopped) await this.#pause(PAUSE_MS, this.#schedule);
       return false;
     }
+  }
+
+  async #leaveThread(milliseconds: number): Promise<void> {
+    if (!milliseconds) return;
+    await this.#pause(milliseconds, systemSchedule);
   }
 
   #pause(milliseconds: number, schedule: Schedule): Promise<void> {

@@ -18,9 +18,15 @@ export function placeOf(address: string): string {
     .join(":")}::/64`;
 }
 
-export class Places {
-  readonly #taken = new Map<string, number>();
+/** What a deliverer must know of the places. */
+export interface FreePlaces {
+  isFull(place: string): boolean;
   /** Called when a place at an address has become free. It must not throw. */
+  freed: (place: string) => void;
+}
+
+export class Places implements FreePlaces {
+  readonly #taken = new Map<string, number>();
   freed: (place: string) => void = () => {};
 
   isFull(place: string): boolean {

@@ -70,6 +70,7 @@ export class Post {
         return () => this.#timers.delete(timer);
       },
       random: () => this.jitter,
+      leisure: { ratio: 0, settleMs: 0 },
     });
   }
 
