@@ -16,6 +16,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   signer: () => import("./engine/signer.js"),
   proofs: () => import("./engine/proofs.js"),
   front: () => import("./front/front.js"),
+  strangers: () => import("./strangers/strangers.js"),
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),
   growth: () => import("./engine/growth.js"),
@@ -28,7 +29,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
 
 async function help(): Promise<string> {
   const lines = Object.entries(suites).map(
-    async ([name, load]) => `  ${name.padEnd(8)} ${(await load()).suite.summary}`,
+    async ([name, load]) => `  ${name.padEnd(9)} ${(await load()).suite.summary}`,
   );
   return `Usage: npm run bench -- [suite ...] [options]
 
@@ -41,7 +42,7 @@ ${(await Promise.all(lines)).join("\n")}
 Options:
   --json FILE  also write the results to FILE
   --entries N  size of the log of growth, lens and front (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7) and lens (25); for a machine that is busy
+  --rounds N   rounds of front (7), strangers (7) and lens (25); for a machine that is busy
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this
 

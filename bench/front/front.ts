@@ -4,7 +4,6 @@
  * one, is not counted.
  */
 import { join } from "node:path";
-import { median } from "../stats.js";
 import type { Suite, SuiteOptions } from "../suite.js";
 import { measureAgainst } from "./against.js";
 import { matchAnswers, measureAttestations } from "./attestations.js";
@@ -14,23 +13,11 @@ import { measureLone } from "./lone.js";
 import { measureReads } from "./reads.js";
 import { CHECKOUT, startService } from "./service.js";
 import { measureSigners } from "./signers.js";
-import { openStage, type Row, type Stage } from "./stage.js";
+import { openStage, printRows, type Stage } from "./stage.js";
 
 const ROUNDS = 7;
 /** Entries of the log that is read, and keys of the large registry. */
 const ENTRIES = 1_000_000;
-
-function print(rows: readonly Row[]): void {
-  console.log();
-  console.table(
-    rows.map(({ figure, rounds, digits }) => ({
-      figure,
-      median: median(rounds).toFixed(digits),
-      lowest: Math.min(...rounds).toFixed(digits),
-      highest: Math.max(...rounds).toFixed(digits),
-    })),
-  );
-}
 
 /** The parts that need a running service with the default number of front ends. */
 async function* measureService(stage: Stage) {
@@ -64,7 +51,7 @@ export const suite: Suite = {
     try {
       for await (const [part, measured] of measureAll(stage, options)) {
         if (!measured) continue;
-        print(measured.rows);
+        printRows(measured.rows);
         results[part] = measured;
       }
       return results;

@@ -23,6 +23,8 @@ export interface ServiceOptions {
   readonly dataDir: string;
   /** Front ends; the service's own default if absent. */
   readonly frontEnds?: number;
+  /** Further settings. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 const command = (checkout: string) => join(checkout, "dist", "server", "cli", "main.js");
@@ -32,7 +34,8 @@ export const knowsFrontEnds = (checkout: string): boolean =>
   execFileSync(process.execPath, [command(checkout), "serve", "--help"], { encoding: "utf8" }).includes(FRONT_ENDS);
 
 /** Starts a service; resolves when it listens. @throws if it ends before */
-export async function startService({ checkout, dataDir, frontEnds }: ServiceOptions): Promise<Service> {
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { checkout, dataDir, frontEnds, environment = {} } = options;
   const child: ChildProcess = spawn(process.execPath, [command(checkout), "serve", "--json"], {
     stdio: ["ignore", "pipe", "inherit"],
     env: {
@@ -42,6 +45,7 @@ export async function startService({ checkout, dataDir, frontEnds }: ServiceOpti
       SERVICE_RATE_LIMITS: "off",
       LOG_LEVEL: "error",
       ...(frontEnds === undefined ? {} : { [FRONT_ENDS]: String(frontEnds) }),
+      ...environment,
     },
   });
   // It would go on without this process.

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { median } from "../stats.js";
 import { Bare } from "./bare.js";
 import { Generator } from "./generator.js";
 
@@ -32,6 +33,19 @@ export interface Row {
 export interface Measured {
   readonly rows: readonly Row[];
   readonly details: unknown;
+}
+
+/** Each row: the median of its rounds, the lowest and the highest. */
+export function printRows(rows: readonly Row[]): void {
+  console.log();
+  console.table(
+    rows.map(({ figure, rounds, digits }) => ({
+      figure,
+      median: median(rounds).toFixed(digits),
+      lowest: Math.min(...rounds).toFixed(digits),
+      highest: Math.max(...rounds).toFixed(digits),
+    })),
+  );
 }
 
 /** Starts the generator and the bare server. */

@@ -10,7 +10,8 @@ import { type SoakReport, soak } from "./soak.js";
 const help = `npm run soak -- [OPTIONS]
 
 Measures how many requests a second the service takes, sends 70 % of that: a mixed load over all routes that write, and
-attestations and reads in volume. Restarts it now and then, and fails if memory or descriptors rise between restarts.
+attestations and reads in volume. Strangers have registered what they may, 5,000 subscriptions among it, whose receivers fail,
+hang, are slow or work. Restarts the service now and then, and fails if memory or descriptors rise between restarts.
 Needs Linux, for /proc.
 
 Options:

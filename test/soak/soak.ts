@@ -2,6 +2,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openReceivers } from "../../bench/strangers/receivers.js";
+import { registerStrangers } from "../../bench/strangers/rows.js";
 import { Monitor } from "../crash/checks.js";
 import { Connection, type Expectation } from "../crash/connection.js";
 import { type Acknowledged, Ledger, type Receipt } from "../crash/ledger.js";
@@ -80,6 +82,8 @@ const quantile = (sorted: readonly number[], share: number): number =>
 export async function soak({ seed, seconds, restarts: planned, progress, signal }: SoakOptions): Promise<SoakReport> {
   const folder = scratchFolder();
   const outside = await Outside.open();
+  const receivers = await openReceivers();
+  await registerStrangers(folder.path, receivers.urls);
   const random = new Random(seed);
   const ledger = new SamplingLedger();
   const hookUrl = `${outside.url}/hook`;
@@ -165,6 +169,7 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
     service.process.kill("SIGKILL");
     await volume.close();
     await outside.close();
+    await receivers.close();
     folder.remove();
   }
   return report;

@@ -5,6 +5,8 @@ import { operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/keys/operator
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openRegistry } from "#cairnlog/engine/registry/registry.js";
+import { openReceivers } from "../../bench/strangers/receivers.js";
+import { registerStrangers } from "../../bench/strangers/rows.js";
 import { Inputs, type Operation } from "../fuzz/inputs.js";
 import { type Input, send } from "../fuzz/wire.js";
 import { World } from "../fuzz/world.js";
@@ -17,7 +19,9 @@ const help = `npm run stalls -- [OPTIONS]
 
 Makes the worst requests of every operation from the schemas in the service's own OpenAPI document: each member in turn as
 large, as many, as deep and as odd as a body carries it, each parameter at its ends. Sends each of them twelve times at once
-to a service that it starts, and asks a probe in it for the longest turn of the event loop, in processor time.
+to a service that it starts, and asks a probe in it for the longest turn of the event loop, in processor time. Strangers have
+registered at this service what they may: 5,000 subscriptions whose receivers fail, hang, are slow or work, policies, trust
+configurations and endorsements.
 
 Options:
   --entries N  Entries in the log before; default 60000.
@@ -110,7 +114,10 @@ async function main(): Promise<number> {
   const dataDir = join(folder.path, "data");
   const socket = join(folder.path, "loop.sock");
   await fill(dataDir);
-  const service = await startService(dataDir, { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: "", ...probed(socket) });
+  const receivers = await openReceivers();
+  await registerStrangers(dataDir, receivers.urls);
+  const settings = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: "", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" };
+  const service = await startService(dataDir, { ...settings, ...probed(socket) });
   const figures: Figure[] = [];
   try {
     const world = await World.build(service.url, readFileSync(join(dataDir, "operator.pem"), "utf8"));
@@ -124,6 +131,7 @@ async function main(): Promise<number> {
     loop.close();
   } finally {
     service.process.kill("SIGKILL");
+    await receivers.close();
     folder.remove();
   }
   figures.sort((a, b) => b.milliseconds - a.milliseconds);
