@@ -9,6 +9,19 @@ import { build } from "vite";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const out = join(root, "dist", "server", "explorer");
 
+/**
+ * TypeBox's default export is an object with all of it, which a bundler cannot take apart. As a namespace it can: what makes no
+ * schema of ours, a parser of TypeScript among it, stays out of the page.
+ */
+const onlyUsedTypes = {
+  name: "only-used-types",
+  transform: {
+    filter: { id: /\/server\/(?:wire|explorer)\/.*\.tsx?$/, code: /from "typebox"/ },
+    handler: (code) =>
+      code.replace(/^import Type(?:, \{[^}]*\})? from "typebox";$/m, 'import * as Type from "typebox";'),
+  },
+};
+
 export async function buildExplorer() {
   await build({
     configFile: false,
@@ -17,6 +30,7 @@ export async function buildExplorer() {
     base: "/",
     publicDir: false,
     logLevel: "warn",
+    plugins: [{ ...onlyUsedTypes, enforce: "pre" }],
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
     build: {
       outDir: out,

@@ -3,6 +3,7 @@
  * library, which would be most of a client's code. The service checks requests with compiled validators instead. A test
  * compares both.
  */
+import type { Static, TSchema } from "typebox";
 
 /** The keywords that are understood. Everything else in a schema (titles, descriptions, examples) checks nothing. */
 interface Schema {
@@ -31,12 +32,16 @@ const DATE_TIME =
   /^\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 
 /** Whether a value fits a schema. */
-export function fitsSchema(schema: object, value: unknown): boolean {
-  const { anyOf, const: only, enum: values } = schema as Schema;
-  if (anyOf && !anyOf.some((branch) => fitsSchema(branch, value))) return false;
+export function fitsSchema<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
+  return fits(schema as Schema, value);
+}
+
+function fits(schema: Schema, value: unknown): boolean {
+  const { anyOf, const: only, enum: values } = schema;
+  if (anyOf && !anyOf.some((branch) => fits(branch, value))) return false;
   if (only !== undefined && value !== only) return false;
   if (values && !values.includes(value)) return false;
-  return fitsType(schema as Schema, value);
+  return fitsType(schema, value);
 }
 
 function fitsType(schema: Schema, value: unknown): boolean {
@@ -74,7 +79,7 @@ function fitsText({ minLength = 0, maxLength = Infinity, pattern, format }: Sche
 }
 
 const fitsArray = ({ items = {}, minItems = 0, maxItems = Infinity }: Schema, value: readonly unknown[]): boolean =>
-  value.length >= minItems && value.length <= maxItems && value.every((item) => fitsSchema(items, item));
+  value.length >= minItems && value.length <= maxItems && value.every((item) => fits(items, item));
 
 function fitsObject(schema: Schema, value: object): boolean {
   const { properties = {}, required = [], additionalProperties = true, patternProperties = {} } = schema;
@@ -82,9 +87,9 @@ function fitsObject(schema: Schema, value: object): boolean {
   const members = Object.entries(value);
   if (members.length > maxProperties || required.some((name) => !Object.hasOwn(value, name))) return false;
   return members.every(([name, member]) => {
-    if (Object.hasOwn(properties, name)) return fitsSchema(properties[name]!, member);
+    if (Object.hasOwn(properties, name)) return fits(properties[name]!, member);
     const patterns = Object.entries(patternProperties).filter(([pattern]) => new RegExp(pattern, "u").test(name));
-    if (patterns.length) return patterns.every(([, described]) => fitsSchema(described, member));
-    return typeof additionalProperties === "boolean" ? additionalProperties : fitsSchema(additionalProperties, member);
+    if (patterns.length) return patterns.every(([, described]) => fits(described, member));
+    return typeof additionalProperties === "boolean" ? additionalProperties : fits(additionalProperties, member);
   });
 }

@@ -3,8 +3,8 @@
  * alarm until the reader dismisses it. If storage is forbidden, the memory ends with the page, and the page says so.
  */
 import Type, { type Static, type TSchema } from "typebox";
-import { Check } from "typebox/value";
 import { ClientState, type Store } from "../../client/index.js";
+import { fitsSchema } from "../../wire/check.js";
 import { nullable } from "../../wire/common.js";
 import { TreeHead } from "../../wire/log/log.js";
 
@@ -37,7 +37,7 @@ export function recall<S extends TSchema>(name: string, schema: S): Static<S> | 
   if (text === null) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    return Check(schema, value) ? (value as Static<S>) : undefined;
+    return fitsSchema(schema, value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -2,7 +2,6 @@
  * The checkpoint that tools of other logs read, and who has signed it. The page checks every signature whose key it is told;
  * the keys themselves are what the service says.
  */
-import { Check } from "typebox/value";
 import {
   CairnlogError,
   type Checkpoint,
@@ -13,6 +12,7 @@ import {
   verifyNote,
 } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
+import { fitsSchema } from "../../../wire/check.js";
 import { Ready } from "../../../wire/health.js";
 import { client, http } from "../../state/service.js";
 
@@ -89,7 +89,7 @@ function keyOf(vkey: string): NoteKey | null {
 async function toldWitnesses() {
   try {
     const answer = parseIJson(new TextDecoder().decode(await http.rootBytes("/readyz")));
-    return Check(Ready, answer) ? (answer.witnesses ?? []) : [];
+    return fitsSchema(Ready, answer) ? (answer.witnesses ?? []) : [];
   } catch (error) {
     if (error instanceof ClientError && error.status !== undefined) return [];
     throw error;

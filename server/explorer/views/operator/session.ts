@@ -1,8 +1,8 @@
 /** The operator's session. It is only in this page's memory, so that it ends with the page. */
 import Type from "typebox";
-import { Check } from "typebox/value";
 import { decodeBase64, parsePublicKey } from "../../../../engine/verify/index.js";
 import type { Session } from "../../../client/index.js";
+import { fitsSchema } from "../../../wire/check.js";
 import { LoginResult } from "../../../wire/identity/auth.js";
 import { WebhookList } from "../../../wire/webhooks.js";
 import { Cell } from "../../state/cell.js";
@@ -29,7 +29,7 @@ const Claims = Type.Object({ sub: Type.String(), exp: Type.Integer(), read_only:
 export async function openWithToken(text: string): Promise<void> {
   const token = text.trim();
   const claims = claimsOf(token);
-  if (!Check(Claims, claims)) throw new Error("This is no token of `cairnlog operator token --read-only`.");
+  if (!fitsSchema(Claims, claims)) throw new Error("This is no token of `cairnlog operator token --read-only`.");
   const { current: operator } = await client.log.operators();
   if (claims.sub !== operator.fingerprint) throw new Error("This token is not one of this log's operator key.");
   const begun = { token, expires_at: new Date(claims.exp * 1000).toISOString(), readOnly: true };
