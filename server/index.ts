@@ -166,6 +166,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       stuck: () => fronts?.stuck ?? [],
       freeBytes: () => freeBytes(dataDir),
       minFreeBytes: settings.minFreeBytes,
+      oldestReader: () => log.diskUsage.oldestReader,
       isReadOnly: isMirror,
       node: node ?? undefined,
       warnings: () => duties.tlog?.warnings ?? [],

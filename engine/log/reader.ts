@@ -12,6 +12,9 @@ import { LogView, type ViewParts } from "./view.js";
 import type { Executor } from "./write/executor.js";
 import type { EventInput } from "./write/projection.js";
 
+/** Milliseconds after which a reader that nobody refreshes gives back the moment that it holds. */
+const HELD_MS = 10_000;
+
 /** Opened by `openLogReader`. Everything that would write is refused with `signer-unavailable`. */
 export class LogReader extends LogView implements Executor {
   readonly #store: ViewParts["store"];
@@ -19,6 +22,9 @@ export class LogReader extends LogView implements Executor {
   readonly queued = 0;
   readonly batches = 0;
   readonly lastFailure = null;
+  readonly #release: NodeJS.Timeout;
+  /** Whether the moment was given back. Entries never change, so what is shown does not either; lists of terms do. */
+  #isReleased = false;
 
   /** @param parts of a store that shows one moment, and an operator key of the log */
   constructor(parts: Omit<ViewParts, "memory"> & { readonly operatorKey: string }) {
@@ -29,18 +35,44 @@ export class LogReader extends LogView implements Executor {
     this.#store = parts.store;
     this.#memory = memory;
     this.#show();
+    // While a moment is held, the writer uses no page again that was freed since, and the file grows.
+    this.#release = setTimeout(() => this.#letGo(), HELD_MS).unref();
+  }
+
+  #letGo(): void {
+    this.#store.unpin();
+    this.#isReleased = true;
   }
 
   /**
-   * Shows what was written meanwhile. Between two calls nothing that was shown changes. Entries that it kept from the disk
-   * are freed late, so call it at least every few seconds.
+   * Shows what was written meanwhile. Between two calls size, entries and proofs stay the same. Rows (keys, endorsements) do, too,
+   * for ten seconds; later they may be newer.
    * @throws CairnlogError `corrupt-log`, `storage-failed`
    */
   refresh(): void {
     this.#store.pin();
+    this.#takeRuns();
+    this.#show();
+    this.#release.refresh();
+  }
+
+  #takeRuns(): void {
+    this.#isReleased = false;
     this.#memory.postings.reload();
     this.#memory.titles.takeRuns();
-    this.#show();
+  }
+
+  /** The writer may have merged the runs that this reader knew, and removed them. Entries beyond the size are left out of answers. */
+  protected override readyPostings(): void {
+    if (!this.#isReleased) return;
+    this.#store.pinPostings();
+    this.#takeRuns();
+    this.#release.refresh();
+  }
+
+  override async close(): Promise<void> {
+    clearTimeout(this.#release);
+    await super.close();
   }
 
   #show(): void {

@@ -33,6 +33,8 @@ export interface StoreUsage {
   readonly mapBytes: number;
   /** Slots of open read transactions, of all threads and processes. */
   readonly readers: number;
+  /** Commits since the moment that the oldest open read shows: pages freed since are not used again while it is open. */
+  readonly oldestReader: number;
 }
 
 /**
@@ -87,6 +89,8 @@ export interface StoreReader {
   pin(): void;
   /** Shows the postings of this moment, and nothing else anew. A run that was read stays whole until the next call. */
   pinPostings(): void;
+  /** Gives back what `pin` and `pinPostings` hold: each read sees the newest commit again. */
+  unpin(): void;
   /** Ids of the other living processes that have this environment open and have read from it. */
   otherProcesses(): number[];
   usage(): StoreUsage;

@@ -11,7 +11,16 @@ import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
-import { type Environment, fileBytes, openEnvironment, RECORDS, settled, unheard, view } from "./lmdb/environment.js";
+import {
+  type Environment,
+  fileBytes,
+  oldestReaderOf,
+  openEnvironment,
+  RECORDS,
+  settled,
+  unheard,
+  view,
+} from "./lmdb/environment.js";
 import { type Place, Places } from "./lmdb/file/places.js";
 import { Health, unreadable } from "./lmdb/health.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
@@ -30,6 +39,8 @@ const DEFAULT_MAP_SIZE = 2 ** 38;
 
 export type * from "./contract.js";
 
+/** Milliseconds between two looks of a writer for readers whose process has ended. */
+const CLEARING_MS = 5_000;
 /** Key of the one row of the table `journal`. */
 const POSITION = "position";
 /** Directory of the postings of the log in the directory `path`. */
@@ -91,6 +102,7 @@ class LmdbStore implements Store {
   /** Opened when postings are first needed; verifying and deriving never need them. */
   #postings: PostingStore | undefined;
   #reserve: Reserve | undefined;
+  #clearing: NodeJS.Timeout | undefined;
   /** The moment that all reads see; without one, each read sees the newest commit. */
   #pinned: Transaction | undefined;
 
@@ -279,6 +291,7 @@ class LmdbStore implements Store {
 
   /** Opened with the first commit: readers and checks need none. */
   get #openedReserve(): Reserve {
+    this.#clearing ??= setInterval(() => this.#clearDeadReaders(), CLEARING_MS).unref();
     this.#reserve ??= new Reserve(this.#env, this.#options.path);
     return this.#reserve;
   }
@@ -334,11 +347,31 @@ class LmdbStore implements Store {
     if (this.#postings || isPresent(postingsFolder(this.#options.path))) this.#openedPostings.pin();
   }
 
+  unpin(): void {
+    if (this.health.failure) return;
+    this.#postings?.unpin();
+    this.#pinned?.done();
+    this.#pinned = undefined;
+    this.#env.resetReadTxn();
+  }
+
+  /**
+   * Takes the places of readers whose process has ended. Until then no page is used again that was freed since they began, and
+   * the file grows with each commit. Looking costs less than a microsecond.
+   */
+  #clearDeadReaders(): void {
+    if (this.health.failure) return;
+    this.#env.readerCheck();
+    this.#postings?.environment.readerCheck();
+  }
+
   usage(): StoreUsage {
     this.health.check();
     const { mapSize, numReaders } = this.#env.getStats() as { mapSize: number; numReaders: number };
-    const bytes = fileBytes(this.#env) + fileBytes(this.#openedPostings.environment);
-    return { fileBytes: bytes, mapBytes: mapSize, readers: numReaders };
+    const environments = [this.#env, this.#openedPostings.environment];
+    const bytes = environments.reduce((sum, environment) => sum + fileBytes(environment), 0);
+    const oldestReader = Math.max(...environments.map(oldestReaderOf));
+    return { fileBytes: bytes, mapBytes: mapSize, readers: numReaders, oldestReader };
   }
 
   refresh(): void {
@@ -357,6 +390,7 @@ class LmdbStore implements Store {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#clearing);
     this.#reserve?.close();
     this.#places.close();
     await this.#postings?.close();

@@ -70,13 +70,19 @@ async function storeAt(path: string, mapSize: number | undefined): Promise<Store
 export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
   const store = await storeAt(task.path, task.mapSize);
   store.refresh();
-  if (task.derivedPath === undefined) return checkChunk(store, task);
-  // A scratch environment, which is removed after the check, so it is not kept open.
-  const derived = openStore({ path: task.derivedPath, readOnly: true, isInspected: true });
   try {
-    return checkChunk(store, task, derived);
+    if (task.derivedPath === undefined) return checkChunk(store, task);
+    // A scratch environment, which is removed after the check, so it is not kept open.
+    const derived = openStore({ path: task.derivedPath, readOnly: true, isInspected: true });
+    try {
+      return checkChunk(store, task, derived);
+    } finally {
+      await derived.close();
+    }
   } finally {
-    await derived.close();
+    // An idle worker has no timer in which lmdb would give the transaction back. While it is kept, the writer uses no page
+    // again that was freed since, and the file grows 14 times as fast.
+    store.refresh();
   }
 }
 

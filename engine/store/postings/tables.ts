@@ -29,6 +29,8 @@ export interface PostingStore {
   readonly environment: Environment;
   /** All following reads show the moment of the newest commit, until the next call. */
   pin(): void;
+  /** Gives back what `pin` holds. */
+  unpin(): void;
   close(): Promise<void>;
 }
 
@@ -74,10 +76,16 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
       pinned = health.reading(() => environment.useReadTransaction());
       previous?.done();
     },
+    unpin() {
+      pinned?.done();
+      pinned = undefined;
+      environment.resetReadTxn();
+    },
     async close() {
       reserve?.close();
       if (health.failure) return;
       pinned?.done();
+      pinned = undefined;
       await environment.close();
     },
   };

@@ -146,6 +146,12 @@ export class Metrics {
       () => usage().mapBytes,
     );
     this.#asked(Gauge, "cairnlog_store_readers", "Reads of the log's file that are open.", () => usage().readers);
+    this.#asked(
+      Gauge,
+      "cairnlog_store_oldest_reader_commits",
+      "Commits since the moment that the oldest open read of the log's file shows.",
+      () => usage().oldestReader,
+    );
   }
 
   /** Shows whether the signer that holds the operator key is there. */

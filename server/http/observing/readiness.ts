@@ -13,6 +13,9 @@ const VERDICT_MS = 1_000;
 /** Bytes of free disk below which the operator is warned. */
 const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
+/** Commits of a read that stays open: the files grow meanwhile, by up to some 30 KB a commit. */
+const OLD_READER_COMMITS = 10_000;
+
 export interface ReadinessParts {
   readonly log: Pick<Log, "size" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
@@ -24,6 +27,8 @@ export interface ReadinessParts {
   readonly freeBytes: () => number;
   /** Bytes of free disk below which appends are refused. */
   readonly minFreeBytes: number;
+  /** Commits since the moment that the oldest open read of the log's files shows. */
+  readonly oldestReader?: () => number;
   /** At a node of a replicated log: whether it leads, and why it is of no use now. */
   readonly node?: { readonly leads: boolean; readonly trouble: string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
@@ -80,7 +85,13 @@ export class Readiness {
       await log.tryWriting().catch(() => {
         throw unready("The newest batch could not be written, and nothing can be written now.");
       });
-    return [...(free < LOW_FREE_BYTES ? [space] : []), ...(this.#parts.warnings?.() ?? [])];
+    const oldest = this.#parts.oldestReader?.() ?? 0;
+    const reader = `A read of the log's files has been open for ${oldest} commits, so they grow. cairnlog_store_oldest_reader_commits shows when it ends.`;
+    return [
+      ...(free < LOW_FREE_BYTES ? [space] : []),
+      ...(oldest > OLD_READER_COMMITS ? [reader] : []),
+      ...(this.#parts.warnings?.() ?? []),
+    ];
   }
 
   #hasValidHead(): boolean {

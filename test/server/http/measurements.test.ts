@@ -33,7 +33,10 @@ const http = {
 const measures = new Measures();
 const served = { ...http, transport: "node", answers: { waiting: 27, held: 28, givenUp: 29 } } as const;
 metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(served), lateness: null }]);
-metrics.watchDisk({ freeBytes: () => 31, usage: { fileBytes: 32, mapBytes: 33, readers: 34 } } as never);
+metrics.watchDisk({
+  freeBytes: () => 31,
+  usage: { fileBytes: 32, mapBytes: 33, readers: 34, oldestReader: 35 },
+} as never);
 const anchoring = { failures: 41, due: false, since: 42 };
 metrics.watchAnchoring({
   get failures() {
@@ -104,6 +107,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_refusals_total: "counter",
   cairnlog_store_bytes: "gauge",
   cairnlog_store_max_bytes: "gauge",
+  cairnlog_store_oldest_reader_commits: "gauge",
   cairnlog_store_readers: "gauge",
   cairnlog_tls_certificate_expiry_timestamp_seconds: "gauge",
   cairnlog_tree_head_timestamp_seconds: "gauge",
@@ -158,6 +162,7 @@ test("each shows its own current number", async () => {
     cairnlog_store_bytes: 32,
     cairnlog_store_max_bytes: 33,
     cairnlog_store_readers: 34,
+    cairnlog_store_oldest_reader_commits: 35,
     cairnlog_calendar_failures_total: 41,
     cairnlog_entries_since_anchor: 42,
     cairnlog_anchor_due: 0,
