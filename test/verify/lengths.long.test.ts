@@ -12,10 +12,7 @@ const LENGTH = 5_000_000;
 const inputs: Readonly<Record<string, string | Uint8Array>> = {
   base64: "A".repeat(LENGTH),
   padded: `${"A".repeat(LENGTH - 2)}==`,
-  digits: "1".repeat(LENGTH),
   lines: "A\n".repeat(LENGTH / 2),
-  spaces: " ".repeat(LENGTH),
-  slashes: "/".repeat(LENGTH),
   surrogates: "\ud83d\ude00".repeat(LENGTH / 4),
   quotes: JSON.stringify("\\".repeat(LENGTH)),
   number: `-${"9".repeat(LENGTH)}.${"9".repeat(LENGTH)}e${"9".repeat(LENGTH)}`,
@@ -37,15 +34,22 @@ const functions = Object.entries({ ...verify, ...verify.rfc6962, ...claims }).fi
   (entry): entry is [string, (...input: readonly unknown[]) => unknown] => typeof entry[1] === "function",
 );
 
-test.each(functions)("%s", async (_, called) => {
-  for (const [kind, input] of Object.entries(inputs)) {
-    const shape = shapeOf(input);
-    for (const args of [[input], ["a", input, input], [shape]]) {
+/** Of these, a text is no argument: each of its characters would be taken for a member. */
+const OF_OBJECTS = new Set(["requestAct", "unwrapBytes"]);
+
+const argumentsOf = (name: string, input: string | Uint8Array): readonly (readonly unknown[])[] => {
+  if (OF_OBJECTS.has(name)) return [[shapeOf(input)], ["a", "a", shapeOf(input)]];
+  const plain = [[input], ["a", input], [shapeOf(input)]];
+  return typeof input === "string" ? plain : [...plain, ["a", input, input]];
+};
+
+test.each(functions)("%s", async (name, called) => {
+  for (const [kind, input] of Object.entries(inputs))
+    for (const given of argumentsOf(name, input)) {
       try {
-        await called(...args);
+        await called(...given);
       } catch (error) {
         expect(`${(error as Error).message}`.slice(0, 200), kind).not.toMatch(BOUNDS);
       }
     }
-  }
 });

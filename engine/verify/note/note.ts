@@ -40,7 +40,10 @@ export function isNoteName(name: string): boolean {
 
 /** A signature line with its line feed. `keyId` is 4 bytes, `name` one that `isNoteName` accepts. */
 export function signatureLine(name: string, keyId: Uint8Array, signature: Uint8Array): string {
-  return `${DASH}${name} ${encodeBase64(Uint8Array.of(...keyId, ...signature))}\n`;
+  const bytes = new Uint8Array(keyId.length + signature.length);
+  bytes.set(keyId);
+  bytes.set(signature, keyId.length);
+  return `${DASH}${name} ${encodeBase64(bytes)}\n`;
 }
 
 /** The whole note: `text`, which ends with a line feed, and one signature line. */
