@@ -17,6 +17,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   proofs: () => import("./engine/proofs.js"),
   front: () => import("./front/front.js"),
   strangers: () => import("./strangers/strangers.js"),
+  peers: () => import("./peers/peers.js"),
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),
   growth: () => import("./engine/growth.js"),
@@ -42,7 +43,7 @@ ${(await Promise.all(lines)).join("\n")}
 Options:
   --json FILE  also write the results to FILE
   --entries N  size of the log of growth, lens and front (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7), strangers (7) and lens (25); for a machine that is busy
+  --rounds N   rounds of front (7), strangers (7), peers (7) and lens (25); for a machine that is busy
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this
 

@@ -4,6 +4,7 @@
  */
 import { openConnection, postRequest } from "../load/connection.js";
 import { signedSubmissions } from "../load/submissions.js";
+import { quantile } from "../stats.js";
 import { answerOrders, type Child, startChild } from "./child.js";
 import { type Crowd, signerAt } from "./crowd.js";
 
@@ -53,6 +54,9 @@ export interface Sent {
   readonly statuses: Readonly<Record<number, number>>;
   /** Mean length of the answers' bodies. */
   readonly bytes: number;
+  /** Milliseconds from a request to its answer. */
+  readonly p50: number;
+  readonly p99: number;
 }
 
 let requests: readonly Buffer[] = [];
@@ -74,11 +78,14 @@ async function send(port: number, connections: number, all: readonly Buffer[]): 
   const opened = await Promise.all(Array.from({ length: connections }, () => openConnection({ host: HOST, port })));
   const statuses: Record<number, number> = {};
   let [next, bytes] = [0, 0];
+  const latencies: number[] = [];
   const started = performance.now();
   await Promise.all(
     opened.map(async (connection) => {
       while (next < all.length) {
+        const sent = performance.now();
         const { status, body } = await connection.exchange(all[next++]!);
+        latencies.push(performance.now() - sent);
         statuses[status] = (statuses[status] ?? 0) + 1;
         bytes += body.length;
         if (status === 0) return;
@@ -87,7 +94,13 @@ async function send(port: number, connections: number, all: readonly Buffer[]): 
   );
   const seconds = (performance.now() - started) / 1000;
   for (const connection of opened) connection.close();
-  return { seconds, statuses, bytes: bytes / all.length };
+  return {
+    seconds,
+    statuses,
+    bytes: bytes / all.length,
+    p50: quantile(latencies, 0.5),
+    p99: quantile(latencies, 0.99),
+  };
 }
 
 /** Microseconds of every answer, for each port. */
