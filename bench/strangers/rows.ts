@@ -1,6 +1,5 @@
 /** What strangers may register at a log, as much as its bounds allow or more: nobody's append should cost more for it. */
 import { generateKeyPairSync } from "node:crypto";
-import { readSettings, startServer } from "cairnlog/server";
 
 /** Numbers of rows. A key has at most 20 subscriptions. */
 export const STRANGERS = {
@@ -10,7 +9,32 @@ export const STRANGERS = {
   circle: 51,
 } as const;
 
-type Registry = Awaited<ReturnType<typeof startServer>>["registry"];
+/** What it needs of a service's registry. Tests use it, too, which do not see the packages of the benchmarks. */
+interface Registry {
+  readonly keys: {
+    register(key: {
+      readonly public_key: string;
+      readonly pseudonym: string;
+      readonly key_algorithm: "ed25519";
+    }): Promise<{ readonly fingerprint: string }>;
+  };
+  readonly endorsements: {
+    offer(offer: {
+      readonly endorser_fingerprint: string;
+      readonly endorsed_fingerprint: string;
+      readonly category: "x-service:human_attestation";
+    }): Promise<{ readonly endorsement: { readonly offer_entry_id: number } }>;
+    accept(acceptance: { readonly offer_entry_id: number; readonly endorsed_fingerprint: string }): Promise<unknown>;
+  };
+  readonly policies: {
+    publish(
+      target: string,
+      policy: { readonly predicates: object; readonly default_action_on_failure: "decline" },
+    ): Promise<unknown>;
+  };
+  readonly trustConfigs: { create(config: object): Promise<unknown> };
+  readonly webhooks: { subscribe(subscription: { readonly url: string }, owner: string): Promise<unknown> };
+}
 
 /** Calls `work` for each item, so many at once that they share commits. */
 async function inParallel<T>(items: readonly T[], work: (item: T, n: number) => Promise<unknown>): Promise<void> {
@@ -47,32 +71,24 @@ async function endorse({ endorsements }: Registry, circle: readonly string[]): P
 }
 
 /**
- * Makes a log at `dataDir` in which strangers have registered what they may: keys, subscriptions to every event at
- * `receivers`, request policies, trust configurations, and endorsements of one another.
+ * Registers at a service what strangers may: keys, subscriptions to every event at `receivers`, request policies, trust
+ * configurations, and endorsements of one another.
  */
-export async function registerStrangers(dataDir: string, receivers: readonly string[]): Promise<void> {
-  const environment = { SERVICE_DATA_DIR: dataDir, PORT: "0", LOG_LEVEL: "error", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" };
-  // Without a deliverer, so that nothing is sent before the measurement.
-  const server = await startServer(readSettings(environment));
-  const { registry } = server;
-  try {
-    const keys = await register(registry);
-    await inParallel(keys, (target) =>
-      registry.policies.publish(target, {
-        predicates: { field: "requester_trust", op: "ge", value: 0.5 },
-        default_action_on_failure: "decline",
-      }),
-    );
-    const anchor = { fingerprint: keys[0]!, weight: 1 };
-    await inParallel(keys, (fingerprint) =>
-      registry.trustConfigs.create({ fingerprint, direct_signer_anchors: [anchor], minimum_threshold: 0.5 }),
-    );
-    await endorse(registry, keys.slice(0, STRANGERS.circle));
-    const owners = keys.flatMap((key) => Array<string>(STRANGERS.subscriptionsEach).fill(key));
-    await inParallel(owners, (owner, n) =>
-      registry.webhooks.subscribe({ url: `${receivers[n % receivers.length]!}${n}` }, owner),
-    );
-  } finally {
-    await server.close();
-  }
+export async function registerStrangers(registry: Registry, receivers: readonly string[]): Promise<void> {
+  const keys = await register(registry);
+  await inParallel(keys, (target) =>
+    registry.policies.publish(target, {
+      predicates: { field: "requester_trust", op: "ge", value: 0.5 },
+      default_action_on_failure: "decline",
+    }),
+  );
+  const anchor = { fingerprint: keys[0]!, weight: 1 };
+  await inParallel(keys, (fingerprint) =>
+    registry.trustConfigs.create({ fingerprint, direct_signer_anchors: [anchor], minimum_threshold: 0.5 }),
+  );
+  await endorse(registry, keys.slice(0, STRANGERS.circle));
+  const owners = keys.flatMap((key) => Array<string>(STRANGERS.subscriptionsEach).fill(key));
+  await inParallel(owners, (owner, n) =>
+    registry.webhooks.subscribe({ url: `${receivers[n % receivers.length]!}${n}` }, owner),
+  );
 }

@@ -5,6 +5,7 @@
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { readSettings, startServer } from "cairnlog/server";
 import { type Cost, column, compareCosts, matchAnswers } from "../front/attestations.js";
 import { CHECKOUT, type Service, startService } from "../front/service.js";
 import { openStage, printRows, type Row, type Stage } from "../front/stage.js";
@@ -38,7 +39,11 @@ export const suite: Suite = {
     const [emptyDir, crowdedDir] = [join(stage.folder, "empty"), join(stage.folder, "crowded")];
     const services: Service[] = [];
     try {
-      await registerStrangers(crowdedDir, receivers.urls);
+      const server = await startServer(
+        readSettings({ ...ENVIRONMENT, SERVICE_DATA_DIR: crowdedDir, PORT: "0", LOG_LEVEL: "error" }),
+      );
+      await registerStrangers(server.registry, receivers.urls);
+      await server.close();
       const before = bytesOf(crowdedDir);
       for (const dataDir of [emptyDir, crowdedDir])
         services.push(await startService({ checkout: CHECKOUT, dataDir, environment: ENVIRONMENT }));

@@ -3,10 +3,11 @@
  * addresses that are connected to, so a name cannot pass the check and then change.
  */
 import { isIPv6, type LookupFunction } from "node:net";
-import { isPublicAddress, literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
+import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
 import { type Answered, exchange } from "../outgoing/exchange.js";
 import type { DeliveryRequest } from "./message.js";
 import { Held, Places, placeOf } from "./places.js";
+import { Reach } from "./reach.js";
 import { dnsResolver, type Resolve } from "./resolver.js";
 
 /** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
@@ -78,10 +79,12 @@ export function httpSender(options: {
   readonly resolve?: Resolve;
   readonly places?: Places;
   readonly timeoutMs?: number;
+  readonly reach?: Reach;
 }): Send {
   const { allowPrivate, resolve = dnsResolver(), places = new Places(), timeoutMs = ATTEMPT_TIMEOUT_MS } = options;
+  const { reach = new Reach(resolve) } = options;
   const check = (address: string | undefined): void => {
-    if (!allowPrivate && !(address !== undefined && isPublicAddress(address))) throw new PrivateAddress();
+    if (!allowPrivate && !(address !== undefined && reach.allows(address))) throw new PrivateAddress();
   };
   const enter = (held: Held, addresses: readonly string[]): readonly string[] => {
     const free = held.enter(addresses);
@@ -127,6 +130,7 @@ export function httpSender(options: {
   return async (request, signal) => {
     const held = new Held(places);
     try {
+      if (!allowPrivate) await reach.look();
       const { status, headers } = await post(request, signal, held);
       if (status >= 200 && status < 300) return { isDelivered: true, reason: `${status}` };
       const refused = { isDelivered: false, reason: `${status}` };

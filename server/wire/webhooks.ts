@@ -33,7 +33,7 @@ export const Subscribe = Type.Object(
 export const Webhook = Type.Object(
   {
     id: Type.Integer({ description: "Counted from 1." }),
-    url: Type.String({ description: "As given." }),
+    url: Type.String({ description: "As given; without its query for a token that only reads." }),
     events: Events,
     key_fingerprint: nullable(Fingerprint),
     document_hash: nullable(DocumentHash),

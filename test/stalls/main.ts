@@ -6,11 +6,11 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openRegistry } from "#cairnlog/engine/registry/registry.js";
 import { openReceivers } from "../../bench/strangers/receivers.js";
-import { registerStrangers } from "../../bench/strangers/rows.js";
 import { Inputs, type Operation } from "../fuzz/inputs.js";
 import { type Input, send } from "../fuzz/wire.js";
 import { World } from "../fuzz/world.js";
 import { readCommand, wholeNumber } from "../reliability/command.js";
+import { letStrangersRegister } from "../reliability/strangers.js";
 import { scratchFolder, startService } from "../service.js";
 import { LIMIT_MS, Loop, probed } from "./loop.js";
 import { type Worst, worstOf } from "./worst.js";
@@ -115,7 +115,7 @@ async function main(): Promise<number> {
   const socket = join(folder.path, "loop.sock");
   await fill(dataDir);
   const receivers = await openReceivers();
-  await registerStrangers(dataDir, receivers.urls);
+  await letStrangersRegister(dataDir, receivers.urls);
   const settings = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: "", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" };
   const service = await startService(dataDir, { ...settings, ...probed(socket) });
   const figures: Figure[] = [];

@@ -139,7 +139,8 @@ describe("names", () => {
     const controller = new AbortController();
     const send = httpSender({
       allowPrivate: false,
-      resolve: async () => {
+      resolve: async (name) => {
+        if (name === "ipv4only.arpa") return [];
         // The first attempt ends before any packet leaves this machine.
         if (answers.length === 2) controller.abort();
         return answers.shift()!;

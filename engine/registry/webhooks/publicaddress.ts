@@ -6,6 +6,8 @@ import ipaddr from "ipaddr.js";
 
 /** The range of IPv6 global unicast addresses (RFC 4291 §2.4); `ipaddr.js` also calls `::127.0.0.1` unicast. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR("2000::/3");
+/** A service of the host, though its address looks public: Azure's virtual machines get their configuration there. */
+const AZURE_HOST = "168.63.129.16";
 const LOCALHOST = /(?:^|\.)localhost\.?$/i;
 
 /**
@@ -16,6 +18,7 @@ const LOCALHOST = /(?:^|\.)localhost\.?$/i;
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return false;
   const parsed = ipaddr.process(address);
+  if (parsed.toString() === AZURE_HOST) return false;
   return parsed.range() === "unicast" && (parsed.kind() === "ipv4" || parsed.match(GLOBAL_UNICAST));
 }
 

@@ -23,6 +23,21 @@ test("reads what only the operator may read", async () => {
   expect([status, body]).toEqual([200, []]);
 });
 
+test("shows the URLs of webhooks without their queries, which may be secrets", async () => {
+  const { webhooks } = service.server.registry;
+  const owner = service.server.operatorFingerprint;
+  for (const url of [
+    "https://hooks.example.org/a?token=secret",
+    "https://hooks.example.org/b?c?d",
+    "https://hooks.example.org/e",
+  ])
+    await webhooks.subscribe({ url }, owner);
+  const { body } = await service.get("/webhooks", bearer);
+  const paths = ["a", "b", "e"].map((name) => `https://hooks.example.org/${name}`);
+  expect(body.map(({ url }: { readonly url: string }) => url)).toEqual(paths);
+  expect(webhooks.list(owner).map(({ url }) => url)[0]).toContain("?token=secret");
+});
+
 test.each([
   ["/webhooks", { url: "https://hooks.example.org/" }],
   ["/log/sth/sign", {}],

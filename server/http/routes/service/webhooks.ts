@@ -1,5 +1,6 @@
 /** Webhook subscriptions. */
 import type { Served } from "../../../../engine/registry/registry.js";
+import type { Webhook as WebhookView } from "../../../../engine/registry/webhooks/subscriptions.js";
 import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../wire/webhooks.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route.js";
@@ -27,7 +28,10 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
       answer: WebhookList,
       refusals: [401, 403],
       limit: "general",
-      handle: ({ proof }) => webhooks.list(proof.fingerprint),
+      handle({ proof }) {
+        const all = webhooks.list(proof.fingerprint);
+        return proof.readOnly ? all.map(withoutQuery) : all;
+      },
     }),
     route({
       method: "DELETE",
@@ -43,3 +47,6 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
     }),
   ];
 }
+
+/** The query of a URL is often what lets its bearer write there, and a token that only reads is made to be passed on. */
+const withoutQuery = (webhook: WebhookView): WebhookView => ({ ...webhook, url: webhook.url.replace(/\?.*/s, "") });
