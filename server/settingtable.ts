@@ -183,7 +183,7 @@ export const TABLE = {
     name: "SERVICE_LOG_NAME",
     fallback: "",
     fallbackShown:
-      "that of a new log is the host of SERVICE_PUBLIC_URL, otherwise cairnlog/ and 16 digits of the operator's fingerprint",
+      "for a new log the host of SERVICE_PUBLIC_URL, otherwise cairnlog/ and 16 digits of the operator's fingerprint",
     about: "name of the log in its checkpoints; choose a host and path that you own, and never change it",
     ...logName,
   },

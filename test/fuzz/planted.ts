@@ -30,14 +30,14 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "takes any request id",
     file: "server/http/transport/request.js",
-    text: "this.id = id && SANE_ID.test(id) ?",
-    replacement: "this.id = id ?",
+    text: "if (!this.id || !SANE_ID.test(this.id))",
+    replacement: "if (!this.id)",
   },
   {
     name: "answers another type than it promises",
     file: "engine/registry/keys/directory.js",
-    text: "return { rows, page, per_page: perPage, total };",
-    replacement: "return { rows, page, per_page: String(perPage), total };",
+    text: "const found = { rows, page, per_page: perPage, total };",
+    replacement: "const found = { rows, page, per_page: String(perPage), total };",
   },
   {
     name: "lets a body through that is no object",
