@@ -11,6 +11,7 @@ import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
+import { encodedBytes } from "./lmdb/encodedbytes.js";
 import {
   type Environment,
   fileBytes,
@@ -22,8 +23,9 @@ import {
   view,
 } from "./lmdb/environment.js";
 import { type Place, Places } from "./lmdb/file/places.js";
+import { Growth } from "./lmdb/growth.js";
 import { Health, unreadable } from "./lmdb/health.js";
-import { growthOf, Reserve } from "./lmdb/reserve.js";
+import { Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import type { LensRows, PostingTables } from "./postings/contract.js";
 import { openPostings, type PostingStore } from "./postings/tables.js";
@@ -43,6 +45,8 @@ export type * from "./contract.js";
 const CLEARING_MS = 5_000;
 /** Key of the one row of the table `journal`. */
 const POSITION = "position";
+/** What lmdb puts before a value that has a version. */
+const VERSION_BYTES = 8;
 /** Directory of the postings of the log in the directory `path`. */
 export const postingsFolder = (path: string): string => `${path}/postings`;
 
@@ -88,6 +92,17 @@ function coded<T>(message: string, open: () => T): T {
 /** `batch`, unless it ends before the entry at `index`. */
 const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
   batch && index < batch.firstIndex + batch.count ? batch : undefined;
+
+/** What a change set may add to the file. */
+function growthOf({ position, batches, tiles, rows }: ChangeSet): Growth {
+  const growth = new Growth();
+  if (position) growth.add("journal", POSITION, VERSION_BYTES + packPosition(position).length);
+  for (const { firstIndex, batch } of batches) growth.add("batches", firstIndex, batch.length);
+  for (const { treeVersion, level, index, hashes } of tiles)
+    growth.add("tiles", [treeVersion, level, index], hashes?.length ?? null);
+  for (const { table, key, row } of rows) growth.add(table, key, row === undefined ? null : encodedBytes(row));
+  return growth;
+}
 
 class LmdbStore implements Store {
   readonly health = new Health();
@@ -267,11 +282,7 @@ class LmdbStore implements Store {
       for (const tile of changes.tiles) this.#putTile(tile);
       for (const change of changes.rows) this.#put(change);
     };
-    const rows = changes.rows.length + changes.tiles.length;
-    const bytes =
-      batches.reduce((sum, { batch }) => sum + batch.length, 0) +
-      changes.tiles.reduce((sum, { hashes }) => sum + (hashes?.length ?? 0), 0);
-    await this.#openedReserve.spend(growthOf(rows, bytes), () => this.#transact(changes, write));
+    await this.#openedReserve.spend(growthOf(changes), () => this.#transact(changes, write));
   }
 
   async #transact({ after, batches: [first] }: ChangeSet, write: () => void): Promise<void> {
@@ -391,7 +402,7 @@ class LmdbStore implements Store {
 
   async close(): Promise<void> {
     clearInterval(this.#clearing);
-    this.#reserve?.close();
+    await this.#reserve?.close();
     this.#places.close();
     await this.#postings?.close();
     // After a failure LMDB must not be called any more; the end of the process closes its files.

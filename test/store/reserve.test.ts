@@ -1,17 +1,19 @@
 /** The log's file is extended before LMDB needs the space, and never over pages that LMDB has written. */
-import { statSync } from "node:fs";
+import { statSync, write } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
+import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
 import { Health } from "#cairnlog/engine/store/lmdb/health.js";
-import { growthOf } from "#cairnlog/engine/store/lmdb/reserve.js";
+import { type Append, Reserve } from "#cairnlog/engine/store/lmdb/reserve.js";
 import type { JournalPosition } from "#cairnlog/engine/store/position.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 
 const open = (path: string, options = {}) => openStore({ path, mapSize: MAP_SIZE, ...options });
 
-/** Rows that are much larger than the estimate for a row. */
+/** Rows that are larger than a page. */
 const bigRows = (commit: number) =>
   Array.from({ length: 40 }, (_, n) => ({
     table: "userNames" as const,
@@ -30,8 +32,7 @@ async function commitAll(store: Store, commits: readonly number[]): Promise<void
 }
 
 describe("the reserve of a log's file", () => {
-  test("rows that take more than was estimated survive the next growth", async () => {
-    expect(growthOf(40, 0)).toBeLessThan(40 * 100_000);
+  test("rows on pages of their own survive the next growth", async () => {
     const path = temporaryFolder();
     const store = open(path);
     const commits = Array.from({ length: 12 }, (_, n) => n);
@@ -49,6 +50,112 @@ describe("the reserve of a log's file", () => {
     await commitAll(store, [0]);
     expect(statSync(join(path, "data.mdb")).size).toBeGreaterThan(store.usage().fileBytes + 200_000);
     await store.close();
+  });
+});
+
+/** An environment and its reserve. Writes of zeros go through `append`. */
+function openReserve(append: Append) {
+  const path = temporaryFolder();
+  const environment = openEnvironment({
+    path,
+    mapSize: MAP_SIZE,
+    maxDbs: 1,
+    readOnly: false,
+    noSync: true,
+    advice: null,
+    mustExist: false,
+  });
+  const rows = environment.openDB<Buffer, number>({ name: "rows", encoding: "binary" });
+  const reserve = new Reserve(environment, path, append);
+  const length = () => statSync(join(path, "data.mdb")).size;
+  const used = () => fileUse(environment).bytes;
+  const spend = (from: number, count: number, run = () => {}) => {
+    const growth = new Growth();
+    for (let n = from; n < from + count; n++) growth.add("rows", n, 100);
+    return reserve.spend(growth, async () => {
+      run();
+      await environment.batch(() => {
+        for (let n = from; n < from + count; n++) void rows.put(n, Buffer.alloc(100, n));
+      });
+    });
+  };
+  const close = async () => {
+    await reserve.close();
+    await environment.close();
+  };
+  return { rows, spend, length, used, close };
+}
+
+describe("writes of zeros", () => {
+  const real: Append = (descriptor, bytes) =>
+    new Promise((resolve, reject) =>
+      write(descriptor, bytes, 0, bytes.length, null, (error) => (error ? reject(error) : resolve(undefined))),
+    );
+
+  test("are made by the thread pool, a piece at a time, and a batch of many rows asks for a few of them", async () => {
+    const pieces: number[] = [];
+    let running = 0;
+    const { rows, spend, length, used, close } = openReserve(async (descriptor, bytes) => {
+      expect(++running).toBe(1);
+      pieces.push(bytes.length);
+      await real(descriptor, bytes);
+      running--;
+    });
+    const count = 100_000;
+    await spend(0, 1);
+    const before = used();
+    await spend(1, count);
+    const grown = used() - before;
+    expect(Math.max(...pieces)).toBeLessThanOrEqual(2 ** 20);
+    expect(pieces.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(8 * grown + 16 * 2 ** 20);
+    expect(length()).toBeGreaterThanOrEqual(used());
+    for (const n of [0, 1, count]) expect(rows.get(n)).toEqual(Buffer.alloc(100, n));
+    await close();
+  });
+
+  test("are waited for by a transaction that needs them, and not by one that has room", async () => {
+    let release = () => {};
+    let isHeld = false;
+    const { spend, length, used, close } = openReserve(async (descriptor, bytes) => {
+      if (isHeld) await new Promise<void>((resolve) => (release = resolve));
+      await real(descriptor, bytes);
+    });
+    await spend(0, 1);
+    isHeld = true;
+    // Transactions go on while zeros are written ahead of need.
+    for (let n = 1; length() - used() > 600_000; n++) await spend(n, 1);
+    let hasBegun = false;
+    const many = spend(1_000, 20_000, () => {
+      hasBegun = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(hasBegun).toBe(false);
+    isHeld = false;
+    release();
+    await many;
+    expect(hasBegun).toBe(true);
+    await close();
+  });
+
+  test("that fail refuse the transaction that needs them before it begins, and no other", async () => {
+    let isFull = false;
+    const { rows, spend, close } = openReserve((descriptor, bytes) =>
+      isFull ? Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" })) : real(descriptor, bytes),
+    );
+    await spend(0, 1);
+    isFull = true;
+    let hasBegun = false;
+    await expect(
+      spend(1, 20_000, () => {
+        hasBegun = true;
+      }),
+    ).rejects.toMatchObject({ code: "storage-full" });
+    expect([hasBegun, rows.get(1)]).toEqual([false, undefined]);
+    await spend(1, 1);
+    expect(rows.get(1)).toEqual(Buffer.alloc(100, 1));
+    isFull = false;
+    await spend(2, 20_000);
+    await close();
   });
 });
 

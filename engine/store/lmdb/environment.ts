@@ -149,10 +149,23 @@ export async function transact(environment: Environment, health: Health, write: 
   await settled(environment.flushed, health);
 }
 
+interface TreeStats {
+  readonly treeBranchPageCount: number;
+  readonly treeLeafPageCount: number;
+  readonly overflowPages: number;
+}
+
 /** Size of an environment's file in bytes. */
-export function fileBytes(environment: Environment): number {
-  const { lastPageNumber, pageSize } = environment.getStats() as { lastPageNumber: number; pageSize: number };
-  return (lastPageNumber + 1) * pageSize;
+export const fileBytes = (environment: Environment): number => fileUse(environment).bytes;
+
+/** Size of an environment's file, and the pages of it that hold LMDB's list of free pages. */
+export function fileUse(environment: Environment): { readonly bytes: number; readonly freeListPages: number } {
+  const stats = environment.getStats() as { lastPageNumber: number; pageSize: number; free: TreeStats };
+  const { treeBranchPageCount, treeLeafPageCount, overflowPages } = stats.free;
+  return {
+    bytes: (stats.lastPageNumber + 1) * stats.pageSize,
+    freeListPages: treeBranchPageCount + treeLeafPageCount + overflowPages,
+  };
 }
 
 /** A line of LMDB's list of readers that has a transaction open: process, thread, number of the last commit that it sees. */

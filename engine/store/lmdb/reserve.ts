@@ -3,89 +3,161 @@
  * block (`health.ts`), and no look at free space can promise one: others fill the disk, too, and quotas and limits of file
  * sizes are not seen. So the file is made longer by our own writes, whose failure harms nothing, and LMDB writes into it.
  *
- * The zeros must never cover a page of LMDB's. So they begin at the end of the file as it is, and they are written only while
- * no transaction runs: transactions of an environment pass here one at a time, and the writer's lock keeps other processes
- * out. If a transaction needs more than was estimated, LMDB makes the file longer by itself, as it would without us. If we
- * crash here, the file has some zeros at its end, which mean nothing to LMDB.
+ * The zeros must never cover a page of LMDB's. So they are appended (`O_APPEND`): the system puts them behind the end that the
+ * file has at that moment, also if LMDB has just made it longer. They may therefore be written while a transaction runs.
+ * Node's thread pool writes them, at most `PIECE` bytes a write, so the writer's thread never waits for the disk here. A
+ * transaction begins only when the file has room for all that it can need (`growth.ts`). Transactions of an environment pass
+ * here one at a time, and the writer's lock keeps other processes out. If we crash here, the file has some zeros at its
+ * end, which mean nothing to LMDB.
  *
  * File systems that never write in place (btrfs, ZFS) take new blocks all the same; there the check of free space
  * (`room.ts`) has to do.
  */
-import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, write } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { storageFull } from "../room.js";
-import { type Environment, fileBytes } from "./environment.js";
+import { type Environment, fileUse } from "./environment.js";
+import { PageFile } from "./file/pagefile.js";
+import type { Growth } from "./growth.js";
 import { DATA_FILE } from "./inspect.js";
 
-/** Smallest and largest piece by which a file grows; in between an eighth of what is used. */
-const LEAST_STEP = 256 * 1024;
-const LARGEST_STEP = 16 * 2 ** 20;
-/** Bytes that a transaction of a few rows may take: the paths to its rows in each table, and LMDB's list of free pages. */
-const BASE_BYTES = 64 * 4096;
-/** Bytes that a row may take: its leaf, a split, and what is above. Large content counts apart. */
-const ROW_BYTES = 3 * 4096;
-const ZEROS = Buffer.alloc(2 ** 20);
+/** Fewest and most bytes that are kept ahead of need; in between an eighth of what is used. */
+const LEAST_AHEAD = 512 * 1024;
+const MOST_AHEAD = 16 * 2 ** 20;
+/** Bytes of one write, and of what is written after a transaction: its flush writes them, too. */
+const PIECE = 2 ** 20;
+const ZEROS = Buffer.alloc(PIECE);
 
-/** Estimate, meant to be too high, of what a transaction that puts `rows` rows with `bytes` bytes of content adds to a file. */
-export const growthOf = (rows: number, bytes: number): number => BASE_BYTES + ROW_BYTES * rows + 2 * bytes;
+/** Writes to a file that was opened to append: some of the bytes, or all. */
+export type Append = (descriptor: number, bytes: Uint8Array) => Promise<unknown>;
+const onPool = promisify(write);
+const appendOnPool: Append = (descriptor, bytes) => onPool(descriptor, bytes, 0, bytes.length, null);
 
 /** Belongs to the thread that writes the environment. */
 export class Reserve {
   readonly #environment: Environment;
+  readonly #file: string;
+  readonly #append: Append;
   /** Null when it is closed: the system gives the number to another file then. */
   #descriptor: number | null;
-  /** Length of the file. */
-  #reserved: number;
-  /** What LMDB has used by our estimates, which are too high. */
-  #used: number;
+  /** Length of the file, or less. */
+  #reserved = 0;
+  /** What LMDB has used, or more. */
+  #used = 0;
+  /** Pages of LMDB's list of free pages, when the use was last looked at. */
+  #freeList = 0;
   /** Settles when the last transaction is through. */
   #last: Promise<unknown> = Promise.resolve();
+  /** The write of zeros that runs. It never rejects. */
+  #writing: Promise<unknown> | undefined;
+  /** From half of what is kept ahead until all of it is there. */
+  #isFilling = false;
 
   /** @param path directory of the environment */
-  constructor(environment: Environment, path: string) {
+  constructor(environment: Environment, path: string, append = appendOnPool) {
     this.#environment = environment;
-    this.#descriptor = openSync(join(path, DATA_FILE), "r+");
-    this.#reserved = fstatSync(this.#descriptor).size;
-    this.#used = fileBytes(environment);
+    this.#file = join(path, DATA_FILE);
+    this.#append = append;
+    this.#descriptor = openSync(this.#file, constants.O_WRONLY | constants.O_APPEND);
+    this.#look();
   }
 
   /**
-   * Runs a transaction that adds about `growth` bytes to the file, when those before it are through.
+   * Runs a transaction that adds at most `growth` to the file, when those before it are through.
    * @throws CairnlogError `storage-full` if the disk does not give the bytes; then nothing was written
    */
-  spend<T>(growth: number, transaction: () => Promise<T>): Promise<T> {
-    const spent = this.#last.then(() => {
-      if (this.#used + growth > this.#reserved) {
-        this.#used = fileBytes(this.#environment);
-        this.#extend(this.#used + growth);
-      }
-      this.#used += growth;
-      return transaction();
-    });
+  spend<T>(growth: Growth, transaction: () => Promise<T>): Promise<T> {
+    const spent = this.#last.then(() => this.#spend(growth, transaction));
     this.#last = spent.catch(() => {});
     return spent;
   }
 
-  #extend(needed: number): void {
-    if (this.#descriptor === null) return;
-    this.#reserved = fstatSync(this.#descriptor).size;
-    if (needed <= this.#reserved) return;
-    const step = Math.min(LARGEST_STEP, Math.max(LEAST_STEP, Math.floor(this.#used / 8)));
-    const end = needed + step;
+  async #spend<T>(growth: Growth, transaction: () => Promise<T>): Promise<T> {
+    let bytes = growth.loose(this.#freeList);
+    if (this.#used + bytes > this.#reserved) {
+      this.#look();
+      bytes = growth.loose(this.#freeList);
+    }
+    if (this.#used + bytes > this.#reserved) {
+      bytes = Math.min(bytes, (await this.#tight(growth)) ?? bytes);
+      if (this.#used + bytes > this.#reserved) await this.#extend(this.#used + bytes);
+    }
+    this.#used += bytes;
+    this.#fillAhead();
+    return transaction();
+  }
+
+  /** Replaces what was estimated by what is. No transaction runs. */
+  #look(): void {
+    const { bytes, freeListPages } = fileUse(this.#environment);
+    this.#used = bytes;
+    this.#freeList = freeListPages;
+    this.#measure();
+  }
+
+  #measure(): void {
+    if (this.#descriptor !== null) this.#reserved = fstatSync(this.#descriptor).size;
+  }
+
+  /** Undefined if the file cannot be read. */
+  async #tight(growth: Growth): Promise<number | undefined> {
+    let file: PageFile | undefined;
     try {
-      while (this.#reserved < end) {
-        const length = Math.min(ZEROS.length, end - this.#reserved);
-        this.#reserved += writeSync(this.#descriptor, ZEROS, 0, length, this.#reserved);
-      }
-    } catch (cause) {
-      if (needed <= this.#reserved) return;
-      throw storageFull(`The disk has no room for the log (${(cause as NodeJS.ErrnoException).code}).`, cause);
+      file = new PageFile(this.#file);
+      return await growth.tight(file);
+    } catch {
+      return undefined;
+    } finally {
+      file?.close();
     }
   }
 
-  /** A second call does nothing. */
-  close(): void {
-    if (this.#descriptor !== null) closeSync(this.#descriptor);
+  get #wantedAhead(): number {
+    return Math.min(MOST_AHEAD, Math.max(LEAST_AHEAD, Math.floor(this.#used / 8)));
+  }
+
+  async #extend(needed: number): Promise<void> {
+    await this.#writing;
+    const end = needed + Math.min(PIECE, this.#wantedAhead);
+    while (this.#descriptor !== null && this.#reserved < end) {
+      const cause = await this.#write(this.#descriptor, end - this.#reserved);
+      if (cause && this.#reserved < needed)
+        throw storageFull(`The disk has no room for the log (${cause.code}).`, cause);
+      if (cause) return;
+    }
+  }
+
+  /** Begins to write a piece, if too little is left. A failure is for the transaction that needs the bytes. */
+  #fillAhead(): void {
+    const [left, wanted] = [this.#reserved - this.#used, this.#wantedAhead];
+    if (left < wanted / 2) this.#isFilling = true;
+    else if (left >= wanted) this.#isFilling = false;
+    if (this.#isFilling && !this.#writing && this.#descriptor !== null)
+      void this.#write(this.#descriptor, wanted - left);
+  }
+
+  /** Appends zeros, at most a piece. @returns the reason if that failed */
+  #write(descriptor: number, bytes: number): Promise<NodeJS.ErrnoException | undefined> {
+    const written = this.#append(descriptor, ZEROS.subarray(0, bytes)).then(
+      () => this.#written(),
+      (error: NodeJS.ErrnoException) => this.#written(error),
+    );
+    this.#writing = written;
+    return written;
+  }
+
+  #written(error?: NodeJS.ErrnoException): NodeJS.ErrnoException | undefined {
+    this.#writing = undefined;
+    this.#measure();
+    return error;
+  }
+
+  /** Waits for the write that runs. A second call does nothing. */
+  async close(): Promise<void> {
+    const descriptor = this.#descriptor;
     this.#descriptor = null;
+    await this.#writing;
+    if (descriptor !== null) closeSync(descriptor);
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { Database } from "lmdb";
 import { type Environment, unheard, view } from "../lmdb/environment.js";
+import { Growth } from "../lmdb/growth.js";
 import type { Health } from "../lmdb/health.js";
 import { HASH } from "../schema.js";
 import type { LensRows } from "./contract.js";
@@ -11,16 +12,18 @@ import type { LensRows } from "./contract.js";
 /** Key of the extent: 8 bytes of size, big-endian, and the hash of the last leaf. Level 0 has no tiles here. */
 const EXTENT: [number, number] = [0, 0];
 const SIZE_BYTES = 8;
+/** Name of the table. */
+export const LENS_TABLE = "lens";
 
 /**
  * @param table undefined in a read-only environment that no writer of this version has opened: then it is empty
- * @param write runs a transaction of so many rows and bytes
+ * @param write runs a transaction that adds at most so much to the file
  */
 export function lensRows(
   environment: Environment,
   table: Database<Buffer, [number, number]> | undefined,
   health: Health,
-  write: (rows: number, bytes: number, changes: () => void) => Promise<void>,
+  write: (growth: Growth, changes: () => void) => Promise<void>,
 ): LensRows {
   const fresh = () => {
     health.check();
@@ -46,15 +49,18 @@ export function lensRows(
       const row = Buffer.alloc(SIZE_BYTES + HASH);
       row.writeBigUInt64BE(BigInt(size));
       row.set(lastLeaf, SIZE_BYTES);
-      const bytes = tiles.reduce((sum, { hashes }) => sum + hashes.length, row.length);
-      return write(tiles.length + 1, bytes, () => {
+      const growth = new Growth().add(LENS_TABLE, EXTENT, row.length);
+      for (const { level, index, hashes } of tiles) growth.add(LENS_TABLE, [level, index], hashes.length);
+      return write(growth, () => {
         for (const { level, index, hashes } of tiles) unheard(table!.put([level, index], Buffer.from(hashes)));
         unheard(table!.put(EXTENT, row));
       });
     },
     clear() {
       const keys = [...table!.getKeys()];
-      return write(keys.length, 0, () => {
+      const growth = new Growth();
+      for (const key of keys) growth.add(LENS_TABLE, key, null);
+      return write(growth, () => {
         for (const key of keys) unheard(table!.remove(key));
       });
     },

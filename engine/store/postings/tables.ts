@@ -7,13 +7,15 @@
  * but are never ahead of them.
  */
 import type { Database, Transaction } from "lmdb";
+import { encodedBytes } from "../lmdb/encodedbytes.js";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
+import { Growth } from "../lmdb/growth.js";
 import { type Health, unreadable } from "../lmdb/health.js";
-import { growthOf, Reserve } from "../lmdb/reserve.js";
+import { Reserve } from "../lmdb/reserve.js";
 import type { Room } from "../room.js";
 import type { RunRow } from "../rows.js";
 import type { LensRows, PostingTables } from "./contract.js";
-import { lensRows } from "./lens-table.js";
+import { LENS_TABLE, lensRows } from "./lens-table.js";
 import { fencesOf, type StoredRun } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
@@ -55,13 +57,13 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
   const { path, mapSize, readOnly, isInspected } = options;
   const advice = isInspected ? null : ADVICE;
   const environment = openEnvironment({ path, mapSize, maxDbs: 5, readOnly, noSync: false, advice, mustExist: false });
-  const nodes: Database<Buffer, [number, number]> = environment.openDB({ name: "lens", encoding: "binary" });
+  const nodes: Database<Buffer, [number, number]> = environment.openDB({ name: LENS_TABLE, encoding: "binary" });
   let pinned: Transaction | undefined;
   let reserve: Reserve | undefined;
-  const write = async (rows: number, bytes: number, changes: () => void) => {
+  const write = async (growth: Growth, changes: () => void) => {
     room.check();
     reserve ??= new Reserve(environment, path);
-    await reserve.spend(growthOf(rows, bytes), () => transact(environment, health, changes));
+    await reserve.spend(growth, () => transact(environment, health, changes));
   };
   const shared = { health, write, at: () => (pinned ? { transaction: pinned } : {}) };
   return {
@@ -82,7 +84,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
       environment.resetReadTxn();
     },
     async close() {
-      reserve?.close();
+      await reserve?.close();
       if (health.failure) return;
       pinned?.done();
       pinned = undefined;
@@ -95,7 +97,7 @@ interface Shared {
   readonly health: Health;
   /** Where reads are made. */
   at(): { readonly transaction?: Transaction };
-  write(rows: number, bytes: number, changes: () => void): Promise<void>;
+  write(growth: Growth, changes: () => void): Promise<void>;
 }
 
 /** One set of runs and their blocks. Both tables are missing in a read-only environment whose writer has not made them. */
@@ -112,7 +114,11 @@ function runTables(
   const put = (run: number, list: readonly [number, Buffer][]) => {
     for (const [block, records] of list) unheard(blocks!.put([run, block], records));
   };
-  const bytesOf = (list: readonly [number, Buffer][]) => list.reduce((sum, [, records]) => sum + records.length, 0);
+  const growthOf = (run: number, list: readonly [number, Buffer][]) => {
+    const growth = new Growth();
+    for (const [block, records] of list) growth.add(blocksName, [run, block], records.length);
+    return growth;
+  };
   const live = (id: number, row: RunRow): StoredRun => ({ ...row, id, fences: fencesOf(row.fences) });
 
   return {
@@ -137,24 +143,33 @@ function runTables(
         ids.push(first[0]);
       }
     },
-    writeBlocks: (run, list) => write(list.length, bytesOf(list), () => put(run, list)),
-    writeRun: (run, list, row, replaced) =>
-      write(list.length + replaced.length + 1, bytesOf(list) + row.bloom.length + row.fences.length, () => {
+    writeBlocks: (run, list) => write(growthOf(run, list), () => put(run, list)),
+    writeRun(run, list, row, replaced) {
+      const growth = growthOf(run, list).add(runsName, run, encodedBytes(row));
+      for (const old of replaced) growth.add(runsName, old, null);
+      return write(growth, () => {
         put(run, list);
         unheard(runs!.put(run, row));
         for (const old of replaced) unheard(runs!.remove(old));
-      }),
+      });
+    },
     async removeBlocks(run) {
       health.check();
       const keys = [...blocks!.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
-      await write(keys.length, 0, () => {
+      const growth = new Growth();
+      for (const key of keys) growth.add(blocksName, key, null);
+      await write(growth, () => {
         for (const key of keys) unheard(blocks!.remove(key));
       });
       return keys.length === CLEANUP_ROWS;
     },
-    removeRuns: () =>
-      write(0, 0, () => {
-        for (const id of runs!.getKeys()) unheard(runs!.remove(id));
-      }),
+    removeRuns() {
+      const ids = [...runs!.getKeys()];
+      const growth = new Growth();
+      for (const id of ids) growth.add(runsName, id, null);
+      return write(growth, () => {
+        for (const id of ids) unheard(runs!.remove(id));
+      });
+    },
   };
 }

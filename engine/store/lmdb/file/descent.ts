@@ -32,6 +32,15 @@ export const sizeOf = (page: Buffer, node: number): number => page.readUInt32LE(
  * @throws RangeError if a number leads out of a page; the file system's error
  */
 export function leafOf(file: PageFile, meta: Meta, table: string, key: number): LeafPage | undefined {
+  const root = tableAt(file, meta, table);
+  return root && descend(file, meta, root, (page, at) => numberOf(page, at) - key);
+}
+
+/**
+ * The tree of a table; undefined if there is none of that name.
+ * @throws RangeError if a number leads out of a page; the file system's error
+ */
+export function tableAt(file: PageFile, meta: Meta, table: string): TreeRoot | undefined {
   const name = Buffer.from(`${table}\0`);
   const names = descend(file, meta, meta.main, (page, node) =>
     page.compare(name, 0, name.length, node + NODE_HEADER, keyEnd(page, node)),
@@ -39,8 +48,7 @@ export function leafOf(file: PageFile, meta: Meta, table: string, key: number): 
   if (!names) return undefined;
   const node = nodeAt(names.page, names.number);
   if (!names.page.subarray(node + NODE_HEADER, keyEnd(names.page, node)).equals(name)) return undefined;
-  const root = treeAt(names.page, keyEnd(names.page, node));
-  return descend(file, meta, root, (page, at) => numberOf(page, at) - key);
+  return treeAt(names.page, keyEnd(names.page, node));
 }
 
 /** @param compare the key of a node with the wanted one: negative if it is before */

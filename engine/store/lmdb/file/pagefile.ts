@@ -38,6 +38,10 @@ export interface TreeRoot {
   readonly root: number | undefined;
   /** Levels of pages. */
   readonly depth: number;
+  readonly branchPages: number;
+  readonly leafPages: number;
+  /** Pages of values that have pages of their own. */
+  readonly overflowPages: number;
   readonly entries: number;
 }
 
@@ -61,6 +65,9 @@ export function treeAt(bytes: Buffer, at: number): TreeRoot {
   return {
     root: root === NO_PAGE ? undefined : root,
     depth: bytes.readUInt16LE(at + 6),
+    branchPages: uint64(bytes, at + 8),
+    leafPages: uint64(bytes, at + 16),
+    overflowPages: uint64(bytes, at + 24),
     entries: uint64(bytes, at + 32),
   };
 }
