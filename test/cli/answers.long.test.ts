@@ -188,7 +188,7 @@ describe("an answer is all of it with --json, and a line without", () => {
     await pin(proxy.url, at("state"));
     const failing = { healthy: false, retry_count: 11, events: ["key.revoked", "key.registered"] };
     proxy.lie = (path, hooks) => (path === "/webhooks" ? [hooks[0], { ...hooks[0], ...failing, id: 99 }] : hooks);
-    const list = await command(proxy.url, "webhook", "list", "--key", key);
+    const list = await command(proxy.url, "webhook", "list", "--key", key, "--as", service.url);
     expect(list).toEqual({
       code: 0,
       stdout: `${told}\n99 https://example.org/hook key.revoked,key.registered failing (11 in a row)\n`,

@@ -46,7 +46,9 @@ afterAll(() => proxy.repent());
 async function run(...args: string[]): Promise<string> {
   sent = new Map();
   proxy.asked.length = 0;
-  const { code, stdout, stderr } = await cairnlog([...args, "--server", proxy.url, "--state", at("state")]);
+  // A command that signs must be told that a proxy stands before the service.
+  const as = args.includes("--key") ? ["--as", service.url] : [];
+  const { code, stdout, stderr } = await cairnlog([...args, ...as, "--server", proxy.url, "--state", at("state")]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   return stdout.replace(/\n$/, "");
 }
@@ -228,7 +230,7 @@ describe("succeed", () => {
     cairnlog([
       ...["succeed", "--key", old.key, "--passphrase-file", passphrase],
       ...["--new-key", next.key, "--new-passphrase-file", passphrase],
-      ...[...more, "--server", proxy.url, "--state", at("state")],
+      ...[...more, "--as", service.url, "--server", proxy.url, "--state", at("state")],
     ]);
 
   test("sends the name and the end of the new key, if they are given", async () => {
