@@ -144,7 +144,7 @@ describe("a calendar that never answers", () => {
   });
 
   test("is asked once in a round, not once for every anchor", async () => {
-    const { log, calendars, anchoring } = await world(2, 50);
+    const { log, calendars, anchoring } = await world(2, 2_000);
     const [silent, right] = calendars;
     for (let n = 1; n <= 3; n++) {
       await anchoring.anchor();
