@@ -5,6 +5,7 @@
 import { availableParallelism } from "node:os";
 import { DEFAULT_SIGNER_DEADLINE_MS } from "../engine/crypto/signer/socket-signer.js";
 import { DEFAULT_BYTES_FROM_STRANGERS, DEFAULT_BYTES_PER_ADDRESS } from "../engine/log/write/payer.js";
+import { NATIVE_CODE_VARIABLE } from "../engine/native/checked.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
 import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../engine/registry/claims/claims.js";
@@ -30,6 +31,7 @@ import {
   line,
   logLevel,
   logName,
+  nativeCode,
   networks,
   onOff,
   optionalOrigin,
@@ -391,6 +393,13 @@ export const TABLE = {
     fallbackShown: "uws if its binary loads, otherwise node",
     about: "HTTP library: uws (uWebSockets.js) or node (node:http, for machines where uWebSockets.js does not load)",
     ...transportName,
+  },
+  nativeCode: {
+    name: NATIVE_CODE_VARIABLE,
+    fallback: "known",
+    about:
+      "known or any; any also loads binaries of dependencies whose hashes this version does not know (your own builds)",
+    ...nativeCode,
   },
   maxBodyBytes: {
     name: "SERVICE_MAX_BODY_BYTES",

@@ -227,6 +227,11 @@ export const logLevel = textual((text): LogLevel => {
   return level;
 });
 
+export const nativeCode = textual((text): "known" | "any" => {
+  if (text !== "known" && text !== "any") throw new Error("known or any");
+  return text;
+});
+
 /** Null where none is given. */
 export const transportName = optional((text): TransportName => {
   const name = TRANSPORTS.find((known) => known === text);

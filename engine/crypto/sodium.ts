@@ -1,13 +1,14 @@
 /** Loads libsodium when it is first needed: the addon takes 40 ms to load, and most subcommands sign nothing. */
 import { createRequire } from "node:module";
+import { loadChecked } from "../native/checked.js";
 
 type Sodium = typeof import("sodium-native").default;
 
 const require = createRequire(import.meta.url);
 let loaded: Sodium | undefined;
 
-/** The bindings to libsodium. The first call opens files. */
+/** The bindings to libsodium. The first call opens files. @throws CairnlogError as `loadChecked` does */
 export function loadSodium(): Sodium {
-  loaded ??= require("sodium-native") as Sodium;
+  loaded ??= loadChecked("sodium-native", () => require("sodium-native") as Sodium);
   return loaded;
 }

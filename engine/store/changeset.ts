@@ -5,7 +5,7 @@
  * flight, newest first, and so see all changes of earlier commands, committed or not.
  */
 
-import { compareKeys } from "lmdb";
+import { compareKeys } from "../native/lmdb.js";
 import type { JournalPosition } from "./position.js";
 import { TermTable } from "./postings/termtable.js";
 import {

@@ -2,7 +2,7 @@
  * Compares the rows, tiles and postings of a log with those that the entries make. Rows and tiles are walked side by side in
  * key order.
  */
-import { compareKeys } from "lmdb";
+import { compareKeys } from "../../native/lmdb.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema.js";

@@ -2,7 +2,7 @@
  * Rebuilds state from entries alone: the rows and terms that `apply` makes of them, in order. Memory holds only the
  * results since the last call of `take`. So a log that fits in memory can be replayed at once, and any other in steps.
  */
-import { compareKeys } from "lmdb";
+import { compareKeys } from "../../native/lmdb.js";
 import { Layer } from "../../store/changeset.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf, RowOf, TableName } from "../../store/schema.js";

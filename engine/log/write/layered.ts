@@ -2,7 +2,7 @@
  * State as commands see it: the rows on disk under the layers of every batch that is on its way there, under the layer
  * of the batch being formed, under that of the command itself.
  */
-import { compareKeys } from "lmdb";
+import { compareKeys } from "../../native/lmdb.js";
 import type { Layer, TableChange } from "../../store/changeset.js";
 import { unreadable } from "../../store/lmdb/health.js";
 import type { Postings } from "../../store/postings/postings.js";

@@ -1,6 +1,6 @@
 /** Lists of rows in the order of their keys. */
 
-import { compareKeys } from "lmdb";
+import { compareKeys } from "../../native/lmdb.js";
 import { leastWhere } from "../../search.js";
 import type { TableChange } from "../../store/changeset.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";

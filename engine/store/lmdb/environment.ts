@@ -2,10 +2,10 @@
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
-import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
-import { Encoder } from "msgpackr";
+import type { Database, RootDatabase, Transaction } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { flushFile, flushFolders } from "../../flush.js";
+import { Encoder, open } from "../../native/lmdb.js";
 import { isPresent } from "../presence.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";

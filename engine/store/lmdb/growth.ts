@@ -7,7 +7,7 @@
  * rows share their pages; it is asked for only when the file has no room for the loose one.
  */
 import { setImmediate } from "node:timers/promises";
-import * as lmdb from "lmdb";
+import { keyValueToBuffer } from "../../native/lmdb.js";
 import type { Key } from "../schema.js";
 import { tableAt } from "./file/descent.js";
 import { META_PAGES, NODE_HEADER, PAGE_HEADER, type PageFile, type TreeRoot } from "./file/pagefile.js";
@@ -39,9 +39,6 @@ const TURN_KEYS = 4096;
 /** Rewritten records of the list of free pages: LMDB spreads the list, writes it anew, and takes pages for that from itself. */
 const FREE_LIST_TIMES = 3;
 const FREE_LIST_PAGES = 12;
-
-/** Its types leave it out. */
-const { keyValueToBuffer } = lmdb as unknown as { keyValueToBuffer(key: Key): Uint8Array };
 
 interface TableChanges {
   readonly keys: Key[];

@@ -8,8 +8,9 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { open, type RootDatabase, type Transaction } from "lmdb";
+import type { RootDatabase, Transaction } from "lmdb";
 import { CairnlogError } from "../../error.js";
+import { open } from "../../native/lmdb.js";
 import { makePrivateFolder } from "../private.js";
 import { FILE_MODE } from "./environment.js";
 import { DATA_FILE, inspectEnvironment } from "./inspect.js";

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { open } from "lmdb";
 import { operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
 import { openLog } from "../../../engine/log/log.js";
+import { open } from "../../../engine/native/lmdb.js";
 import { flag, text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { printableJson } from "../terminal/printable.js";

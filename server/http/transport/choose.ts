@@ -1,8 +1,12 @@
 /** Which HTTP library serves: the one that was set, or uWebSockets.js where its binary loads. */
+import { createRequire } from "node:module";
 import { CairnlogError } from "../../../engine/error.js";
+import { loadChecked } from "../../../engine/native/checked.js";
 import { nodeTransport } from "./node/serving.js";
 import type { Transport, TransportName } from "./transport.js";
 import { uwsTransport } from "./uws.js";
+
+const require = createRequire(import.meta.url);
 
 export interface ChosenTransport {
   readonly transport: Transport;
@@ -12,15 +16,17 @@ export interface ChosenTransport {
 
 /**
  * Loads the library `wanted`; with null, uWebSockets.js or else `node:http`.
- * @throws CairnlogError `precondition-failed` when uWebSockets.js is wanted and does not load
+ * @throws CairnlogError `precondition-failed` when uWebSockets.js is wanted and does not load, and when its binary is not
+ *   known, whatever is wanted: something is wrong with what is installed
  */
 export async function chooseTransport(wanted: TransportName | null): Promise<ChosenTransport> {
   if (wanted === "node") return { transport: nodeTransport, whyNotUws: null };
   try {
     // Only here: on a machine where the binary does not load, importing it throws.
-    const { default: library } = await import("uWebSockets.js");
+    const library = loadChecked("uWebSockets.js", () => require("uWebSockets.js") as typeof import("uWebSockets.js"));
     return { transport: uwsTransport(library), whyNotUws: null };
   } catch (cause) {
+    if (cause instanceof CairnlogError) throw cause;
     const whyNotUws = reasonOf(cause);
     if (wanted === null) return { transport: nodeTransport, whyNotUws };
     const reason = `uWebSockets.js does not load on this machine: ${whyNotUws}. Unset SERVICE_TRANSPORT, or set it to node.`;
