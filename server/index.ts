@@ -3,6 +3,7 @@
  */
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
+import { selfTest } from "../engine/crypto/selftest.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
 import { Checkpoints, defaultLogName } from "../engine/log/tree/checkpoints.js";
@@ -88,11 +89,14 @@ export interface RunningServer {
  * replicated log without its private rows. Settings that are left out have
  * their defaults: `startServer({ port: 0, dataDir: "./log" })`. `readSettings(process.env)` reads them as the command does.
  * @throws CairnlogError `invalid-input` for a setting that is not valid, or missing; as `openRegistry`, `openOperator` and
- *   `openHardwareRoots` do; `precondition-failed` when it cannot listen, or when the HTTP library of `settings` does not load
+ *   `openHardwareRoots` do; `precondition-failed` when it cannot listen, when the HTTP library of `settings` does not load or is not
+ *   known (`loadChecked`), or when the self-test of the verifiers fails
  */
 export async function startServer(given: GivenSettings, options: ServerOptions = {}): Promise<RunningServer> {
   const settings = completeSettings(given);
   requirePublicUrl(settings);
+  // Before anything is opened. It takes a few milliseconds.
+  selfTest();
   const { dataDir, host, metricsAddress } = settings;
   const logger = createLogger(settings.logLevel, options.logger);
   const pool = createPool(settings.workers);
