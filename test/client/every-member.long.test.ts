@@ -15,19 +15,15 @@ const ownKey = (member: string) => [member, `${member} left out`];
  * Changes of requests that nobody can notice, because they change nothing, or because only the service knows the value.
  */
 const CHANGEABLE: Readonly<Record<string, readonly string[]>> = {
-  attest: [...MEANING, "intent_statement", "intent_statement left out"],
+  // A key that was not named keeps the name that it has, which the receipt shows.
+  attest: [...MEANING, "intent_statement", "intent_statement left out", ...ownKey("possession_signature")],
   "attest (again)": MEANING,
-  // The second submission of a batch finds its key registered, so its pseudonym changes nothing.
-  attestAll: [...MEANING, ...ownKey("intent_statement"), ...ownKey("pseudonym")].map((one) => `submissions[].${one}`),
+  attestAll: [...MEANING, ...ownKey("intent_statement"), ...ownKey("possession_signature")].map(
+    (one) => `submissions[].${one}`,
+  ),
   "attestAll (again)": MEANING.map((one) => `submissions[].${one}`),
-  "requests.create": ownKey("requester_fingerprint"),
-  "requests.create (declined by policy)": ownKey("requester_fingerprint"),
-  "requests.respond": ownKey("responder_fingerprint"),
-  "policies.publish": ownKey("target_fingerprint"),
-  "policies.publish (at once)": ownKey("target_fingerprint"),
   "documents.prepare": ["public_key_pem"],
   "webhooks.create": ["events[] twice"],
-  setPassword: ["password"],
   "accounts.open": ["possession_signature", "possession_signature left out"],
   "claims.reveal": ["commitment_key", "plaintext with another member", "plaintext.salary", "plaintext.salary left out"],
 };
