@@ -23,7 +23,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/d96bec4cdffadf26/tlog+ca3406e5+AYIcRg+YrBaCHYkx5hrbtahWHqDS7/uMFRK6Iv6EBG3+",
+      vkey: "cairnlog/04436cd2202e1fea/tlog+b76accda+AexrMDf1ujSABqf979Q+P7+szDD35lO2ZdYjhG1tmQhr",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -38,18 +38,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "d8c24007-5830-4a78-aa82-6227a542fcef",
+        id: "a4764490-65a4-44c5-86c9-6cc941673549",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "bedec407-e935-42d7-b517-7eae607eaec3",
-        key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        id: "df8c3058-28a2-4c4a-af19-e08dbe84b2a6",
+        key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -57,26 +57,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "QKM5E-A16KT-WXZJ5-6QVRX-RD9W9-HPTT6-P4B7V-M4KZ3",
+      recovery_key: "N0J9Y-J4H4H-2BF9K-WPSDF-60HGB-GW6CY-3XJJ0-0JPH8",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "QKM5E-A16KT-WXZJ5-6QVRX-RD9W9-HPTT6-P4B7V-M4KZ3",
+      recovery_key: "N0J9Y-J4H4H-2BF9K-WPSDF-60HGB-GW6CY-3XJJ0-0JPH8",
       credential_type: "hardware",
-      key_fingerprint: "sha256:3bff2c3f5016f02e4394762c786b629340fb69ca99213b1258813443f5e60d9b",
+      key_fingerprint: "sha256:5ec52cc73faf088e8578ba7ea2ff8c1560c0e277aec46ef3c67d56ddd075c389",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "d8c24007-5830-4a78-aa82-6227a542fcef",
+        id: "a4764490-65a4-44c5-86c9-6cc941673549",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "a7735212-7a87-4426-855a-f43cc77f7aef",
-        key_fingerprint: "sha256:3bff2c3f5016f02e4394762c786b629340fb69ca99213b1258813443f5e60d9b",
+        id: "a9942244-8ff7-4bee-a212-4ff681b5c169",
+        key_fingerprint: "sha256:5ec52cc73faf088e8578ba7ea2ff8c1560c0e277aec46ef3c67d56ddd075c389",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -84,25 +84,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "A7AJP-8RWJN-V5AWY-DR622-RDVVH-Z7C80-PVKT0-B01P1",
+      recovery_key: "VBYKH-PY737-SA0NC-FJ9GP-R7TFJ-AP0A0-SR2M2-8M4NW",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DACVV96DIgwOitu_qTTmJngy35Du2kCHAE17DHa5MsngeUcpgC3zwQDiCEFsT9u6vfsSg423QlQey9zJSUKwi2G_EVJUAqR9_QshL_dPzxmsX_WB8dcu39kH-DF1E0dKgpg",
-      issuing_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      key_fingerprint: "sha256:2555f7a0c88303a2b6efea4d39899e0cb7e43bb69021c0135ec31dae4cb2781e",
+        "AQEABiqZy-4DAML4g6OT-Me5dMVqZyVM-FECse2byd0ybZL07moX3YAKGRugTikxjjs20hIqg6JoAMW9PptCQSUCysf5hzOMuwWUOOxS9ozf6V92KRgwtSXuEaGwdCDsMdJYRxA62smyQQ",
+      issuing_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      key_fingerprint: "sha256:c2f883a393f8c7b974c56a67254cf85102b1ed9bc9dd326d92f4ee6a17dd800a",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "8vVylGPohj3edPpW982aZt8j9iY8r2OtO6mc3xG6wPzehIxCTxUp2sQNh9d/PtnAfPi7I+w9aLXtSSq3vT3ADA==",
-      chain_signature: "GkfXTvTUQ7Y5jNAOP3PMj/yeF5+gh3SWVgdiW7SiTwER70LkRTf+r8zTG8OftsPUL9JSzpgCpawP0OJDFBuSAA==",
+      challenge_signature: "9qJsEOvGwHAEUw/MP+vn1nSHFLKlRXGxlsZMc+CI89fL7VPMJIe2gHKiomxgyhElfb+o/JSgJFpSZ/gZTavWAQ==",
+      chain_signature: "M68gcbjxiCUVCjWBBGXOkrLIC/DtPBKd4p6+y3RfeQkqnALFu4hueCjCJfDlgec16iHPOJ2b1bPQulrUSGstDg==",
     },
     answer: {
       credential: {
-        id: "ebfa4c67-fef9-4f3e-b138-88c35d69b4c9",
-        key_fingerprint: "sha256:2555f7a0c88303a2b6efea4d39899e0cb7e43bb69021c0135ec31dae4cb2781e",
+        id: "a1a15ba9-8706-4459-b4f5-19501f9719f5",
+        key_fingerprint: "sha256:c2f883a393f8c7b974c56a67254cf85102b1ed9bc9dd326d92f4ee6a17dd800a",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -117,7 +117,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -126,7 +126,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -145,7 +145,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -160,11 +160,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     answer: {
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -180,9 +180,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     answer: {
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       status: "active",
       expires_at: null,
       named: false,
@@ -194,81 +194,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+      entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:4e973f7caadf3efcc8a6a94fd74cb74ff6bd0fcade77f01b00985a920eab64e1",
+        old_fingerprint: "sha256:de7d11dfacdfbe57e415e9443626275da6ce3fb22a37cfb4a5796531d75cd9f9",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAMNBLtVgtFpMNzXkBIo9rjQ8Nm5PCl0VnkYpnOi5+0J4=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3hA4AJF8lFAs+WUOKO7gqBeyFB2NnpEGSsaGnZ4fQRc=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAE6XP3yq3z78yKapT9dMt0_2vQ_K3nfwGwCYWpIOq2ThSAUvXS2VarmueucYBKSARy7zc-Mm3NkuTimOVYCbSMwOkSJP905CbaDe73qIEeTdWS6zPaTr_64qhaTrf0ptDQ",
-        challenge_signature: "hFXZpD5mF8rupFF307LN1g+6L95LjCuTgWX8jOG2krO61j88jy3LITKJC34JihTgebncp0qIkF2Pai98kzjhCA==",
+          "AQEABiqZy-4DAN59Ed-s375X5BXpRDYmJ12mzj-yKjfPtKV5ZTHXXNn57exXexA8viuS6UecFPJzWwuvH1ruWMVJzdkIZOWLOiFCjgvmze49yOEluSbDl-mAstGxWkVF_p088dOl8h82eg",
+        challenge_signature: "5Zs3UuR8DpPWDRLb5iTvdYfeMQ2v9iDEj5o89PHQjwBKrFA5hSzeWro22KtXXannEUAFKYb8GZbZDAIQskqjCg==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:4e973f7caadf3efcc8a6a94fd74cb74ff6bd0fcade77f01b00985a920eab64e1",
-      new_fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4",
+      old_fingerprint: "sha256:de7d11dfacdfbe57e415e9443626275da6ce3fb22a37cfb4a5796531d75cd9f9",
+      new_fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "866d62c754eb60edfb4608ef4ad2ac75acd6740836252405d9da6f24b8ab1b05",
+      entry_hash: "e857fd81dcab1aa95584faa5f920f709b56b73f55952043ddfb753f404a99ee9",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4" },
+      payload: { fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DALWAZDvD6STQiWrUxST3Z1K7Y3dJo20tXaBJQ_wH_Sf02IcGlmp2juo_Fay15e0oNUHJmppRKeaTSPEwqQ3Zb7LWNoQSQwjdMnD6s2oudiBDRZMhe6xXqV1qGQHdTyudMg",
-        challenge_signature: "BxN/veNeJj+4wOjIVtCXHhTsPvyC8Weo5aD1EaRQVqeYq5iJbX1OP3KvQIuQ8QRmUYb74Rp+U6cKIdMnY1/FCA==",
+          "AQEABiqZy-4DAEA3E01tgMvyxTo3KoLdqx3EYMnKeNPBs_z3XQYDSm53uplcM_MmtmYDxVRz6TFoS1wecuWKSifgp-1jlsJP57zt_0KqlZX0NbwMGXxt_nnRD8Int6WKdJiyDhlvbGIJ-Q",
+        challenge_signature: "8ZaboMYNEq8ceChErewKXiuxovvWddL9Nsj88o4Y6RjjnDJxn6vEbRcDiG9FsrBPgs2HdwM43cOq8/kGyQKLAg==",
       },
     },
     answer: {
-      fingerprint: "sha256:b580643bc3e924d0896ad4c524f76752bb637749a36d2d5da04943fc07fd27f4",
+      fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "ef29255111cd3aa3d48a4c89e4fc3dbbb0c9f24f0503b1a3f8df50474b00bf56",
+      entry_hash: "7256a16c79c52deed019f8a2ce86a703afd8ad35af34420094b50123f85d4892",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", purpose: "login" },
+    body: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRFZagUBt3D_RuIwyYC4VlrIBjO4CE-5KHpkkPAjDPls5w",
+        "AQAABiqZy-4DANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZJ2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVTpKRGk8_MNs3S_D0lVzxA2TJ-Bo8ZxvgeZFdR5W1TAEA",
       nonce:
-        "service.auth.v1:login:sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a:fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRE",
+        "service.auth.v1:login:sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9:J2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVQ",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:35179",
+      origin: "http://127.0.0.1:52433",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16fHaq1KwjFPzuuuRGRosFZAyi8j4q9Gh1EodaCPztVRFZagUBt3D_RuIwyYC4VlrIBjO4CE-5KHpkkPAjDPls5w",
-      challenge_signature: "0BTy0NZbi8bY80GLJywZ07fkVJpjQ/8trygMce5WDcm+5FVwcUAZ9Fh8fcjg0GzhLxsHBDTMuqoPV817ts04AQ==",
+        "AQAABiqZy-4DANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZJ2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVTpKRGk8_MNs3S_D0lVzxA2TJ-Bo8ZxvgeZFdR5W1TAEA",
+      challenge_signature: "ZqYbhZ4tS+OqBMbnAHGNrYUrjGRvl18YbmTJKDSkJhKYJAOtOYEJPe/FcvWm1RZJJZ6PjWk2BZyOBatCZ7shAw==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZDk2YmVjNGNkZmZhZGYyNmJmYjk4OGY0MzdhMjlkZTEyYjQyNmU1MjY1OTdiOTMzYmMxZTE3NzZlOTZmOGJiMCIsInN1YiI6InNoYTI1NjowZmZhMjY4MGFjYTI4NGNjZjZjYzhkZGU3MmVhOTQ5OWYwZGFkMDgzYmJjNjE4NjE1NTEyZDE4MDllNWNhZDdhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImI1YWQ2NmJhLTJjOWMtNDc4MS05Yzg0LWU0ZGRhNjUzOWZhNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.0f6QSSdF87ZHvk-cNLrayK4HTTeJsLJsUtbVMtWtczagSoH-QoL-OeegCCapwSjSu75JptKOh4-W3omghYFsAg",
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6MDQ0MzZjZDIyMDJlMWZlYTliOGEyMDIzM2RhZjYxMzFhMzcxMDVhYTQ2MzhjNzEzMDk1M2MzYTVmMWU4NGE5MSIsInN1YiI6InNoYTI1NjpkOTVhZDQ3Mzk1YzRjNjE5OGYyM2Q4ODBlNjM0ZTA3YWViZTJjM2Q1ZTRkMzI2NDAxYjU4ZjgyZDI0MGZkNWQ5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImRmZWYyM2I2LTFiNmItNDFhZS04Yjc3LTYzYjczZDBkNjU0MCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.QP1dJDfIpuUMCwLfNXwWvb7PYUWFEyWmaGdCkN8ItwJ-ZfUExKuksFbELFhCX_YhE0FpBTr9v3R4uXElaUK_AA",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -276,8 +276,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZDk2YmVjNGNkZmZhZGYyNmJmYjk4OGY0MzdhMjlkZTEyYjQyNmU1MjY1OTdiOTMzYmMxZTE3NzZlOTZmOGJiMCIsInN1YiI6InNoYTI1NjowZmZhMjY4MGFjYTI4NGNjZjZjYzhkZGU3MmVhOTQ5OWYwZGFkMDgzYmJjNjE4NjE1NTEyZDE4MDllNWNhZDdhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjE2ODUyNWI2LWIzNWEtNGRlYS05M2ZkLTAyNzk0ZmViNTk1YiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.qyHLFeQnYJVZEvowq2HVyGvSc4rey-Rj7pZ8bT54IeNjFIiJGTq9la6vKdkGvebFAFUDof1dXNaXFgzxO-9BDA",
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6MDQ0MzZjZDIyMDJlMWZlYTliOGEyMDIzM2RhZjYxMzFhMzcxMDVhYTQ2MzhjNzEzMDk1M2MzYTVmMWU4NGE5MSIsInN1YiI6InNoYTI1NjpkOTVhZDQ3Mzk1YzRjNjE5OGYyM2Q4ODBlNjM0ZTA3YWViZTJjM2Q1ZTRkMzI2NDAxYjU4ZjgyZDI0MGZkNWQ5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjBmMzQ1NjI2LTFiYTAtNDNkMC05MzI5LTE4OGMwOTNlMDA2MCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ._J8DYKcVVu8zQAuLFqnHv87s2RBtHqFKKxVPfESEvC2VpU-EPl7R-aHzQt9ESIURFhaMXFKGu-a44Mr59R_5AA",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -285,12 +285,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAHgDgrbi11Slr6Zhw39K03KDm5u_2nqyvkj6EGC2XahposviGMTGxzXlUgx2Btsm-t4WCy19Hy5rkyYE0dNCO_itD_Ubf3gcoCWzaOhhFJVlVU3LA2GI1dBXxRFhpoR5oQ",
-      challenge_signature: "g8OOEBTzynmG57jtdtrnp0B9L8UAmr4J/Xkil+mfeD7yZvqH6T/iKz5r7PykphBxFkvS5Wwn0VrJktEhHEw3DA==",
+        "AQEABiqZy-4DAIX2pO5iop2db0CQvo-IntM7p4IQjnaZ6W4wJF8NrVAtJN9snpzzPTGfTaksA4ydgtf-n-KRHi2xnCKkfZsaJ7TIUjIWAaPdlm6Bzvk-70xzV6z56oKYGr6LarnY009tjg",
+      challenge_signature: "bxU/XE2Bu9x6Q8G0bYH2L37gf31jBAAoddYHNjLNwNP896v+ZPpDbsPx5jhtf/SmyOLZdpRhiMF1JungLWVjDg==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:780382b6e2d754a5afa661c37f4ad372839b9bbfda7ab2be48fa1060b65da869",
+      fingerprint: "sha256:85f6a4ee62a29d9d6f4090be8f889ed33ba782108e7699e96e30245f0dad502d",
       password_set: true,
     },
   },
@@ -305,33 +305,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
-      signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+      signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+        id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
         signature_algorithm: "ed25519",
-        signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+        signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "d2cd9e37c0ab169a27c260dfa7566bfb07b01ffa96cb2b1ffd51aa576b08cc70",
+      entry_hash: "ca5d17d629f53609d5fbe15ed922a5fd9519fab631aa1408cfe32a0d72a6aa65",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "a2eafda86141bef47c07fc570d6a3c5ff2a5010f07a320d474b0858769189978",
-        signature: "QAYCTAdquTgTyxaPYRshGgPn2p98kCZGUDwjxdyhKJ8BztMlPLspYQF8qeEXXOYAjuuJ2SQ+9RakMdBMDGyCBA==",
+        root_hash: "13b354c97c12d156a76d9e83ee624a166542b6848ce999089264d4a3bcd36212",
+        signature: "BeTr3gBCDIKgLgNgSaOycGbn2C4y3eNgfMOi+G7yBYv/1wOXUjiFCIkJBKkG3JqDGOCfR1FZO0A39giqeCH6AQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
         tree_version: 2,
       },
       duplicate: false,
@@ -350,8 +350,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
-          signature: "zZsPPOPyVMWbvIQBnSOZ7FivAaxjdH/Zgkzm05ZkI+VNGWgdWK1YVRBaUWyg1PP4qp5xVl/7QhgJkuJOH4k2Cw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+          signature: "zNz3FM9gJ0Byr4HwVBxqluG0rY5eF9wfHdhhB4vKdpT8yuFJvFVi3oei2rvMRFGx6vxT6rNlQC4BfXErgCb9Ag==",
         },
         {
           manifest: {
@@ -362,8 +362,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
-          signature: "uEWJLdcreUbVJvsg6gToyPdfw/IokeR1oLasjiCpnuqVxBu9pnKZLT2udxoew2ClhUuhT7Mt4KXGi+GmRUmyCg==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+          signature: "Z92QAJsSfQtVoTpW+oyzXGrG+6kTLgwl5Ckh87xq4pwo7J8qukkrTMKr7/odHa7Md3Zl8ARBtmgok+rNXignBQ==",
         },
       ],
     },
@@ -373,26 +373,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "2bd18331-cd0e-4bea-b27e-168606206ece",
+              id: "782a88c4-73aa-4cd7-98cc-67817e844402",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+              signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
               signature_algorithm: "ed25519",
-              signature: "zZsPPOPyVMWbvIQBnSOZ7FivAaxjdH/Zgkzm05ZkI+VNGWgdWK1YVRBaUWyg1PP4qp5xVl/7QhgJkuJOH4k2Cw==",
+              signature: "zNz3FM9gJ0Byr4HwVBxqluG0rY5eF9wfHdhhB4vKdpT8yuFJvFVi3oei2rvMRFGx6vxT6rNlQC4BfXErgCb9Ag==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "755d18c9a18a823dcf8dd813658dc317f30909649fce5f5a3904ab4533e77e31",
+            entry_hash: "30590f4745860b2e9eafd190e990f0f3750baa39e99b475e59ff1004a82faf0c",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "dee396aaff66935c2aa7f6a2e58619d129a03c1a701004213e1f140478b8611a",
-              signature: "LnAmdSim8XIQhEgpbYUhdRJmQ/bSaZzYz/Ej787CaxXokjOiu8FCCSv0fB1bJPuGWAkZR2cCkXA8YOo/dlkZCA==",
+              root_hash: "2d5cd2147e3755793f6df460936ff818294540f49806771a7781be074c53ae66",
+              signature: "my7s1EjaKA63lC9X/D0cKdabY4O60COuBzLV7A9VMr75rNr4H3iRqn002qEJM5TiBpt2QdZ+fzjAIX8byMJMDA==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+              key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
               tree_version: 2,
             },
             duplicate: false,
@@ -418,7 +418,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE+6zvOluAOWgeCbrEOVwkOmguTQY5\ndurx79pMhTxN9/awEwsI5rM/t57beCnDJdHWQmw40Aboza9Bm5eqCib30A==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQ93SMERGQm2C+GPMfGFTwU8axcUS\nsVfm6V3B+sGUFI+L3ND9L0kN5iH4ad5l18TqSQnPPQKiJ8Ksk10CTXUhdQ==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -440,7 +440,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "0f0b335f9ce67ecf84f200cd504da3e5cebb326f2b5f0591e316c732642898a9",
+        entry_hash: "27a40f23878ce516aa2941e0e5a4d88f964b6ca0733b7617a44f0504e7745f4e",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -456,20 +456,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+      entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+          digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
           is_primary: true,
         },
       ],
@@ -478,10 +478,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "a10e1e238dd2127097e289008e5baaf647c37ff2a1a77f4af15b9bdb04600ca0",
-      signature: "nts65GcrY9s/Uftxv/gDaZDxzU1YG09q8MeWXzn7IYq9gUq/eBkctJMAMUh7CKVdIefuYTGfPUQ9fdZ+6pS/DA==",
+      root_hash: "3c1a36fc03ef5d93cd482a47651adf4aa0251a4e4d21a9d664f0c27ad9ade028",
+      signature: "JGvkqy2yyw7niqFha+ORYc01gZW7UeIAVOVoVSXMdnguB9IqCQv7SuIief0sxbhh3X0zkaeOl43Xi6WWDUsfBg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
       tree_version: 2,
     },
   },
@@ -489,10 +489,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
-      signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
+      root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
+      signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
       tree_version: 2,
     },
   },
@@ -502,10 +502,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
-          signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
+          root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
+          signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+          key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
           tree_version: 2,
         },
       ],
@@ -518,20 +518,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
-      root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
+      leaf_hash: "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
+      root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
       audit_path: [
-        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
-        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
-        "31210f2836af47f932b69c73f7112cc0f3d8f3baabf87029b127dacc384e02ae",
+        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
+        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
+        "e977c25a06009ec04498ff7c50b0cc6914852131f1f8018cdee3c7483b39c5b0",
       ],
-      entry_hash: "ba44592e31f10247a46e196eda2ba791198b8aff76a70c364a68854c88e54263",
+      entry_hash: "f331d198dbbff00fd5ef650acf2ed442b07c5903cb9b8b5720dd6d3c5301f45b",
       sth: {
         tree_size: 5,
-        root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
-        signature: "86safmgx3MfSBfHnhKuKxdIujq7JJZZxOtAg5CrB13yLe+CwSffWLJ8dHRW0GamAEtwTQq5Y6zgkpA1gexUhDQ==",
+        root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
+        signature: "ZTgp/bsJcGgYpjrA+OU9I3pjKIMuRwsBRRmzg1rH27hYG/C1Yfn+x+G5eaZVob/ta1OR7sz3Z7SkZBaAiWFfDg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
         tree_version: 2,
       },
     },
@@ -543,20 +543,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
-      root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
+      leaf_hash: "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
+      root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
       audit_path: [
-        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
-        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
-        "31210f2836af47f932b69c73f7112cc0f3d8f3baabf87029b127dacc384e02ae",
+        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
+        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
+        "e977c25a06009ec04498ff7c50b0cc6914852131f1f8018cdee3c7483b39c5b0",
       ],
-      entry_hash: "ba44592e31f10247a46e196eda2ba791198b8aff76a70c364a68854c88e54263",
+      entry_hash: "f331d198dbbff00fd5ef650acf2ed442b07c5903cb9b8b5720dd6d3c5301f45b",
       sth: {
         tree_size: 5,
-        root_hash: "7ec0e62f1f1f7b3070ce0e3c5a1919e993198cc8bbfb1e5bec474f6fa333b1e7",
-        signature: "86safmgx3MfSBfHnhKuKxdIujq7JJZZxOtAg5CrB13yLe+CwSffWLJ8dHRW0GamAEtwTQq5Y6zgkpA1gexUhDQ==",
+        root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
+        signature: "ZTgp/bsJcGgYpjrA+OU9I3pjKIMuRwsBRRmzg1rH27hYG/C1Yfn+x+G5eaZVob/ta1OR7sz3Z7SkZBaAiWFfDg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
         tree_version: 2,
       },
     },
@@ -567,30 +567,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
-      to_root: "412b55c0ae759741e3530c98a74965723577984d87af145d1f621639468c803d",
+      from_root: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
+      to_root: "9d8a715c2b4950f7a8b14e221ae5fe84fedf6b45960f1a369fdc6a363e427825",
       peaks: [
-        "1b9d5671c0aa9996b203734736dc52c28b3cf3245518f3da607313530edd8c1d",
-        "4a2800db2ec5b7031612c7bf947ed566108b98450c9c1fac96e24e8ae36fb672",
+        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
+        "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
       ],
       extension: [
-        "750a234a131fe55dac1ddb0e51dc0be78d962f342b9ca1af93e8df7df8856188",
-        "61145b5f3437e20a9866620b8b3e7dc5f5b627153eccdea71aa219a68384d466",
+        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
+        "a99fde97190c47b11d427ace878efc042147e03b10b2615ee12df53e868c73d7",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "ef4fc575ab930ccdc33d5d0692e4d6a75d15b34e9d944a6b732752125c112216",
-        signature: "geT9lg38EQjQXIyzf24FysyIv/lRUYFX4C8RRWTCoqKX7DJnF2Akpd9VqmAREMdWdex2OdH7mm2I50ppX6+4AQ==",
+        root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
+        signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "412b55c0ae759741e3530c98a74965723577984d87af145d1f621639468c803d",
-        signature: "wNmVRLhHJuySkmCm6Hwq/ScQoeJZ2KCr5PvmrmqUJY2lTxU3p1FRxCDkQNmx504anhePxkRMuIYB4l19AHLdAQ==",
+        root_hash: "9d8a715c2b4950f7a8b14e221ae5fe84fedf6b45960f1a369fdc6a363e427825",
+        signature: "pkTdb4diec8qZb1yZT4GWGoXUee0Xj2XbDjsebFhTs+Ec+HywFmcC8X7TQklAwuvE1i8iO1rOgKwTCo5aC2HDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
         tree_version: 2,
       },
     },
@@ -598,16 +598,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+      fingerprint: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAghxGD5isFoIdiTHmGtu1qFYeoNLv+4wVEroi/oQEbf4=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7GswN/W6NIAGp/3v1D4/v6zMMPfmU7Zl1iOEbW2ZCGs=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+          key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAghxGD5isFoIdiTHmGtu1qFYeoNLv+4wVEroi/oQEbf4=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7GswN/W6NIAGp/3v1D4/v6zMMPfmU7Zl1iOEbW2ZCGs=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -617,15 +617,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/d96bec4cdffadf26\n15\noQ4eI43SEnCX4okAjluq9kfDf/Khp39K8Vub2wRgDKA=\n\n— cairnlog/d96bec4cdffadf26 QFpQGFzcSmHMdbGU/OYDVszHwkRAZAA/OfBd0cobc1R6i4pVxheB2czxGIypmbVJaOIiyxKwkEI5k9EsO/lDK38QAwA=\n",
+      "cairnlog/04436cd2202e1fea\n15\nPBo2/APvXZPNSCpHZRrfSqAlGk5NIanWZPDCetmt4Cg=\n\n— cairnlog/04436cd2202e1fea A00sFbH5SDRm0ujOgp1y1MqTf7iMw0t6qmOHvLoZYcjqsGVbMK6BZuvl80B5VukGEpqamA3u7h5GKysvc6X96ZAekwQ=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/d96bec4cdffadf26/tlog\n15\n/bgevhEQfMAbBqaSEuMAJNwJQQDX9MdxmQNFS42Vlzw=\n\n— cairnlog/d96bec4cdffadf26/tlog yjQG5WXAG+KpvQmoa2JoV9DRxI1dhsDSKOiYCv1e39smnUsnbjLpKemKHFUZ4jO33Pay/khdkgGCg47Y4qdnb3f91Qk=\n",
+      "cairnlog/04436cd2202e1fea/tlog\n15\ngQe3caMipJswa8y1fxnUf+quU4rHNIIZKYFZVjGo/ew=\n\n— cairnlog/04436cd2202e1fea/tlog t2rM2meKk2AA6hYE/WwXFYvl2B5BByjskjNEVNCn1PmJxS9MPeq+WQtJhqB6hzHBMC2xBSYLAcmb4ISnEUEtOUzTbQY=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/d96bec4cdffadf26/tlog+ca3406e5+AYIcRg+YrBaCHYkx5hrbtahWHqDS7/uMFRK6Iv6EBG3+\n" },
+  get_tlog_vkey: { answer: "cairnlog/04436cd2202e1fea/tlog+b76accda+AexrMDf1ujSABqf979Q+P7+szDD35lO2ZdYjhG1tmQhr\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -634,12 +634,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "0f0b335f9ce67ecf84f200cd504da3e5cebb326f2b5f0591e316c732642898a9",
+          digest_hex: "27a40f23878ce516aa2941e0e5a4d88f964b6ca0733b7617a44f0504e7745f4e",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIDwszX5zmfs+E8gDNUE2j5c67Mm8rXwWR4xbHMmQomKnwEH1n4pjFfT+ZgxDya/1A2UEI8QRlAAAA8AjKkftcOBluCgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIJ6QPI4eM5RaqKUHg5aTYj5ZLbKBzO3YXpE8FBOd0X07wEILLOsRjgF+iUgcroNouCw8I8QRlAAAA8AhFHvaHATIVTgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -654,10 +654,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "a10e1e238dd2127097e289008e5baaf647c37ff2a1a77f4af15b9bdb04600ca0",
-      signature: "nts65GcrY9s/Uftxv/gDaZDxzU1YG09q8MeWXzn7IYq9gUq/eBkctJMAMUh7CKVdIefuYTGfPUQ9fdZ+6pS/DA==",
+      root_hash: "3c1a36fc03ef5d93cd482a47651adf4aa0251a4e4d21a9d664f0c27ad9ade028",
+      signature: "JGvkqy2yyw7niqFha+ORYc01gZW7UeIAVOVoVSXMdnguB9IqCQv7SuIief0sxbhh3X0zkaeOl43Xi6WWDUsfBg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:d96bec4cdffadf26bfb988f437a29de12b426e526597b933bc1e1776e96f8bb0",
+      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
       tree_version: 2,
     },
   },
@@ -672,20 +672,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
               is_primary: true,
             },
           ],
@@ -697,7 +697,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -708,20 +708,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
               is_primary: true,
             },
           ],
@@ -734,7 +734,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -747,20 +747,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAs0hXW8nfXZBy5M7sMdGnNvqNIUUjoGw5hDnBj7z4Mlc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "dd20777f283b29aa70e5a700368121da6a5d2fdeeed4de6c8e8a9332bc396f2f",
+              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
               is_primary: true,
             },
           ],
@@ -773,16 +773,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16dpT5qiKH0AFPisWIzI1c_nRONIRg2W-j7D4rQwHZV7MDrFgUgpW633cIUAewNUNXOvvqU7LzTnGOivFM9mfjjA",
-        challenge_signature: "L53YZzG/9odtde1PiYDOvGag9gSyN5RVZWdzlbAkerRUZ/uJLTivFShAHkdpotrZEMLQ+AjcO/GCi40evx0cBQ==",
+          "AQEABiqZ4WMtANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZ3pncrlz3DM4WP8IMZ3xCF846iO439C5BLdAlIwDDyYGMgtzMF9Gb_r0J_czBx8PK6pCN9y8rB941gZ142po4yw",
+        challenge_signature: "8/QkrvK5xMF41UsCC/OA/UsAkTPWF6dpo08QaK/0ZYYw+JH58nf/UKQlzYPms6/K/VoflJV/CLIED6KFOseUBg==",
       },
     },
     answer: {
@@ -791,20 +791,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-        endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "1d96312a03464288589e63fe5830d8a3983739d9d33d607d70228d3699efc5c0",
-      entry_hash: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
+      previous_hash: "e6ae134ed0c05ec898d836c12ad07f971887baf45a1528f2d9f637f9c347ed52",
+      entry_hash: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
+          digest_hex: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
           is_primary: true,
         },
       ],
@@ -813,19 +813,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAN9sS_vDs2z3YJ0NzCPxTU8d0ruxGU-U0tlqtIntZ5Cknr8EzBqXW8lcAOoCvDksMxenHTCtA-mxE3ywx9I6zyYB6grZ-wc7yuQ4m_No356mZfNSAV8WDy3JqD7S0HjvaA",
+          "AQEABiqZ4WMtAPUJ1IT-d8qfvOQevaAxo9wa1_Qua7bpYs1HBeLg9KMO2PTjpRNINjo2k8-BWTS-XvVg2xr-MrinXFU1oi5DRFQNUSnQxZnq_9tfGwMwhleiQS809ce4l352rLyYlvkqrA",
         challenge_signature:
-          "MEUCIFND1pWqihp7YN3WTrG0ZAn1233Reefknk+YOiRYYxTgAiEAqkWOBtVdYcR6U1nsqmT/myJQdatJJ0eZfHnbKWQldC4=",
+          "MEUCIQDNOMJ9yOkFG6pBVfe8L6eurEJCJvC12mbtpZAcRRcRwQIgVoB0QMIs0aG+31xE71fkVDTeJbfTVFon29BXyGMw31w=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -844,8 +844,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -853,13 +853,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "e303a0d3e79c5bf6699cddcd48c6fd734c527beee97110fdfba0703acbe059fc",
-        entry_hash: "e4af8bfdad967441ba79814717cb961fb113bf7c032a4eb17034a989b601f592",
+        previous_hash: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
+        entry_hash: "3e285364484b8abc2f1109851d0ecaad320ae0a9344721959b61793dc945e18f",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "e4af8bfdad967441ba79814717cb961fb113bf7c032a4eb17034a989b601f592",
+            digest_hex: "3e285364484b8abc2f1109851d0ecaad320ae0a9344721959b61793dc945e18f",
             is_primary: true,
           },
         ],
@@ -868,21 +868,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16KSet9woSFBsaJkMsFb52fjFA1GvwXF9o9XtV8tqFqDp5AcY4xyiqfmuibBAzrYIFLJAKQ94YxvOmYnr14hGXDQ",
-        challenge_signature: "z5Z6MJ46yF/BFIg+Qxd23dKJBxa/FOJgBVndXS+iFRy7WgmJo7mWiZ6t9B+67vfBuvdL5I0/El+vYMZVMkqnCA==",
+          "AQEABiquAs4UANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZ4mka7EAvvY40ph6GFF7uL4ek85GD4ebEDGKj4S6So2vhN4esiBhDouiqnW7-LTpxi2bpal3E88bDKeHzBcqBXQ",
+        challenge_signature: "jXuM1XJUceVSJq+dLOtGOh2wuVxsEdDjoibcRIETKQpcZ1gOhCVLKtu8dKb1WlB/2/spchEkqGxIgMS4H91rBg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -901,8 +901,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -910,13 +910,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "0cf32683b2d3af8ebcc553b9b0d5316606fecd8f763c8b9fdfb657b21e595bca",
-        entry_hash: "198deaf6eb428d24eee665699110d89d33a173825d68fc2ca49b8f27598eff1a",
+        previous_hash: "3ae88a73b35606b508372cf61d3e238283c1d2d1edfae33b1fbdf5330d8f0cf9",
+        entry_hash: "49793179c70b140d4ca525789b6ec57a9724e8f5f79996f01e5b66a7c33b7893",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "198deaf6eb428d24eee665699110d89d33a173825d68fc2ca49b8f27598eff1a",
+            digest_hex: "49793179c70b140d4ca525789b6ec57a9724e8f5f79996f01e5b66a7c33b7893",
             is_primary: true,
           },
         ],
@@ -925,21 +925,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAN9sS_vDs2z3YJ0NzCPxTU8d0ruxGU-U0tlqtIntZ5CkZHhGuN2QLCMRqoZJJkiQOsljDifNkTyJ0csHk_4teqpCJxv2PcLeUp2tJAEWwwEzkghG_skJmrigdZuKx05ODQ",
+          "AQEABiquAs4UAPUJ1IT-d8qfvOQevaAxo9wa1_Qua7bpYs1HBeLg9KMONTq73sXUfQvObVgw8r85PF2DpqoOhHb6MBMZA13djTisANGMZLEiZpGR6qW6Iop0-V76L7Pld9yF9EEfI6292g",
         challenge_signature:
-          "MEUCIQD4rHlT4xZ5yVFZVIF4UtZyFqJIw3n259nm3idi6FXOXAIgOAGGC2G6MWcF0nv/m8yfAOFt8QJLdYT7/vvCI/oUi0U=",
+          "MEUCIBLckOrYxjdrIwhn42VZxeXgIfvqhL/e8H1vPQDR6KeJAiEAzr661etb5SIOLHDlf5KX/IW04KkytKClLLTIoxDgOlg=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-        endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -958,8 +958,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -967,13 +967,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
-        entry_hash: "2bf3a33dae2b0e68c21bfc473f4da10d4a7323d9b83514c4e453993057273c1e",
+        previous_hash: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
+        entry_hash: "9bb471ea8202982054cf2bafd0f4421a0f392d5bdbe2923449316a2e94b89e5c",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "2bf3a33dae2b0e68c21bfc473f4da10d4a7323d9b83514c4e453993057273c1e",
+            digest_hex: "9bb471ea8202982054cf2bafd0f4421a0f392d5bdbe2923449316a2e94b89e5c",
             is_primary: true,
           },
         ],
@@ -982,20 +982,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAA_6JoCsooTM9syN3nLqlJnw2tCDu8YYYVUS0YCeXK16V5ydexTe2nZlrtAO2jliJP4KodhVODFrwMpUSN7JonDOoisM2WirfIjAlTQGtvNUbx8W0nVjSnm19LQlEK0hfw",
-        challenge_signature: "gL1HLTfTtbEDAz6kJQrmSnpNzZVlBZQSvRM+Z47Az9+nwWZE+00p730/dmVyIuKHfXi1TNpFXhnjDrTmz6AaCg==",
+          "AQEABiquAs4UANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZnHyVu22kSbx-bDvLQ8jSjpXo1iU5SEJk9vWrpdWDZl6CxEYKVkRegSrfQjEMn12fs5lTX6VGQQ-z3Ng1CSlsfg",
+        challenge_signature: "38m9pm/LdcK38lQL8iLpMXOSRxInKOu3j4v9bEnj7AURQPh1dU/okofsKaKTPmMu0H5Obwk9ylCOoXvGjrd9AQ==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-        endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+        compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1005,19 +1005,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-          endorser_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          compromised_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "3be95680ab3317834c197ec88a9e924354fd56898dd55bdafdaebeb3ce2dfd2e",
-        entry_hash: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
+        previous_hash: "c941812176b6c29039b348dc6a99f5f4721ff3e0d66d21cdced346960c83db6c",
+        entry_hash: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "ac10f7f5a972f0d870ff8c7632fafb92d22c52d7fe4c8a1e98c8e2e45d0d7c4c",
+            digest_hex: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
             is_primary: true,
           },
         ],
@@ -1025,13 +1025,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
+    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-          endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1051,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-          endorsed_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1078,13 +1078,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
+    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
-          endorser_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1116,20 +1116,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      root: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       nodes: [
         {
-          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1138,8 +1138,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-          to: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          from: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          to: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1153,9 +1153,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
+    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
     answer: {
-      fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1173,14 +1173,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
+            { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
+            { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1195,26 +1195,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       direct_signer_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1223,17 +1223,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     answer: {
       id: 1,
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1242,17 +1242,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a" },
+    body: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
     answer: {
       id: 1,
-      fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 1 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a", weight: 0.9 },
+        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1270,12 +1270,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+            id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             signature_algorithm: "ed25519",
-            signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+            signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1289,8 +1289,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
-          signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+          id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+          signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
           layer1: {
             status: "valid",
             details:
@@ -1313,9 +1313,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+            id: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1324,12 +1324,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-            to: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+            from: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            to: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
             kind: "signed",
           },
           {
-            from: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+            from: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1353,12 +1353,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+                id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+                signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
                 signature_algorithm: "ed25519",
-                signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+                signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1384,12 +1384,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+                  id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+                  signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
                   signature_algorithm: "ed25519",
-                  signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+                  signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1422,12 +1422,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+                  id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+                  signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
                   signature_algorithm: "ed25519",
-                  signature: "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+                  signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1460,13 +1460,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "18f32e5d-c560-4402-92f9-9cfe6d7cf859",
+                    id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
+                    signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
                     signature_algorithm: "ed25519",
                     signature:
-                      "px25xKox0JxZ2d2Gx9JO+Qt6DcvCfQRRBmS+FPconhxGpMXSx8N/dOFDKUZKubcxaxOWuz/bzixgqf14BqkiAg==",
+                      "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1482,8 +1482,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiIxOGYzMmU1ZC1jNTYwLTQ0MDItOTJmOS05Y2ZlNmQ3Y2Y4NTkiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJweDI1eEtveDBKeFoyZDJHeDlKTytRdDZEY3ZDZlFSUkJtUytGUGNvbmh4R3BNWFN4OE4vZE9GREtVWkt1YmN4YXhPV3V6L2J6aXhncWYxNEJxa2lBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjBmZmEyNjgwYWNhMjg0Y2NmNmNjOGRkZTcyZWE5NDk5ZjBkYWQwODNiYmM2MTg2MTU1MTJkMTgwOWU1Y2FkN2EiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "a21a5421d83c8b39f3e44689f5a83e7681a1ba8013874f0c45797184713a09b0",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI1OGQ1NGQ3Yy1iZjc0LTQ0ZGItODYzZC1jMWE3ZDVkM2RlY2QiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJvVVBweGVncXlmemxBaXdWTEVaRHFtbEFvOGY5Y0J6UWJrbm1BOGJjbWJDVWwvNVBReTc0NDBIUzlBakN1a2dBZENmczFGelgyZDBXUWFYWWJZMGxDdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmQ5NWFkNDczOTVjNGM2MTk4ZjIzZDg4MGU2MzRlMDdhZWJlMmMzZDVlNGQzMjY0MDFiNThmODJkMjQwZmQ1ZDkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "77e7eecad99ba9e7aaea00d0bc811a9ed66b9d74f2b6f4e8aee116ae9456a574",
     },
   },
   get_audit_export: {
@@ -1495,26 +1495,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "51343e37-1004-4845-953a-b5ab8626e3c2",
+            attestation_id: "cfdac42e-6cc5-41a9-97a8-bd67b53956cc",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEQCIDyek14UrOPetITzCNnqgvHIdl0IcVjAqE6fWs6vmT2+AiByLqoUrs/kk8FDNnDJZtOWa1UmFllUNmL2Jfd88TQY9g==",
+              "MEUCIQDf+FpJMWLx9ZLmHlHG2Fxba5bCfi/f9/WndJTSQHftUgIgU+uwFXhN/MvzX/D0cpxYLJuJ02USzgxk3wdL+U6wQ5c=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+            signer_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "7cd2d96e6df6021980179028b6b218d2bb18b263110db1fe825262643d457dfc",
-          entry_hash: "a6103de2caf8e95adf02e71d780ff45df1969dafab6aa3c5c2bd04ec97eebf77",
+          previous_hash: "5a91679e0c8767e3aa2dad954cf0b2a5941b0630033da32b29f6f28adabe9d88",
+          entry_hash: "9cbbefa7697aa75ecf23b463912b9cb11a5a9b725def2526bfcead2995de2684",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "a6103de2caf8e95adf02e71d780ff45df1969dafab6aa3c5c2bd04ec97eebf77",
+              digest_hex: "9cbbefa7697aa75ecf23b463912b9cb11a5a9b725def2526bfcead2995de2684",
               is_primary: true,
             },
           ],
@@ -1531,24 +1531,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
-        commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
-        lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
-        nonce: "vUilNJelthty8DVa",
-        ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
-        recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
+          "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
+        commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
+        lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
+        nonce: "sWpxGEKO9ijKNUN7",
+        ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
+        recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
-      lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
+      commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
+      lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9" },
+    query: { lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7" },
     answer: {
       entries: [
         {
@@ -1556,23 +1556,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
-            commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
+            ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
+            commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
+              "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
             event_type: "encrypted_claim",
-            lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
-            nonce: "vUilNJelthty8DVa",
-            recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
+            lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
+            nonce: "sWpxGEKO9ijKNUN7",
+            recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "4fed7e2076dc422e49799635ede631a81e6ecd551ee6e4bf0032a3bf474498bb" },
+            { algorithm: "sha2-256", digest_hex: "91abf4ba3e5eb1675383f3737e739b77b317144b3d9311083928a2792c428b13" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "339295f8b8b7c24423080c25f70cac8796ef9c63345e9ff833bbe4609f31e5d0",
+              digest_hex: "654786aabae25d8a288e94a383ae7e3c5ecbb3ff0dde3d9b2272a747006a7562",
               is_primary: true,
             },
           ],
@@ -1586,31 +1586,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "4zjLlahbcspeco3O3c74W2epya/pJcF1qhCy3hxjpiPtwrX+0BEh5OTnwkoTVJWqWPkk",
-      commitment: "cbab5ce43b36bbdf7a28c7d924c739230f80043a5b8016dc4cabd09ae7453c34",
+      ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
+      commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BEhwefn51g2Ywy3/CpD1fmAn4NaBQqsy9rLTeQumR3awal43YBYr1bO5jj5KCuuH5mlog6vKcfTtFDrn98zzOL8=",
-      lookup_key: "372e42015b50bdf6031362f8c290196354920981ec7a915b64774f70f1cc51f9",
-      nonce: "vUilNJelthty8DVa",
-      recipient_fingerprint: "sha256:423b066414f9e5a032585ade6e69ecd92b6842c39f59d8f33b631d01e68ed0d5",
+      ephemeral_public_key: "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
+      lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
+      nonce: "sWpxGEKO9ijKNUN7",
+      recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "9746d35a1dce1985f52eb18fc532cfa0dd116ff96c533f36d273ab61b17f84b0",
+      commitment_key: "82cae52c78cb91368652c752ead7c4deca280ffdedefc4aff9ddee3ca5a20f15",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4", status: "open" },
+    query: { target: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
-          requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-          target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+          requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1627,16 +1627,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
-      requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+      requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1652,11 +1652,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "fab58547-e27a-4b39-bf75-b089070a2d05" },
+    params: { request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622" },
     answer: {
-      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
-      requester_fingerprint: "sha256:0ffa2680aca284ccf6cc8dde72ea9499f0dad083bbc618615512d1809e5cad7a",
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+      requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1666,7 +1666,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+          responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1681,7 +1681,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1692,11 +1692,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4" },
+    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
     answer: {
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       active: {
-        target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+        target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1708,12 +1708,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "fab58547-e27a-4b39-bf75-b089070a2d05" },
+    params: { request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
       status: "declined",
-      responder_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1723,12 +1723,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:df6c4bfbc3b36cf7609d0dcc23f14d4f1dd2bbb1194f94d2d96ab489ed6790a4",
+      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1745,7 +1745,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+          request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1761,7 +1761,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "fab58547-e27a-4b39-bf75-b089070a2d05",
+      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,
