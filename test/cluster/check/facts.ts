@@ -13,6 +13,8 @@ export interface Receipt {
 export interface PrivateFact {
   readonly table: "webhooks" | "trustConfigs";
   readonly key: number;
+  /** Fingerprint of its key, for a trust configuration. */
+  readonly owner?: string;
   /** Whether it is there, or was deleted; null while an unanswered request may have changed it. */
   isThere: boolean | null;
 }

@@ -16,6 +16,8 @@ export class Load {
   readonly #facts: Facts;
   readonly #kept: Submission[] = [];
   readonly #signers: TestSigner[] = Array.from({ length: SIGNERS }, () => newSigner());
+  /** By key: how many trust configurations were sent. */
+  readonly #configurations = new Map<string, number>();
   readonly #tokens = new Map<string, string>();
   readonly answers = new Map<string, number>();
 
@@ -109,9 +111,16 @@ export class Load {
     const token = await this.#login(client, signer);
     if (!token) return;
     const body = { fingerprint, direct_signer_anchors: [{ fingerprint, weight: 0.5 }], minimum_threshold: 0.3 };
+    // Of each key the newest two are kept, so a request may remove earlier ones, answered or not.
+    const sent = (this.#configurations.get(fingerprint) ?? 0) + 1;
+    this.#configurations.set(fingerprint, sent);
+    const facts = this.#facts.rows.filter(({ table, owner }) => table === "trustConfigs" && owner === fingerprint);
+    for (const fact of facts) fact.isThere = null;
     const reply = await client.insist("POST", "/trust-configs", body, token);
-    if (reply && !this.#isFull(reply, signer) && this.#isDone("POST /trust-configs", reply, signer))
-      this.#facts.rows.push({ table: "trustConfigs", key: Number(reply.body.id), isThere: true });
+    if (!reply || this.#isFull(reply, signer) || !this.#isDone("POST /trust-configs", reply, signer)) return;
+    const isNewest = this.#configurations.get(fingerprint) === sent;
+    const key = Number(reply.body.id);
+    this.#facts.rows.push({ table: "trustConfigs", key, owner: fingerprint, isThere: isNewest || null });
   }
 
   async #login(client: Client, signer: TestSigner): Promise<string | null> {
@@ -123,7 +132,7 @@ export class Load {
     const challenge = await client.insist("POST", "/auth/challenge", { fingerprint });
     if (challenge?.status !== 200) return null;
     const { challenge_id, nonce } = challenge.body;
-    // A challenge is in the memory of the node that made it, and a takeover forgets it: nothing is wrong with a refusal.
+    // Who takes over may not have the newest rows yet, or the key may have ended: nothing is wrong with a refusal.
     const proof = { challenge_id, challenge_signature: signer.sign(nonce) };
     const login = await client.send(challenge.by, "POST", "/auth/login", proof);
     if (login?.status !== 200) return null;
