@@ -37,8 +37,8 @@ export interface Proof {
   readonly fingerprint: string;
   /** Whether the proof was a recovery challenge or session. */
   readonly recovery: boolean;
-  /** Whether the session is one that only reads; absent for a challenge. */
-  readonly readOnly?: boolean;
+  /** Present for a session that only reads. */
+  readonly readOnly?: true;
 }
 
 export interface ProofOptions {
@@ -163,7 +163,7 @@ export class Gate {
         "proof-required",
         `This takes a proof (\`auth\`), or a session that began at most ${FRESH_SESSION_S} seconds ago: a stolen token must not replace or end a key.`,
       );
-    return { fingerprint, recovery, readOnly };
+    return { fingerprint, recovery, ...(readOnly && { readOnly }) };
   }
 }
 
