@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { CairnlogError } from "../engine/error.js";
 
-/** Files beside connections: the log, workers, calendars, webhook endpoints. */
-const OTHER_FILES = 128;
+/** Files beside connections: the log, workers, calendars, webhook endpoints; and modules, many at once while it starts. */
+const OTHER_FILES = 160;
 
 /** How many files this process may have open; null where the system does not say. */
 export function openFileLimit(): number | null {
