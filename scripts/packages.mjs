@@ -64,7 +64,8 @@ async function copyModules(entries, folder) {
     seen.add(file);
     const extension = file.endsWith(".d.ts") ? ".d.ts" : ".js";
     const path = file.slice(0, -extension.length);
-    const isWire = path.startsWith("server/wire/") && path !== "server/wire/check";
+    // These two are functions, not schemas.
+    const isWire = /^server\/wire\/(?!(?:check|origin)$)/.test(path);
     let code = PORTABLE[file] ?? (isWire ? await wireModule(path, extension) : readFileSync(join(dist, file), "utf8"));
     code = code.replace(/^\/\/# sourceMappingURL=.*\n?/gm, "");
     if (!isWire)
