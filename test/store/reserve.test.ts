@@ -79,11 +79,16 @@ function openReserve(append: Append) {
       });
     });
   };
+  /** Rows of which the reserve knows nothing. */
+  const fill = (count: number) =>
+    environment.batch(() => {
+      for (let n = 0; n < count; n++) void rows.put(n, Buffer.alloc(100));
+    });
   const close = async () => {
     await reserve.close();
     await environment.close();
   };
-  return { rows, spend, length, used, close };
+  return { rows, fill, spend, length, used, close };
 }
 
 describe("writes of zeros", () => {
@@ -134,6 +139,22 @@ describe("writes of zeros", () => {
     release();
     await many;
     expect(hasBegun).toBe(true);
+    await close();
+  });
+
+  test("keep little more ahead than one transaction can need, however many there were", async () => {
+    let written = 0;
+    const { fill, spend, length, used, close } = openReserve(async (descriptor, bytes) => {
+      written += bytes.length;
+      await real(descriptor, bytes);
+    });
+    const [first, count, most] = [200_000, 20, 16 * 2 ** 20];
+    await fill(first);
+    for (let n = first; n < first + 300 * count; n += count) {
+      await spend(n, count);
+      expect(length()).toBeLessThan(used() + most);
+    }
+    expect(written).toBeLessThan(used() + most);
     await close();
   });
 

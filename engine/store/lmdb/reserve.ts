@@ -34,6 +34,9 @@ export type Append = (descriptor: number, bytes: Uint8Array) => Promise<unknown>
 const onPool = promisify(write);
 const appendOnPool: Append = (descriptor, bytes) => onPool(descriptor, bytes, 0, bytes.length, null);
 
+/** Bytes to keep ahead if so many are used. */
+const keptBehind = (used: number): number => Math.min(MOST_AHEAD, Math.max(LEAST_AHEAD, Math.floor(used / 8)));
+
 /** Belongs to the thread that writes the environment. */
 export class Reserve {
   readonly #environment: Environment;
@@ -43,16 +46,16 @@ export class Reserve {
   #descriptor: number | null;
   /** Length of the file, or less. */
   #reserved = 0;
-  /** What LMDB has used, or more. */
+  /** What LMDB has used, or more: what it had when it was last asked, and the bounds of the transactions since then. */
   #used = 0;
-  /** Pages of LMDB's list of free pages, when the use was last looked at. */
+  /** Pages of LMDB's list of free pages, when it was last asked. */
   #freeList = 0;
   /** Settles when the last transaction is through. */
   #last: Promise<unknown> = Promise.resolve();
   /** The write of zeros that runs. It never rejects. */
   #writing: Promise<unknown> | undefined;
-  /** From half of what is kept ahead until all of it is there. */
-  #isFilling = false;
+  /** Length that the file gets ahead of need. */
+  #wanted = 0;
 
   /** @param path directory of the environment */
   constructor(environment: Environment, path: string, append = appendOnPool) {
@@ -60,7 +63,6 @@ export class Reserve {
     this.#file = join(path, DATA_FILE);
     this.#append = append;
     this.#descriptor = openSync(this.#file, constants.O_WRONLY | constants.O_APPEND);
-    this.#look();
   }
 
   /**
@@ -75,20 +77,28 @@ export class Reserve {
 
   async #spend<T>(growth: Growth, transaction: () => Promise<T>): Promise<T> {
     let bytes = growth.loose(this.#freeList);
-    if (this.#used + bytes > this.#reserved) {
+    if (this.#ahead(bytes) < keptBehind(this.#used) / 2) {
       this.#look();
       bytes = growth.loose(this.#freeList);
-    }
-    if (this.#used + bytes > this.#reserved) {
-      bytes = Math.min(bytes, (await this.#tight(growth)) ?? bytes);
-      if (this.#used + bytes > this.#reserved) await this.#extend(this.#used + bytes);
+      if (this.#ahead(bytes) < 0) {
+        bytes = Math.min(bytes, (await this.#tight(growth)) ?? bytes);
+        await this.#extend(this.#used + bytes);
+      }
+      // Only where `#used` is what LMDB has used: a sum of bounds is many times as much after some transactions.
+      const kept = keptBehind(this.#used);
+      if (this.#ahead(bytes) < kept / 2) this.#wanted = this.#used + bytes + kept;
     }
     this.#used += bytes;
     this.#fillAhead();
     return transaction();
   }
 
-  /** Replaces what was estimated by what is. No transaction runs. */
+  /** What would be left if so many bytes were added. */
+  #ahead(bytes: number): number {
+    return this.#reserved - this.#used - bytes;
+  }
+
+  /** Replaces what was estimated by what is, for about 30 µs. No transaction runs. */
   #look(): void {
     const { bytes, freeListPages } = fileUse(this.#environment);
     this.#used = bytes;
@@ -113,13 +123,9 @@ export class Reserve {
     }
   }
 
-  get #wantedAhead(): number {
-    return Math.min(MOST_AHEAD, Math.max(LEAST_AHEAD, Math.floor(this.#used / 8)));
-  }
-
   async #extend(needed: number): Promise<void> {
     await this.#writing;
-    const end = needed + Math.min(PIECE, this.#wantedAhead);
+    const end = needed + Math.min(PIECE, keptBehind(needed));
     while (this.#descriptor !== null && this.#reserved < end) {
       const cause = await this.#write(this.#descriptor, end - this.#reserved);
       if (cause && this.#reserved < needed)
@@ -128,13 +134,10 @@ export class Reserve {
     }
   }
 
-  /** Begins to write a piece, if too little is left. A failure is for the transaction that needs the bytes. */
+  /** Begins to write a piece of what is wanted. A failure is for the transaction that needs the bytes. */
   #fillAhead(): void {
-    const [left, wanted] = [this.#reserved - this.#used, this.#wantedAhead];
-    if (left < wanted / 2) this.#isFilling = true;
-    else if (left >= wanted) this.#isFilling = false;
-    if (this.#isFilling && !this.#writing && this.#descriptor !== null)
-      void this.#write(this.#descriptor, wanted - left);
+    const missing = this.#wanted - this.#reserved;
+    if (missing > 0 && !this.#writing && this.#descriptor !== null) void this.#write(this.#descriptor, missing);
   }
 
   /** Appends zeros, at most a piece. @returns the reason if that failed */
