@@ -28,6 +28,9 @@ const LOCK_BYTES = 208 + 64 * MAX_READERS;
 /** At least what LMDB writes into a new environment, the paths to its tables included. */
 const NEW_BYTES = 512 * 1024;
 
+/** Of a process, with all of its maps: half of the 128 TiB that x86-64 and arm64 have for programs. */
+const MAX_ADDRESS_SPACE = 2 ** 46;
+
 export interface Preflight {
   /** Directory of the environment, which exists unless it is only read. */
   readonly path: string;
@@ -93,18 +96,31 @@ function requireWritable(path: string, readOnly: boolean): void {
   }
 }
 
-/** LMDB reserves address space for the largest size of the file. Some systems limit it (`ulimit -v`). */
+/**
+ * LMDB reserves address space for the largest size of a file. Some systems limit it (`ulimit -v`), and everywhere it ends:
+ * beyond about 102 TiB of maps lmdb 3.5.6 ends the process with SIGSEGV. The kernel counts the maps of the whole process,
+ * whichever thread made them, and those that were closed no more.
+ * @throws Error a sentence
+ */
 function requireAddressSpace(mapSize: number): void {
-  const limit = /^Max address space\s+(\d+)/m.exec(readSystemFile("/proc/self/limits"))?.[1];
   const used = /^VmSize:\s+(\d+) kB/m.exec(readSystemFile("/proc/self/status"))?.[1];
-  if (limit === undefined || used === undefined) return;
-  const free = Number(limit) - Number(used) * 1024;
+  if (used === undefined) return;
+  const taken = Number(used) * 1024;
+  if (taken + mapSize > MAX_ADDRESS_SPACE)
+    throw new Error(
+      `this process has too many logs open: ${tebibytes(taken)} TiB of address space are taken, ${tebibytes(mapSize)} TiB more are needed, and ${tebibytes(MAX_ADDRESS_SPACE)} TiB are the most. Close logs that you do not use`,
+    );
+  const limit = /^Max address space\s+(\d+)/m.exec(readSystemFile("/proc/self/limits"))?.[1];
+  if (limit === undefined) return;
+  const free = Number(limit) - taken;
   if (free > mapSize) return;
   const [has, needs] = [free, mapSize].map((bytes) => Math.floor(bytes / 2 ** 20));
   throw new Error(
     `this process may use only ${has} MiB more of address space (ulimit -v), and ${needs} MiB are needed`,
   );
 }
+
+const tebibytes = (bytes: number): number => Math.round((bytes / 2 ** 40) * 100) / 100;
 
 /** Empty where the system has no such file: then no limit is known. */
 function readSystemFile(path: string): string {
