@@ -2,6 +2,7 @@
 import { closeSync, fsyncSync, openSync, statSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { giveToOwner } from "./owner.js";
 
 /** Waits until the content of a file is on disk. @throws the file system's error */
 export function flushFile(path: string): void {
@@ -40,7 +41,8 @@ export function flushFolders(path: string): void {
 }
 
 /**
- * Replaces the content of a file, or makes the file; resolves when that is on disk. It blocks no event loop.
+ * Replaces the content of a file, or makes the file; resolves when that is on disk. It blocks no event loop. If root does
+ * it, the file belongs to the owner of its folder.
  *
  * If we crash here: the file has its old content or the new one, whole. A draft beside it may be left over; the next call
  * overwrites it. One call for a file at a time.
@@ -50,6 +52,7 @@ export async function replaceFile(path: string, content: string, mode: number): 
   const draft = `${path}.new`;
   const file = await open(draft, "w", mode);
   try {
+    giveToOwner(draft);
     await file.writeFile(content);
     await file.sync();
   } finally {

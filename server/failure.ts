@@ -2,11 +2,11 @@
  * What the service does when its log can no longer be used: it says why, everywhere, and ends. A supervisor starts it again,
  * and the next start checks the newest entries before it serves them.
  */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { CairnlogError } from "../engine/error.js";
 import type { LogView } from "../engine/log/view.js";
 import { isPresent } from "../engine/store/presence.js";
-import { PRIVATE_FILE } from "../engine/store/private.js";
+import { writePrivateFile } from "../engine/store/private.js";
 import type { Logger } from "./http/observing/logger.js";
 
 /** Exit code of a service whose log failed: EX_IOERR of sysexits(3). */
@@ -21,7 +21,7 @@ export function recordFailure(path: string, failure: CairnlogError, logger: Pick
   logger.fatal({ err: failure }, "the log failed, and the service ends");
   try {
     const record = { failed_at: new Date().toISOString(), code, message };
-    writeFileSync(path, `${JSON.stringify(record)}\n`, { mode: PRIVATE_FILE });
+    writePrivateFile(path, `${JSON.stringify(record)}\n`);
   } catch (error) {
     logger.fatal({ err: error, path }, "the reason cannot be written beside the log");
   }

@@ -1,14 +1,14 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
-import { accessSync, constants, writeFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { selfTest } from "../engine/crypto/selftest.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
 import { Checkpoints, defaultLogName } from "../engine/log/tree/checkpoints.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
-import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
+import { closeToOthers, writePrivateFile } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
 import { openCertificate } from "./certificate.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
@@ -278,7 +278,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
 async function ownOperator(settings: Settings, pool: Pool, logger: Logger): Promise<OpenedOperator> {
   const opened = await openOperator(settings, logger, pool);
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writeFileSync(operatorPublicKeyPath(settings.dataDir), opened.operator.public.pem, { mode: PRIVATE_FILE });
+  writePrivateFile(operatorPublicKeyPath(settings.dataDir), opened.operator.public.pem);
   return opened;
 }
 

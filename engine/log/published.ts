@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { CairnlogError } from "../error.js";
+import { giveToOwner } from "../owner.js";
 import { PRIVATE_FILE } from "../store/private.js";
 import { TREE_HEAD, type TreeHead } from "../verify/tree/treehead.js";
 import type { Log } from "./log.js";
@@ -67,6 +68,7 @@ export class PublishedHead {
     const draft = `${this.#file}.new`;
     this.#writing = this.#writing
       .then(() => writeFile(draft, `${JSON.stringify(head)}\n`, { mode: PRIVATE_FILE }))
+      .then(() => giveToOwner(draft))
       .then(() => rename(draft, this.#file))
       // The disk is full, or the folder gone: appends say so, and this is tried again with the next head.
       .catch(() => {

@@ -2,9 +2,10 @@
  * Makes a data directory readable by its owner alone. It holds addresses, secrets of webhooks and salted hashes, which
  * are in no entry of the log. With any umask, folders are made with mode 0700 and files with 0600.
  */
-import { chmodSync, lstatSync, readdirSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, type Stats, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolders } from "../folders.js";
+import { giveToOwner } from "../owner.js";
 
 /** Mode of a file that only its owner may read. */
 export const PRIVATE_FILE = 0o600;
@@ -20,13 +21,25 @@ export function makePrivateFolder(path: string): void {
   setMode(path, PRIVATE_FOLDER);
 }
 
-/** Makes a folder, and removes the permissions of others on the folder and on the files that are already in it. */
+/**
+ * Writes a file that only its owner may read. If root makes it, it belongs to the owner of its folder. If we crash here, it
+ * may be cut short.
+ */
+export function writePrivateFile(path: string, content: string): void {
+  writeFileSync(path, content, { mode: PRIVATE_FILE });
+  giveToOwner(path);
+}
+
+/**
+ * Makes a folder, and removes the permissions of others on the folder and on the files that are already in it. Folders of
+ * another owner inside it are left alone, with what is in them: `lost+found` of a volume belongs to root.
+ */
 export function closeToOthers(path: string): void {
   makePrivateFolder(path);
   for (const name of readdirSync(path)) {
     const inside = join(path, name);
     const found = lstatSync(inside);
-    if (found.isDirectory()) closeToOthers(inside);
+    if (found.isDirectory() && mayChange(found)) closeToOthers(inside);
     else if (found.isFile()) setMode(inside, PRIVATE_FILE);
   }
 }
@@ -34,6 +47,7 @@ export function closeToOthers(path: string): void {
 /** Files of another owner, such as a volume that was lent to this process, are not changed. */
 function setMode(path: string, mode: number): void {
   const found = lstatSync(path);
-  const isOwn = process.getuid?.() === found.uid || process.getuid?.() === 0;
-  if (isOwn && (found.mode & PERMISSIONS) !== mode) chmodSync(path, mode);
+  if (mayChange(found) && (found.mode & PERMISSIONS) !== mode) chmodSync(path, mode);
 }
+
+const mayChange = ({ uid }: Stats): boolean => process.getuid?.() === uid || process.getuid?.() === 0;

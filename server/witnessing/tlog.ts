@@ -2,7 +2,7 @@
  * The log as a C2SP transparency log: which key signs its checkpoints, under which origin, and who publishes them. Runs in
  * the writer's thread; a mirror shows what it has mirrored (`mirror.ts`).
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
@@ -10,7 +10,7 @@ import { CheckpointPublisher, type Published } from "../../engine/log/lens/publi
 import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tree/checkpoints.js";
 import type { LogView } from "../../engine/log/view.js";
-import { PRIVATE_FILE } from "../../engine/store/private.js";
+import { writePrivateFile } from "../../engine/store/private.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
 import type { Logger } from "../http/observing/logger.js";
@@ -109,7 +109,7 @@ export async function openTlog(
   await publisher.open();
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
-  writeFileSync(tlogVkeyPath(dataDir), `${vkey}\n`, { mode: PRIVATE_FILE });
+  writePrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);
   publisher.start();
   return {
     vkey,

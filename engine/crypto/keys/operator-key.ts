@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
 import { makeFolders } from "../../folders.js";
+import { giveToOwner } from "../../owner.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { pack, unpack } from "../pool/packing.js";
 import type { Pool } from "../pool/pool.js";
@@ -104,6 +105,7 @@ function createKeyFile(path: string): string {
   try {
     makeFolders(dirname(path));
     writeKeyFile(path, pem);
+    giveToOwner(path);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `No operator key could be created at ${path}.`, { cause });
   }

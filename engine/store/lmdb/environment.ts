@@ -6,18 +6,24 @@ import type { Database, RootDatabase, Transaction } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { flushFile, flushFolders } from "../../flush.js";
 import { Encoder, open } from "../../native/lmdb.js";
+import { giveToOwner } from "../../owner.js";
 import { isPresent } from "../presence.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
-import { MAX_READERS, preflight } from "./preflight.js";
+import { LOCK_FILE, MAX_READERS, preflight } from "./preflight.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
 
 /** Rows are encoded by this package's own msgpackr, not by lmdb's copy: the encoded bytes are our file format. */
 export const RECORDS = { encoder: { Encoder } } as object;
+
+/** Gives the files of an environment that was opened to the owner of its directory, if root has made them. */
+export function giveFilesToOwner(path: string): void {
+  for (const file of [DATA_FILE, LOCK_FILE].map((name) => join(path, name))) if (isPresent(file)) giveToOwner(file);
+}
 
 export interface EnvironmentOptions {
   /** Directory. */
@@ -74,6 +80,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
       eventTurnBatching: false,
     });
   const environment = openHandle();
+  giveFilesToOwner(path);
   requireShared(environment, openHandle, file);
   // Takes this process's place among the readers now: a failure of that is one of opening.
   environment.useReadTransaction().done();

@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { PRIVATE_FILE } from "../private.js";
 import { DATA_FILE } from "./inspect.js";
 
-const LOCK_FILE = "lock.mdb";
+export const LOCK_FILE = "lock.mdb";
 /** Read transactions at one moment, of all threads and processes. A front end has two, and up to 32 for long queries. */
 export const MAX_READERS = 4096;
 /** Length of a lock file: LMDB's head, and a place for each read transaction. */

@@ -12,7 +12,7 @@ import type { RootDatabase, Transaction } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { open } from "../../native/lmdb.js";
 import { makePrivateFolder } from "../private.js";
-import { FILE_MODE } from "./environment.js";
+import { FILE_MODE, giveFilesToOwner } from "./environment.js";
 import { DATA_FILE, inspectEnvironment } from "./inspect.js";
 import { preflight } from "./preflight.js";
 
@@ -75,7 +75,9 @@ function openLock(path: string): RootDatabase {
     const { state } = inspectEnvironment(folder, { maxFaults: 1 });
     if (state === "damaged" || state === "unborn") rmSync(join(folder, DATA_FILE));
     preflight({ path: folder, mapSize: MAP_SIZE, readOnly: false, isNew: state !== "sound" });
-    return open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
+    const env = open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
+    giveFilesToOwner(folder);
+    return env;
   } catch (cause) {
     const { message } = cause as Error;
     throw new CairnlogError("storage-failed", `The lock in ${folder} cannot be opened: ${message}.`, { cause });

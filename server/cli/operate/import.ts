@@ -1,9 +1,9 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
-import { createReadStream, statSync, writeFileSync } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
+import { makePrivateFolder, writePrivateFile } from "../../../engine/store/private.js";
 import { openOperator } from "../../operator.js";
 import { operatorPublicKeyPath } from "../../settings.js";
 import { flag, text } from "../line/options.js";
@@ -56,7 +56,7 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     try {
       const target = { path: join(settings.dataDir, "log"), signer: operator, projection };
       report = await importEntries(target, source, { progress: ({ bytes }) => bar.update(bytes) });
-      writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem, { mode: PRIVATE_FILE });
+      writePrivateFile(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
     } finally {
       bar.end();
       await signer?.close();

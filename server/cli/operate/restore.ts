@@ -1,11 +1,11 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
+import { makePrivateFolder, writePrivateFile } from "../../../engine/store/private.js";
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
 import { flag, text, texts } from "../line/options.js";
@@ -79,7 +79,7 @@ published.`,
       bar.end();
       const { entries, fromMirror, operator } = restored;
       // Later backups and readers find the key here. The private key is not in a backup.
-      writeFileSync(operatorPublicKeyPath(to), restored.operatorKey, { mode: PRIVATE_FILE });
+      writePrivateFile(operatorPublicKeyPath(to), restored.operatorKey);
       if (values.json) console.log(printableJson({ tree_size: entries, from_mirror: fromMirror, operator }));
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";

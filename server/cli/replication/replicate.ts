@@ -1,12 +1,12 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
-import { makeFolders } from "../../../engine/folders.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords } from "../../../engine/log/history/beginning.js";
 import { defaultLogName } from "../../../engine/log/tree/checkpoints.js";
 import { isPresent } from "../../../engine/store/presence.js";
+import { makePrivateFolder } from "../../../engine/store/private.js";
 import { openStore } from "../../../engine/store/store.js";
 import { formatVkey } from "../../../engine/verify/note/key.js";
 import { openOperator } from "../../operator.js";
@@ -65,7 +65,7 @@ the log in the data directory, if there is one.`,
 async function init(settings: Replicated, { json }: Given): Promise<number> {
   const { dataDir, replication, replicationVerify } = settings;
   await requireName(settings);
-  makeFolders(dataDir, 0o700);
+  makePrivateFolder(dataDir);
   const notes = { warn: (_: object, sentence: string) => console.error(`cairnlog: ${sentence}`) };
   const { operator, signer } = await openOperator(settings, notes);
   let bar: ReturnType<typeof startProgress> | undefined;

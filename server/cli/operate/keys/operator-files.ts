@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { type OperatorKey, writeKeyFile } from "../../../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../../../engine/error.js";
 import { flushFolder } from "../../../../engine/flush.js";
+import { giveToOwner } from "../../../../engine/owner.js";
 
 /** Digits of the fingerprint in the name of a retired key's file. */
 const NAME_DIGITS = 16;
@@ -32,6 +33,7 @@ export function putInPlace(file: string, old: OperatorKey | null, pem: string): 
   // Left over from a run that was interrupted.
   rmSync(fresh, { force: true });
   writeKeyFile(fresh, pem);
+  giveToOwner(fresh);
   renameSync(fresh, file);
   flushFolder(folder);
   return kept;
