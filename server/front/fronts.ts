@@ -5,6 +5,7 @@ import type { Registry } from "../../engine/registry/registry.js";
 import type { Limits } from "../http/limits/limits.js";
 import type { Logger } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
+import { stderrLines } from "../http/observing/stderr.js";
 import type { Services } from "../http/services.js";
 import type { ChosenTransport } from "../http/transport/choose.js";
 import type { TlsFiles } from "../http/transport/tls.js";
@@ -88,6 +89,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
       tls,
       maxConnections,
       forwardsLog: isOwnLogger,
+      droppedLines: stderrLines().dropped.buffer,
     },
     logger,
   });

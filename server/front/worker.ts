@@ -13,6 +13,7 @@ import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
 import { createLogger, type LineLevel, sinkOf } from "../http/observing/logger.js";
 import { Delay } from "../http/observing/measures.js";
 import { checkAlive } from "../http/observing/readiness.js";
+import { stderrLines } from "../http/observing/stderr.js";
 import type { Services } from "../http/services.js";
 import { chooseTransport } from "../http/transport/choose.js";
 import type { TlsFiles } from "../http/transport/tls.js";
@@ -44,6 +45,8 @@ export interface FrontData {
   readonly maxConnections: number;
   /** Whether the lines of its log go to the writer's thread, which has a logger of the embedding program. */
   readonly forwardsLog: boolean;
+  /** Counts lines of the log that could not be written. */
+  readonly droppedLines: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
   /** Messages of the feed that were sent before. */
   readonly fed: number;
@@ -58,6 +61,7 @@ const data = workerData as FrontData;
 const control = new Control(data.control);
 const writer = new WriterPort(data.port, control, data.fed);
 const { settings } = data;
+stderrLines(data.droppedLines);
 const logger = createLogger(settings.logLevel, data.forwardsLog ? sinkOf(forward) : undefined);
 
 /** Details are plain data. If one is an error, its text and stack arrive, and its class does not. */

@@ -2,6 +2,7 @@
 import { relative } from "node:path";
 import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
+import { stderrLines } from "../../http/observing/stderr.js";
 import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
 import { type Settings, strangeNames } from "../../settings.js";
 import { flag, text } from "../line/options.js";
@@ -84,7 +85,7 @@ Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the 
 /** On a terminal: warnings as lines for people, unless more is asked for. */
 function startWatched(settings: Settings, options: ServerOptions): Promise<RunningServer> {
   const logLevel = process.env.LOG_LEVEL ? settings.logLevel : "warn";
-  return startServer({ ...settings, logLevel }, { ...options, logger: logLines((line) => process.stderr.write(line)) });
+  return startServer({ ...settings, logLevel }, { ...options, logger: logLines((line) => stderrLines().write(line)) });
 }
 
 /** One line for people who have just started it. */

@@ -2,7 +2,8 @@
  * The service's own log. It never gets bodies or headers, so it cannot contain secrets. Without a logger of the program
  * that embeds the service, it is JSON lines on stderr.
  */
-import { destination, pino } from "pino";
+import { pino } from "pino";
+import { stderrLines } from "./stderr.js";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -25,11 +26,11 @@ export interface Logger extends LogSink {
 }
 
 /**
- * A logger that writes the lines of this level and of more severe ones.
+ * A logger that writes the lines of this level and of more severe ones. Without a sink it never blocks (`stderr.ts`).
  * @param sink where to; stderr without one
  */
 export function createLogger(level: LogLevel, sink?: LogSink): Logger {
-  if (!sink) return pino({ name: "cairnlog", level }, destination(2));
+  if (!sink) return pino({ name: "cairnlog", level }, stderrLines());
   const isLevelEnabled = (asked: LineLevel) => LOG_LEVELS.indexOf(asked) <= lastOf(level);
   const lines = LINE_LEVELS.map((name): [LineLevel, WriteLine] => [
     name,

@@ -14,6 +14,7 @@ import { addCosigningMetrics } from "./cosigningmetrics.js";
 import { Delay, type FrontFigures, type Lateness } from "./measures.js";
 import { addReplicationMetrics, type ReplicationFigures } from "./replicationmetrics.js";
 import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
+import { stderrLines } from "./stderr.js";
 
 /** Bounds for one stage of a batch, in seconds. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -70,6 +71,12 @@ export class Metrics {
     this.#asked(Gauge, "cairnlog_append_queue", "Appends waiting for their batch.", () => log.queued);
     this.#asked(Counter, "cairnlog_appends_total", "Entries appended since the start.", () => log.size - sizeAtStart);
     this.#asked(Counter, "cairnlog_batches_total", "Batches written since the start.", () => log.batches);
+    this.#asked(
+      Counter,
+      "cairnlog_log_lines_dropped_total",
+      "Lines of the service's own log that could not be written.",
+      () => stderrLines().dropped.total,
+    );
     this.#asked(Counter, "process_cpu_seconds_total", "CPU time of the process, all threads.", cpu);
     this.#asked(Gauge, "process_start_time_seconds", "When the process started, Unix time.", () => started);
     this.#asked(Gauge, "process_resident_memory_bytes", "Resident memory.", () => process.memoryUsage.rss());

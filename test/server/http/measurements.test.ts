@@ -104,6 +104,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_build_info: "gauge",
   cairnlog_last_batch_failed: "gauge",
   cairnlog_log_entries: "gauge",
+  cairnlog_log_lines_dropped_total: "counter",
   cairnlog_refusals_total: "counter",
   cairnlog_store_bytes: "gauge",
   cairnlog_store_max_bytes: "gauge",
