@@ -11,6 +11,7 @@ import { openRegistry, openRegistryReader, type Registry, type RegistryOptions }
 import { closeToOthers, writePrivateFile } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
 import { openCertificate } from "./certificate.js";
+import { Opened } from "./closing.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
 import { type Fronts, openFronts } from "./front/fronts.js";
 import { createLimits } from "./front/limits.js";
@@ -80,9 +81,26 @@ export interface RunningServer {
    * @throws CairnlogError `precondition-failed` when the files cannot be used; then the old certificate stays
    */
   renewCertificate(): Promise<string | null>;
-  /** Stops listening, answers what was accepted, closes every connection and the log. */
-  close(): Promise<void>;
+  /**
+   * Stops listening, answers what was accepted, closes every connection and the log. It resolves within
+   * `stopTimeoutSeconds`. What hangs then is left as it is, and named; the log is left open if it may still be used. Rejects
+   * with what a part throws, after the others were closed.
+   * @param observe called with the name of each part before it is closed
+   */
+  close(observe?: (part: string) => void): Promise<Stopped>;
 }
+
+/** How a service has stopped. */
+export interface Stopped {
+  /** Names of the parts that did not end in time; empty after an orderly stop. */
+  readonly hanging: readonly string[];
+  /** Whether every command that the log had accepted is decided: on disk, or refused. */
+  readonly isSettled: boolean;
+}
+
+/** The share of the time for a stop in which parts are closed. The rest is for the exit of the process. */
+const CLOSING_SHARE = 0.9;
+const DUTIES = "anchoring, webhooks and witnesses";
 
 /**
  * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps, or with `replication` too, a
@@ -100,10 +118,9 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
   const { dataDir, host, metricsAddress } = settings;
   const logger = createLogger(settings.logLevel, options.logger);
   const pool = createPool(settings.workers);
-  const opened: (() => Promise<void>)[] = [() => pool.close()];
-  const close = async () => {
-    for (const step of opened.splice(0).reverse()) await step();
-  };
+  const opened = new Opened();
+  opened.addFoundation("the worker pool", () => pool.close());
+  const stopMs = settings.stopTimeoutSeconds * 1000 * CLOSING_SHARE;
   try {
     const maxConnections = connectionsOf(settings, logger);
     const certificate = openCertificate(settings, logger);
@@ -118,7 +135,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const operator = own?.operator ?? mirroredOperator(dataDir);
     const signer = own?.signer;
     if (signer) {
-      opened.push(() => signer.close());
+      opened.addFoundation("the signer", () => signer.close());
       signer.observe((trouble) => {
         if (trouble) logger.error({ code: trouble.code }, trouble.message);
         else logger.info({ signer: settings.signer }, "the signer is connected again");
@@ -126,13 +143,13 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     }
     const logName = settings.logName ?? defaultLogName(operator.fingerprint);
     const joined = await joinNode(settings, operator, logName, logger);
-    if (joined) opened.push(async () => joined.journal.close());
+    if (joined) opened.addFoundation("the journal", () => joined.journal.close());
     const opening: RegistryOptions = { ...openingOf(settings, operator), pool, ...(joined && { replicated: joined }) };
     const mirror = isMirror ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;
     const { log } = registry;
-    opened.push(() => registry.close());
+    opened.addFoundation("the log", () => registry.close());
     if (!isMirror) await checkAfterFailure(failurePath(dataDir), log, logger);
     const failed = new Promise<CairnlogError>((resolve) => {
       log.observeFailure((failure) => {
@@ -145,10 +162,10 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     if (!joined) published?.check();
     if (published) {
       published.start();
-      opened.push(() => published.stop());
+      opened.addFoundation("the newest head shown", () => published.stop());
     }
     const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
-    if (mirrored) opened.push(async () => mirrored.close());
+    if (mirrored) opened.addFoundation("the mirror", () => mirrored.close());
     const checkpointName = logNameOf(settings, log);
     const isHeld = joined ? { isHeld: () => joined.journal.hasLease } : {};
     const duties = new Duties({ settings, registry, operator, logName: checkpointName, logger, ...isHeld });
@@ -158,11 +175,11 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         ? new ReplicatedNode({ joined, log: written.log, duties, published, settings, isFollower, logger })
         : null;
     if (!mirrored && !node) {
-      opened.push(() => duties.close());
+      opened.addWork(DUTIES, () => duties.close());
       await duties.begin();
     }
     const metrics = new Metrics(log);
-    opened.push(async () => metrics.close());
+    opened.addFoundation("the metrics", () => metrics.close());
     let fronts: Fronts | null = null;
     const readiness = new Readiness({
       log,
@@ -213,19 +230,19 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const serving = openFronts(parts);
     fronts = serving;
     metrics.watchFronts(() => serving.reports());
-    opened.push(() => serving.close());
+    opened.addWork("the front ends and their connections", () => serving.close());
     let metricsUrl: string | null = null;
     if (metricsAddress) {
       const operations = openOperations({ registry, services, chosen, logger });
-      opened.push(() => operations.close());
+      opened.addWork("the operator's address", () => operations.close());
       const port = await operations.listen(metricsAddress.host, metricsAddress.port);
       metricsUrl = urlOf("http", metricsAddress.host, port);
     }
     const port = await serving.listen(host, settings.port);
     // Before the connections: who waits for a calendar is told at once.
-    opened.push(() => duties.close());
+    opened.addWork(DUTIES, () => duties.close());
     if (node) {
-      opened.push(() => node.stop());
+      opened.addWork("replication", () => node.stop());
       node.start();
     }
     const url = urlOf(tls ? "https" : "http", host, port);
@@ -244,6 +261,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     );
     // No warning: there may be no such credential, and /readyz says it as long as it is so.
     if (opening.hardwareRoots?.isEmpty && !readOnly) logger.info(DECLARATIONS_BELIEVED);
+    let stopping: Promise<Stopped> | null = null;
     return {
       address: { host, port },
       url,
@@ -260,16 +278,23 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         await serving.renewCertificate();
         return new Date(certificate.expires).toISOString();
       },
-      async close() {
-        if (!opened.length) return;
-        logger.info("stopping");
-        const { size } = log;
-        await close();
-        logger.info({ entries: size }, "stopped");
+      close(observe) {
+        stopping ??= stop(observe);
+        return stopping;
       },
     };
+    async function stop(observe?: (part: string) => void): Promise<Stopped> {
+      logger.info("stopping");
+      const { size } = log;
+      const { hanging, errors } = await opened.close(stopMs, observe);
+      if (errors.length > 0) throw errors[0];
+      const isSettled = written?.log.isSettled ?? true;
+      if (hanging.length > 0) logger.error({ hanging, isSettled }, "stopped, and left what hangs");
+      else logger.info({ entries: size }, "stopped");
+      return { hanging, isSettled };
+    }
   } catch (error) {
-    await close();
+    await opened.close(stopMs);
     throw error;
   }
 }

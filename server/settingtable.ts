@@ -53,6 +53,7 @@ const MAX_TTL_S = 86_400;
 const MAX_GRAPH_S = 3_600;
 const MAX_ACTIVATION_DELAY_S = 365 * 86_400;
 const MAX_REQUEST_TIMEOUT_S = 3_600;
+const MAX_STOP_S = 600;
 const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
@@ -419,6 +420,12 @@ export const TABLE = {
     fallback: "30",
     about: "seconds in which a request body must arrive",
     ...integer(1, MAX_REQUEST_TIMEOUT_S),
+  },
+  stopTimeoutSeconds: {
+    name: "SERVICE_STOP_TIMEOUT_S",
+    fallback: "10",
+    about: "seconds within which a stop ends, whatever hangs; seven tenths of them are for clients that read slowly",
+    ...integer(1, MAX_STOP_S),
   },
   maxConnections: {
     name: "SERVICE_MAX_CONNECTIONS",

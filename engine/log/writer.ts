@@ -117,6 +117,11 @@ export class LogWriter extends LogView implements Executor {
     }
   }
 
+  /** Whether every accepted command has been answered. */
+  get isSettled(): boolean {
+    return this.#sequencer.isSettled;
+  }
+
   /** Resolves when every accepted command has been answered. */
   settled(): Promise<void> {
     return this.#sequencer.settled();

@@ -41,6 +41,9 @@ export interface FrontParts {
   readonly logger: Logger;
 }
 
+/** The share of the time for a stop in which clients may read their answers. */
+const DRAIN_SHARE = 0.7;
+
 export class Front {
   readonly #http: HttpServer;
   readonly #measures = new Measures();
@@ -55,6 +58,7 @@ export class Front {
     const access = { origins: this.#origins, sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
     this.#http = new HttpServer({
       transport: chosen.transport,
+      drainMs: settings.stopTimeoutSeconds * 1000 * DRAIN_SHARE,
       routes: [
         ...routeTable(registry, services, chosen, access, {
           isReadOnly: settings.readOnly,

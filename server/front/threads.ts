@@ -21,7 +21,7 @@ import type { FrontData } from "./worker.js";
 const STUCK_MS = 5_000;
 /** Milliseconds before a front end that died is replaced, so that one that dies at its start does not use up a core. */
 const REPLACE_MS = 500;
-/** Milliseconds for which an exit of the process waits for one of them. */
+/** Milliseconds for which an exit of the process waits for all of them together. */
 const EXIT_MS = 500;
 
 export interface FrontThreadsParts {
@@ -114,7 +114,9 @@ export class FrontThreads {
    */
   readonly #exiting = (): void => {
     this.#order({ kind: "abandon" });
-    for (const number of this.#threads.keys()) if (this.#threads[number]) this.#control.waitForEnd(number, EXIT_MS);
+    const deadline = performance.now() + EXIT_MS;
+    for (const number of this.#threads.keys())
+      if (this.#threads[number]) this.#control.waitForEnd(number, Math.max(0, deadline - performance.now()));
   };
 
   #order(message: ToFront): void {

@@ -52,11 +52,13 @@ import { type UploadBounds, Uploads } from "./transport/uploads.js";
 
 /** Milliseconds in which bodies that have come are handled in one turn of the event loop; at least one is. */
 const TURN_MS = 5;
-/** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
+/** How long `close` waits, without `drainMs`, for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
 
 export interface HttpServerOptions {
   readonly transport: Transport;
+  /** Milliseconds for which `close` waits for answers that are being made, and for clients that read theirs slowly. */
+  readonly drainMs?: number;
   readonly routes: readonly Route[];
   /** A sentence that says where the routes are listed; that of the service if absent. */
   readonly directory?: string;
@@ -162,7 +164,7 @@ export class HttpServer {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.#drained = resolve;
-        timer = setTimeout(resolve, DRAIN_MS);
+        timer = setTimeout(resolve, this.#options.drainMs ?? DRAIN_MS);
       });
       clearTimeout(timer);
     }

@@ -165,7 +165,10 @@ export async function startControlled(
     logger,
     renewCertificate: async () => null,
     failed: new Promise(() => {}),
-    close,
+    close: async () => {
+      await close();
+      return { hanging: [], isSettled: true };
+    },
   });
   const parts = { service, registry, sessions, anchoring, operatorFingerprint, log: () => lines.join("") };
   const digest = algorithm === "ed25519" ? null : "sha256";

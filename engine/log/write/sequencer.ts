@@ -167,11 +167,12 @@ export class Sequencer {
 
   /** Resolves when every accepted command has been answered. */
   async settled(): Promise<void> {
-    while (this.#isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (!this.isSettled) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  get #isBusy(): boolean {
-    return this.#queue.length > 0 || this.#inFlight > 0 || this.#recovering;
+  /** Whether every accepted command has been answered. */
+  get isSettled(): boolean {
+    return this.#queue.length === 0 && this.#inFlight === 0 && !this.#recovering;
   }
 
   #schedule(): void {
@@ -297,6 +298,6 @@ export class Sequencer {
   }
 
   #tellIdle(): void {
-    if (!this.#isBusy) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.isSettled) for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

@@ -12,11 +12,10 @@ import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { none, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
+import { stopInTime } from "./stopping.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
 const FAREWELL_MS = 500;
-/** Seconds after which a service that was told to stop is ended in any case; those who supervise it wait longer. */
-const STOP_SECONDS = 10;
 
 const RENEWED = "SIGHUP: certificate and key were read again, for connections to come";
 const NOTHING_TO_RENEW = "SIGHUP: there is no certificate to read again";
@@ -39,14 +38,15 @@ export const serve = subcommand({
   forms: ["[--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
-${STOP_SECONDS} seconds; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
+SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
 unless it runs on a terminal, which sends this signal when it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
   options: OPTIONS,
   notes: `It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
 
-Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the command or a setting was not understood;
+Exit codes: 0 ended as told, and nothing that it had accepted is lost; 1 could not start, or had to leave accepted
+writes undecided; 2 the command or a setting was not understood;
 74 a write to the log failed, so the service ended: see failure.json in the data directory, and start it again.`,
   examples: "PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve",
   async run(operands, values) {
@@ -72,13 +72,10 @@ Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the 
       else console.log(isWatched ? greeting(server) : described(server));
       const failure = await Promise.race([stop, server.failed]);
       if (failure) await fail(failure);
-      const late = setTimeout(abandon, STOP_SECONDS * 1000);
-      await server.close();
-      clearTimeout(late);
+      return await stopInTime(server, settings.stopTimeoutSeconds);
     } finally {
       forget();
     }
-    return 0;
   },
 });
 
@@ -139,10 +136,4 @@ async function fail({ message }: CairnlogError): Promise<never> {
   console.error(`cairnlog: ${message}`);
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
   process.exit(FAILED_EXIT_CODE);
-}
-
-/** Nothing that was acknowledged is lost: that is on disk. */
-function abandon(): never {
-  console.error("cairnlog: the service did not end in time, and was ended");
-  process.exit(1);
 }

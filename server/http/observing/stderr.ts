@@ -10,8 +10,8 @@ import { isatty } from "node:tty";
 import { isMainThread } from "node:worker_threads";
 
 const STDERR = 2;
-/** Where Linux lets a process open its stderr once more. */
-const STDERR_PATH = "/proc/self/fd/2";
+/** Where Linux lets a process open its own files once more. */
+const OPEN_FILES = "/proc/self/fd";
 /** Bytes of lines that wait while a pipe is full. */
 const MAX_WAITING_BYTES = 256 * 1024;
 /** Milliseconds after which it is tried again to write them. */
@@ -123,22 +123,22 @@ let own: LineOutput | undefined;
  * @param dropped at the first call in a thread: the buffer of the counter that it shares with the thread that started it
  */
 export function stderrLines(dropped?: SharedArrayBuffer): LineOutput {
-  own ??= new LineOutput(openStderr, new DroppedLines(dropped));
+  own ??= new LineOutput(() => withoutBlocking(STDERR), new DroppedLines(dropped));
   return own;
 }
 
 /**
- * A file descriptor of stderr that does not block, if there is one. A pipe and a terminal are opened once more, because
- * `O_NONBLOCK` on the one that the process was started with would hold for every process that shares it.
+ * A file descriptor of the same file that does not block, if there is one. A pipe and a terminal are opened once more,
+ * because `O_NONBLOCK` on the one that the process was started with would hold for every process that shares it.
  */
-function openStderr(): number {
+export function withoutBlocking(fd: number): number {
   try {
-    if (fstatSync(STDERR).isFIFO() || isatty(STDERR))
-      return openSync(STDERR_PATH, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    if (fstatSync(fd).isFIFO() || isatty(fd))
+      return openSync(`${OPEN_FILES}/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
     // There is no /proc, it is the pipe of another user, or nobody reads it any more.
   }
   // Sockets cannot be opened again. Node sets O_NONBLOCK on them, and on pipes, when it makes this stream.
   if (isMainThread) void process.stderr;
-  return STDERR;
+  return fd;
 }

@@ -1,0 +1,37 @@
+/** Loaded into a service before it starts (`--import`): makes the part that HANG names hang. HANG_FILE is a path. */
+import { existsSync, open } from "node:fs";
+import { isMainThread } from "node:worker_threads";
+
+const { HANG, HANG_BUILD, HANG_FILE } = process.env;
+const never = () => new Promise(() => {});
+const spin = () => {
+  for (;;);
+};
+
+/** Replaces a method of a class of the build by what `make` gives for it. */
+async function replace(file, name, method, make) {
+  const { prototype } = (await import(new URL(file, HANG_BUILD).href))[name];
+  prototype[method] = make(prototype[method]);
+}
+
+const hangs = {
+  duties: () => replace("server/replication/duties.js", "Duties", "close", () => never),
+  fronts: () => replace("server/front/front.js", "Front", "close", () => never),
+  log: () => replace("engine/log/writer.js", "LogWriter", "close", () => never),
+  thread: () => replace("server/replication/duties.js", "Duties", "close", () => spin),
+  // The disk does not answer from the moment on at which the file exists.
+  disk: () =>
+    replace(
+      "engine/journal/ledger.js",
+      "Ledger",
+      "apply",
+      (apply) =>
+        function (...given) {
+          return existsSync(HANG_FILE) ? never() : apply.apply(this, given);
+        },
+    ),
+  timer: () => isMainThread && setInterval(() => {}, 2 ** 30),
+  // Opening a named pipe for which there is no writer occupies a thread of libuv's pool, and nothing can interrupt it.
+  pool: () => isMainThread && open(HANG_FILE, "r", () => {}),
+};
+await hangs[HANG]();
