@@ -34,6 +34,8 @@ const LEFT_OUT = new Set([
   "deprecated",
   "contentMediaType",
 ]);
+/** Characters from which a part of a schema is written once, under a name. */
+const LEAST_SHARED = 24;
 /** Keywords whose members are names or patterns of properties, with their schemas. */
 const BY_NAME = new Set(["properties", "patternProperties"]);
 
@@ -59,14 +61,37 @@ function plain(schema) {
   return Object.fromEntries(entries);
 }
 
-/** JavaScript that exports the schemas of a module. */
-export const schemaModule = (exported) =>
-  schemasOf(exported)
-    .map(
-      ([name, schema]) =>
-        `export const ${name} = /* @__PURE__ */ JSON.parse(${JSON.stringify(JSON.stringify(plain(schema)))});\n`,
-    )
+/** JavaScript that exports the schemas of a module. What occurs in them more than once is written once. */
+export function schemaModule(exported) {
+  const schemas = schemasOf(exported).map(([name, schema]) => [name, plain(schema)]);
+  const times = new Map();
+  const count = (value) => {
+    if (typeof value !== "object" || value === null) return;
+    const text = JSON.stringify(value);
+    times.set(text, (times.get(text) ?? 0) + 1);
+    if (times.get(text) === 1) for (const part of Object.values(value)) count(part);
+  };
+  for (const [, schema] of schemas) count(schema);
+
+  const shared = new Map();
+  const written = (value) => {
+    if (typeof value !== "object" || value === null) return JSON.stringify(value);
+    const text = JSON.stringify(value);
+    if (shared.has(text)) return shared.get(text).name;
+    const code = Array.isArray(value)
+      ? `[${value.map(written).join()}]`
+      : `{${Object.entries(value).map(([name, part]) => `${JSON.stringify(name)}:${written(part)}`)}}`;
+    if (times.get(text) === 1 || text.length < LEAST_SHARED) return code;
+    const name = `shared${shared.size}`;
+    shared.set(text, { name, code });
+    return name;
+  };
+  const exports = schemas.map(([name, schema]) => `export const ${name} = ${written(schema)};\n`);
+  return [...shared.values()]
+    .map(({ name, code }) => `const ${name} = ${code};\n`)
+    .concat(exports)
     .join("");
+}
 
 /** Declarations of the schemas of a module, and for each the type of the values that fit it. */
 export function schemaTypes(exported, typesFile) {

@@ -10,7 +10,6 @@ export {
   BUNDLE_FORMAT,
   type InclusionProof,
 } from "./bundle/format.js";
-export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce, requestAct } from "./challenge.js";
 export { type EnvelopeSubject, envelopeSubject, verifyEnvelopeBundle } from "./dsse/attested.js";
 export {
   type DsseEnvelope,
