@@ -84,7 +84,7 @@ export const LIMIT_CASES: readonly LimitCase[] = [
   {
     name: "no descriptor is left",
     run: (dist) =>
-      withService(dist, "-n 260", async ({ url }, ledger, problems) => {
+      withService(dist, "-n 388", async ({ url }, ledger, problems) => {
         const service = new Connection(url, ledger);
         await attest(service, ledger);
         const { hostname: host, port } = new URL(url);

@@ -59,7 +59,7 @@ test("a full disk: 503 until there is room, without a restart, and acknowledged 
 });
 
 test("few open files: fewer connections, with a warning, and those that there are are served", async () => {
-  const { child, url, log } = await startLimited("ulimit -n 224", at("files"));
+  const { child, url, log } = await startLimited("ulimit -n 352", at("files"));
   expect(log()).toContain("too few files may be open");
   const clients = await Promise.all(Array.from({ length: 150 }, () => slowClient(url)));
   await until(() => clients.filter(({ socket }) => socket.destroyed).length >= 86);

@@ -30,7 +30,7 @@ async function post(path: string, body: object): Promise<number> {
 }
 
 test("10,000 connections that say nothing, where few files may be open: those beyond are closed, others answered", async () => {
-  service = await startService(folder.path, {}, { wrapper: ["bash", "-c", 'ulimit -n 300; exec "$@"', "bash"] });
+  service = await startService(folder.path, {}, { wrapper: ["bash", "-c", 'ulimit -n 450; exec "$@"', "bash"] });
   for (let n = 0; n < 10_000; n += 100) {
     const some = await Promise.all(Array.from({ length: 100 }, () => slowClient(service.url)));
     clients.push(...some);
