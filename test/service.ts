@@ -33,8 +33,8 @@ export interface ServiceOptions {
   readonly args?: readonly string[];
   /** Put before `node`: a program that runs it under limits, or observes it. */
   readonly wrapper?: readonly string[];
-  /** Where its stderr goes; to this process's own by default. */
-  readonly stderr?: "inherit" | "pipe";
+  /** Where its stderr goes, or an open file; to this process's own by default. */
+  readonly stderr?: "inherit" | "pipe" | number;
   /** Called with the process before it listens. */
   readonly started?: (child: ChildProcess) => void;
 }

@@ -54,3 +54,22 @@ export function drifts(
       : [];
   });
 }
+
+/** A sentence for each interval in which the file grew by more for a request in its last third than in the one before. */
+export function growths(samples: readonly Sample[], share: number): string[] {
+  const services = [...new Set(samples.map(({ service }) => service))];
+  return services.flatMap((service) => {
+    const stretch = samples.filter((sample) => sample.service === service);
+    const third = Math.floor(stretch.length / 3);
+    if (third < 5) return [];
+    const [, before, last] = [0, 1, 2].map((n) => bytesOfRequest(stretch.slice(n * third, (n + 1) * third + 1)));
+    return last! > (1 + share) * before!
+      ? [
+          `the file grew by ${Math.round(before!)}, then by ${Math.round(last!)} bytes for each request in service ${service}`,
+        ]
+      : [];
+  });
+}
+
+const bytesOfRequest = (samples: readonly Sample[]): number =>
+  (samples.at(-1)!.disk - samples[0]!.disk) / (samples.at(-1)!.requests - samples[0]!.requests);

@@ -10,9 +10,10 @@ import { type SoakReport, soak } from "./soak.js";
 const help = `npm run soak -- [OPTIONS]
 
 Measures how many requests a second the service takes, sends 70 % of that: a mixed load over all routes that write, and
-attestations and reads in volume. Strangers have registered what they may, 5,000 subscriptions among it, whose receivers fail,
-hang, are slow or work. Restarts the service now and then, and fails if memory or descriptors rise between restarts.
-Needs Linux, for /proc.
+attestations by 20,000 signers and reads in volume. Strangers have registered what they may, 5,000 subscriptions among it,
+whose receivers fail, hang, are slow or work. Beside that the log is verified, exported and searched, readers in other processes
+are killed, and no line of the service's log can be written. Restarts the service now and then, and fails if memory, descriptors
+or the bytes that the file grows by for a request rise between restarts, or if a stop is late. Needs Linux, for /proc.
 
 Options:
   --minutes N    How long; default 30.

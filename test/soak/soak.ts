@@ -1,5 +1,5 @@
 /** A service under steady mixed load for a long time, with restarts: memory, descriptors and times must not grow. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openReceivers } from "../../bench/strangers/receivers.js";
@@ -12,7 +12,8 @@ import { Random } from "../reliability/random.js";
 import { letStrangersRegister } from "../reliability/strangers.js";
 import { newSigner } from "../server/signers.js";
 import { type RunningService, scratchFolder, startService } from "../service.js";
-import { drifts, type Sample } from "./drift.js";
+import { Beside } from "./beside.js";
+import { drifts, growths, type Sample } from "./drift.js";
 import { Pace } from "./pace.js";
 import { type Answered, Volume } from "./volume.js";
 
@@ -27,6 +28,12 @@ const KEPT = 50;
 const OWN_MEMORY = { share: 0.25, slack: 48 * 2 ** 20 };
 /** Clients may hold two connections for each worker. */
 const DESCRIPTORS = { share: 0.1, slack: 2 * WORKERS };
+/** Allowed rise of the bytes that the log's file grows by for each request. */
+const GROWTH = 0.3;
+/** A log of the service that cannot be written: each write fails with ENOSPC. */
+const FULL_DISK = "/dev/full";
+/** Seconds of `SERVICE_STOP_TIMEOUT_S`, and as many for the process to be started and seen. */
+const STOP_SECONDS = 12;
 
 export interface SoakOptions {
   readonly seed: number;
@@ -93,9 +100,19 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
   const latencies: number[] = [];
   const volume = new Volume();
   const report: SoakReport = { seed, capacity: 0, requests: 0, restarts: 0, samples: [], problems: [] };
-  const environment = { LOG_LEVEL: "fatal", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on", SERVICE_OTS_CALENDARS: outside.url };
+  const environment = { LOG_LEVEL: "info", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on", SERVICE_OTS_CALENDARS: outside.url };
+  const stderr = openSync(FULL_DISK, "w");
+  const start = () => startService(folder.path, environment, { stderr });
+  const stop = async (running: RunningService) => {
+    const asked = performance.now();
+    const exitCode = await running.stop();
+    const seconds = (performance.now() - asked) / 1000;
+    if (exitCode !== 0) report.problems.push(`the service stopped with exit code ${exitCode}`);
+    if (seconds > STOP_SECONDS) report.problems.push(`the service took ${seconds.toFixed(1)} s to stop`);
+  };
+  const beside = new Beside(folder.path, report.problems);
   const file = (name: string) => readFileSync(join(folder.path, name), "utf8");
-  let service = await startService(folder.path, environment);
+  let service = await start();
   /** Requests that were answered to the volume. */
   let answered = 0;
   const count = (taken: Answered): number => {
@@ -116,6 +133,7 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
         failure ??= error;
       });
     await volume.start(service.url, random.below(2 ** 32));
+    beside.start(service.url);
     let working = load();
     const capacityOver = Date.now() + Math.min(CAPACITY_SECONDS, seconds / 4) * 1000;
     const before = pace.requests;
@@ -141,32 +159,37 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
       progress?.(elapsed());
       if (n % Math.floor(SAMPLES / (planned + 1)) !== 0 || restarts === planned) continue;
       count(await volume.stop());
+      await beside.stop();
       connection.isStopping = true;
-      const exitCode = await service.stop();
-      if (exitCode !== 0) report.problems.push(`the service stopped with exit code ${exitCode}`);
+      await stop(service);
       await working;
-      service = await startService(folder.path, environment);
+      service = await start();
       connection = new PacedConnection(service.url, ledger, pace, latencies);
       crew.renew();
       restarts++;
       await volume.start(service.url, random.below(2 ** 32));
+      beside.start(service.url);
       working = load();
     }
     count(await volume.stop());
     report.restarts = restarts;
     report.requests = pace.requests + answered;
     if (failure) report.problems.push((failure as Error).stack ?? String(failure));
+    await beside.stop();
     connection.isStopping = true;
-    if ((await service.stop()) !== 0) report.problems.push("the service does not stop as it should");
+    await stop(service);
     await working;
 
-    service = await startService(folder.path, environment);
+    service = await start();
     report.problems.push(...(await monitor.check(new Connection(service.url, ledger), ledger, random)));
     await service.stop();
     report.problems.push(...drifts(report.samples, "ownMemory", OWN_MEMORY.share, OWN_MEMORY.slack));
     report.problems.push(...drifts(report.samples, "descriptors", DESCRIPTORS.share, DESCRIPTORS.slack));
+    report.problems.push(...growths(report.samples, GROWTH));
   } finally {
     service.process.kill("SIGKILL");
+    await beside.stop();
+    closeSync(stderr);
     await volume.close();
     await outside.close();
     await receivers.close();

@@ -3,14 +3,16 @@
  * their own, so that signing and sending them takes nothing from the clients that check what they are told.
  */
 import { answerOrders, type Child, startChild } from "../../bench/front/child.js";
+import { type Crowd, signerAt } from "../../bench/front/crowd.js";
 import { type Connection, openConnection, postRequest } from "../../bench/load/connection.js";
 import { signedSubmissions } from "../../bench/load/submissions.js";
 import { Random } from "../reliability/random.js";
 import { Pace } from "./pace.js";
 
 const CONNECTIONS = 16;
-/** Attestations by one key: so many are signed at a time. */
-const PER_KEY = 250;
+/** Attestations are signed so many at a time, each by the next of these signers. */
+const AT_ONCE = 250;
+const SIGNERS = 20_000;
 /** After so many attestations of a connection, it reads an entry and asks for its proof. */
 const WRITES = 4;
 
@@ -45,15 +47,19 @@ const pace = new Pace();
 let answered = 0;
 let refused: Record<number, number> = {};
 let isStopping = false;
-let keys = 0;
+let signed = 0;
 let working: Promise<unknown> = Promise.resolve();
 
 /** Submissions that nobody has sent. */
 let prepared: string[] = [];
 
 function nextSubmission(): string {
-  if (!prepared.length)
-    prepared = signedSubmissions(PER_KEY, `volume, key ${++keys}`).map((one) => JSON.stringify(one));
+  if (!prepared.length) {
+    const crowd: Crowd = { name: "volume", size: SIGNERS, first: signed, step: 1 };
+    const submissions = signedSubmissions(AT_ONCE, `volume from ${signed}`, (n) => signerAt(crowd, n));
+    prepared = submissions.map((one) => JSON.stringify(one));
+    signed += AT_ONCE;
+  }
   return prepared.pop()!;
 }
 
