@@ -17,6 +17,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   proofs: () => import("./engine/proofs.js"),
   front: () => import("./front/front.js"),
   strangers: () => import("./strangers/strangers.js"),
+  tails: () => import("./tails/tails.js"),
   peers: () => import("./peers/peers.js"),
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),
@@ -42,8 +43,10 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the log of growth, lens and front (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7), strangers (7), peers (7) and lens (25); for a machine that is busy
+  --entries N  size of the log of growth, lens, front and tails (1000000, which takes minutes); at least 100000
+  --rounds N   rounds of front (7), strangers (7), peers (7), lens (25) and tails (1); for a machine that is busy
+  --only TEXT  tails only measures beside what has TEXT in its name
+  --profile    tails says which functions took the longest turns; this costs time itself
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this
 
@@ -66,6 +69,8 @@ async function readCommandLine() {
         entries: { type: "string" },
         rounds: { type: "string" },
         against: { type: "string" },
+        only: { type: "string" },
+        profile: { type: "boolean" },
         help: { type: "boolean" },
       },
     });
@@ -95,6 +100,8 @@ if (values.help) {
     ...(await readNumber("entries", 100_000)),
     ...(await readNumber("rounds", 1)),
     ...(values.against === undefined ? {} : { against: values.against }),
+    ...(values.only === undefined ? {} : { only: values.only }),
+    ...(values.profile ? { profile: true } : {}),
   };
 
   const machine = describeMachine();

@@ -9,6 +9,10 @@ export interface SuiteOptions {
   readonly rounds?: number;
   /** Root of another built checkout to compare with, for suites that can. */
   readonly against?: string;
+  /** Only what has this in its name, for suites that can. */
+  readonly only?: string;
+  /** Whether to say which functions took the longest turns. */
+  readonly profile?: boolean;
 }
 
 export interface Suite {

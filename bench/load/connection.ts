@@ -1,10 +1,13 @@
 /** A keep-alive connection of the load generators: whole requests as bytes, one at a time. */
 import { once } from "node:events";
 import { connect } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 
 export interface Place {
   readonly host: string;
   readonly port: number;
+  /** Over TLS, with any certificate. */
+  readonly secure?: boolean;
 }
 
 export interface Answer {
@@ -28,9 +31,11 @@ export function postRequest({ host, port }: Place, path: string, body: string): 
 }
 
 /** Connects. @throws the error of the socket if it cannot */
-export async function openConnection({ host, port }: Place): Promise<Connection> {
-  const socket = connect({ port, host, noDelay: true });
-  await once(socket, "connect");
+export async function openConnection({ host, port, secure = false }: Place): Promise<Connection> {
+  const socket = secure
+    ? connectSecurely({ port, host, rejectUnauthorized: false }).setNoDelay()
+    : connect({ port, host, noDelay: true });
+  await once(socket, secure ? "secureConnect" : "connect");
   let received = "";
   /** Length of the whole answer; 0 until its headers are there. */
   let whole = 0;

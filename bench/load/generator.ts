@@ -5,6 +5,8 @@ import type { Done, Order, Prepare, Reply, Sample } from "./protocol.js";
 export interface LoadOptions {
   readonly host?: string;
   readonly port: number;
+  /** Over TLS, with any certificate. */
+  readonly secure?: boolean;
   readonly requests: number;
   readonly connections: number;
   /** Client processes that share requests and connections. */
@@ -71,7 +73,7 @@ class Client {
 
 /** Starts the clients and lets them sign all requests. @throws if `signal` aborts before that is done */
 export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {
-  const { clients, requests, connections, host = "127.0.0.1", port, name, rate, signal } = options;
+  const { clients, requests, connections, host = "127.0.0.1", port, secure = false, name, rate, signal } = options;
   const children = Array.from({ length: clients }, () => new Client(options.onSample ?? (() => {})));
   const killAll = () => {
     for (const child of children) child.kill();
@@ -83,6 +85,7 @@ export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {
         kind: "prepare",
         host,
         port,
+        secure,
         requests: Math.ceil(requests / clients),
         connections: Math.max(1, Math.round(connections / clients)),
         name: `${name} client ${i}`,

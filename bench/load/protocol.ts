@@ -6,6 +6,7 @@ export interface Prepare {
   readonly kind: "prepare";
   readonly host: string;
   readonly port: number;
+  readonly secure?: boolean;
   readonly requests: number;
   readonly connections: number;
   /** Distinguishes the documents of one client and run from those of all others. */

@@ -16,6 +16,9 @@ const MANNERS: readonly RequestListener[] = [
   (_, response) => response.writeHead(200).end(),
 ];
 
+/** The manner of those that work, and the number of manners before it that give no answer of success. */
+const [LIVE, DEAD] = [3, 2];
+
 const addressOf = (n: number): string => `127.0.1.${n + 1}`;
 
 /** @returns the URLs of all receivers */
@@ -36,13 +39,22 @@ async function open(): Promise<string[]> {
 
 export interface Receivers {
   readonly urls: readonly string[];
+  /** Those that answer with 200 at once. */
+  readonly live: readonly string[];
+  /** Those that answer with 500 or not at all. */
+  readonly dead: readonly string[];
   close(): Promise<void>;
 }
 
 export async function openReceivers(): Promise<Receivers> {
   const child: Child = startChild(new URL(import.meta.url));
   const urls = await child.ask<string[]>("open");
-  return { urls, close: () => child.close() };
+  return {
+    urls,
+    live: urls.filter((_, n) => n % MANNERS.length === LIVE),
+    dead: urls.filter((_, n) => n % MANNERS.length < DEAD),
+    close: () => child.close(),
+  };
 }
 
 if (process.argv[1] === import.meta.filename) answerOrders(open);

@@ -9,7 +9,7 @@ import { mainOf } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
 import { brokenPromise } from "../server/promised.js";
 import { scratchFolder, startService } from "../service.js";
-import { LIMIT_MS, Loop, probed } from "../stalls/loop.js";
+import { LIMIT_MS, longestTurn, probedAlone } from "../stalls/loop.js";
 import { Inputs } from "./inputs.js";
 import { type Input, type Output, send } from "./wire.js";
 import { World } from "./world.js";
@@ -114,14 +114,12 @@ export async function fuzzService(options: ServiceFuzzOptions): Promise<ServiceF
     heldMs: 0,
   };
   const outside = await Outside.open();
-  const socket = join(folder.path, "loop.sock");
-  const environment = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: outside.url, ...probed(socket) };
+  const turns = join(folder.path, "turns");
+  const environment = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: outside.url, ...probedAlone(turns) };
   const service = await startService(folder.path, environment, { main: mainOf(options.dist) });
   try {
     const world = await World.build(service.url, readFileSync(join(folder.path, "operator.pem"), "utf8"));
-    const loop = await Loop.open(socket);
-    await new ServiceFuzz(options, world, Number(new URL(service.url).port), loop, report).run();
-    loop.close();
+    await new ServiceFuzz(options, world, Number(new URL(service.url).port), turns, report).run();
     // A service that hangs does not stop.
     if (report.findings.length) return report;
     if (service.process.exitCode !== null) report.findings.push({ problem: "the service ended" });
@@ -138,7 +136,7 @@ class ServiceFuzz {
   readonly #options: ServiceFuzzOptions;
   readonly #world: World;
   readonly #port: number;
-  readonly #loop: Loop;
+  readonly #turns: string;
   readonly #report: ServiceFuzzReport;
   /** Inputs that were running when the loop was blocked for long. One of them or several together blocked it. */
   readonly #suspects = new Set<Input>();
@@ -146,11 +144,11 @@ class ServiceFuzz {
   /** Inputs that were answered since the last check. */
   readonly #recent: Input[] = [];
 
-  constructor(options: ServiceFuzzOptions, world: World, port: number, loop: Loop, report: ServiceFuzzReport) {
+  constructor(options: ServiceFuzzOptions, world: World, port: number, turns: string, report: ServiceFuzzReport) {
     this.#options = options;
     this.#world = world;
     this.#port = port;
-    this.#loop = loop;
+    this.#turns = turns;
     this.#report = report;
   }
 
@@ -235,7 +233,7 @@ class ServiceFuzz {
 
   async #watchLoop(): Promise<void> {
     const sent = [...this.#recent.splice(0), ...this.#underWay];
-    if ((await this.#loop.longest()) <= LIMIT_MS) return;
+    if ((await longestTurn(this.#turns)) <= LIMIT_MS) return;
     for (const input of sent) if (this.#suspects.size < MAX_SUSPECTS) this.#suspects.add(input);
   }
 
@@ -248,9 +246,9 @@ class ServiceFuzz {
     for (const input of this.#suspects) {
       let least = Number.POSITIVE_INFINITY;
       for (let tries = 0; tries < HELD_TRIES && least > LIMIT_MS; tries++) {
-        await this.#loop.longest();
+        await longestTurn(this.#turns);
         await send(this.#port, input);
-        least = Math.min(least, await this.#loop.longest());
+        least = Math.min(least, await longestTurn(this.#turns));
       }
       report.heldMs = Math.max(report.heldMs, least);
       const problem = `${input.method} ${input.path.slice(0, 200)} held the event loop for ${Math.round(least)} ms`;

@@ -1,45 +1,20 @@
-/** Measures how long a service blocks its event loop, by a probe that is loaded into its process (`probe.mjs`). */
-import { once } from "node:events";
-import { connect, type Socket } from "node:net";
-import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
+/** How long a service blocks its event loop, by the probe of the benchmarks. */
+import { dirname } from "node:path";
+import { probed, takeTurnsOf } from "../../bench/turns/turns.js";
 import { DIST } from "../reliability/planted.js";
 
 /** Maximum time for which a request, alone or with others, may block the loop. */
 export const LIMIT_MS = 50;
 
-/** The environment in which a service listens for `Loop.open(path)`. */
-export const probed = (path: string): NodeJS.ProcessEnv => ({
-  // In one thread, so that its event loop shows all that a request holds, wherever it does so.
+/** The environment of a service in one thread, so that its event loop shows all that a request holds, wherever it does so. */
+export const probedAlone = (turns: string): NodeJS.ProcessEnv => ({
   SERVICE_FRONT_ENDS: "0",
-  NODE_OPTIONS: `--import=${pathToFileURL(join(dirname(DIST), "test", "stalls", "probe.mjs"))}`,
-  LOOP_PROBE: path,
+  ...probed(dirname(DIST), turns),
 });
 
-export class Loop {
-  readonly #socket: Socket;
-
-  private constructor(socket: Socket) {
-    this.#socket = socket;
-  }
-
-  /** Begins to measure. */
-  static async open(path: string): Promise<Loop> {
-    const socket = connect(path).setEncoding("latin1");
-    await once(socket, "connect");
-    const loop = new Loop(socket);
-    await loop.longest();
-    return loop;
-  }
-
-  /** The longest turn since the last call, in milliseconds of processor time. */
-  async longest(): Promise<number> {
-    this.#socket.write("read\n");
-    const [line] = (await once(this.#socket, "data")) as [string];
-    return Number(line);
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
+/** The longest turn of the loop since the last call, in milliseconds of processor time. */
+export async function longestTurn(turns: string): Promise<number> {
+  const main = (await takeTurnsOf(turns)).find(({ thread }) => thread === "main");
+  if (!main) throw new Error("the service does not answer");
+  return main.milliseconds;
 }

@@ -12,7 +12,7 @@ import { World } from "../fuzz/world.js";
 import { readCommand, wholeNumber } from "../reliability/command.js";
 import { letStrangersRegister } from "../reliability/strangers.js";
 import { scratchFolder, startService } from "../service.js";
-import { LIMIT_MS, Loop, probed } from "./loop.js";
+import { LIMIT_MS, longestTurn, probedAlone } from "./loop.js";
 import { type Worst, worstOf } from "./worst.js";
 
 const help = `npm run stalls -- [OPTIONS]
@@ -81,26 +81,26 @@ interface Figure {
 }
 
 /** The longest turn while an input is sent this number of times at once. */
-async function held(loop: Loop, port: number, input: Input, atOnce: number): Promise<number> {
+async function held(turns: string, port: number, input: Input, atOnce: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let tries = 0; tries < TRIES && least > LIMIT_MS; tries++) {
-    await loop.longest();
+    await longestTurn(turns);
     await Promise.all(Array.from({ length: atOnce }, () => send(port, input)));
-    least = Math.min(least, await loop.longest());
+    least = Math.min(least, await longestTurn(turns));
   }
   return least;
 }
 
 /** Measures every request alone, and the slowest of them twelve times at once. */
-async function worst(loop: Loop, port: number, world: World, inputs: Inputs, operation: Operation): Promise<Figure> {
+async function worst(turns: string, port: number, world: World, inputs: Inputs, operation: Operation): Promise<Figure> {
   const alone: [number, Worst][] = [];
   for await (const one of worstOf(world, inputs, operation)) {
-    alone.push([await held(loop, port, one.input, 1), one]);
+    alone.push([await held(turns, port, one.input, 1), one]);
     alone.sort(([a], [b]) => b - a).splice(CROWDED);
   }
   const figures: Figure[] = [];
   for (const [milliseconds, { what, input }] of alone) {
-    const crowd = await held(loop, port, input, AT_ONCE);
+    const crowd = await held(turns, port, input, AT_ONCE);
     figures.push({ operation: operation.name, milliseconds, what: `${what}, alone` });
     figures.push({ operation: operation.name, milliseconds: crowd, what: `${what}, ${AT_ONCE} at once` });
   }
@@ -112,23 +112,21 @@ async function worst(loop: Loop, port: number, world: World, inputs: Inputs, ope
 async function main(): Promise<number> {
   const folder = scratchFolder();
   const dataDir = join(folder.path, "data");
-  const socket = join(folder.path, "loop.sock");
+  const turns = join(folder.path, "turns");
   await fill(dataDir);
   const receivers = await openReceivers();
   await letStrangersRegister(dataDir, receivers.urls);
   const settings = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: "", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" };
-  const service = await startService(dataDir, { ...settings, ...probed(socket) });
+  const service = await startService(dataDir, { ...settings, ...probedAlone(turns) });
   const figures: Figure[] = [];
   try {
     const world = await World.build(service.url, readFileSync(join(dataDir, "operator.pem"), "utf8"));
     const inputs = new Inputs(world);
-    const loop = await Loop.open(socket);
     for (const operation of inputs.operations.filter(({ name }) => name.includes(options.only))) {
-      const figure = await worst(loop, Number(new URL(service.url).port), world, inputs, operation);
+      const figure = await worst(turns, Number(new URL(service.url).port), world, inputs, operation);
       figures.push(figure);
       console.log(`${figure.milliseconds.toFixed(1).padStart(7)} ms  ${figure.operation}  (${figure.what})`);
     }
-    loop.close();
   } finally {
     service.process.kill("SIGKILL");
     await receivers.close();
