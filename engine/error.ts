@@ -10,6 +10,7 @@ export type ErrorCode =
   | "signer-unavailable"
   | "storage-failed"
   | "storage-full"
+  | "clock-suspect"
   | "not-leader"
   | "worker-failed"
   | "corrupt-log"

@@ -189,6 +189,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       minFreeBytes: settings.minFreeBytes,
       oldestReader: () => log.diskUsage.oldestReader,
       isReadOnly: isMirror,
+      clock: readOnly ? undefined : written?.log,
       node: node ?? undefined,
       warnings: () => duties.tlog?.warnings ?? [],
     });
@@ -205,6 +206,13 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     if (node) metrics.watchReplication(node);
     metrics.watchCertificate(() => certificate?.expires ?? null);
     if (signer) metrics.watchSigner(signer);
+    if (written && !readOnly) {
+      metrics.watchClock(written.log);
+      written.log.observeClock((refusal) => {
+        if (refusal) logger.error({ code: refusal.code }, refusal.message);
+        else logger.info("the clock is believed again");
+      });
+    }
     metrics.watchDisk({
       freeBytes: () => freeBytes(dataDir),
       get usage() {

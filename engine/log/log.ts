@@ -14,7 +14,8 @@ import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
 import type { LogMeta } from "../store/rows.js";
 import { openStore, type Store, type StoreReader } from "../store/store.js";
 import { refilingFor } from "./apply/derive.js";
-import { type Clock, systemClock } from "./clock.js";
+import type { Clock } from "./clock.js";
+import { ClockGuard, clockFile } from "./clockguard.js";
 import { LogFollower, type WriterLink } from "./follow/follower.js";
 import { Operators } from "./operator/operators.js";
 import { LogReader } from "./reader.js";
@@ -48,6 +49,7 @@ export interface LogOptions {
   readonly minFreeBytes?: number;
   /** Bytes that payers may have stored in 24 hours; any number if absent. */
   readonly budgets?: BudgetLimits;
+  /** The time of entries. Without it, the clock of the machine, which is taken only while it can be right. */
   readonly clock?: Clock;
   /** Name that the log takes if it is created now (`LogMeta.name`). */
   readonly name?: string;
@@ -129,6 +131,7 @@ export async function startLog(
       operators.checkCurrent(signer.fingerprint);
     }
     if (meta) await migrate(store, meta, refilingFor(projection), migrations);
+    const clockGuard = options.clock ? null : new ClockGuard(clockFile(path));
     const log = new LogWriter({
       path,
       store,
@@ -139,7 +142,8 @@ export async function startLog(
       pool,
       mapSize,
       journal: options.journal ?? localJournal,
-      clock: options.clock ?? systemClock,
+      clock: options.clock ?? clockGuard!.now,
+      clockGuard,
       secondaryDigests: digests?.length ? await createDigests(digests) : null,
       queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,
       budgets: options.budgets ?? NO_BUDGETS,
@@ -147,6 +151,7 @@ export async function startLog(
     });
     await log.recover();
     if (!options.standing) await log.begin(options.name);
+    log.watchClock();
     return log;
   } catch (error) {
     await store.close();

@@ -14,6 +14,7 @@ import type { TreeHead } from "../verify/tree/treehead.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { type Clock, formatTimestamp } from "./clock.js";
+import type { ClockGuard } from "./clockguard.js";
 import { Feed, type FeedMessage } from "./follow/feed.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
@@ -39,6 +40,8 @@ export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly journal: Journal;
   readonly signer: Signer;
   readonly clock: Clock;
+  /** Looks whether the clock may be wrong. Null where a caller gave the clock. */
+  readonly clockGuard: ClockGuard | null;
   readonly secondaryDigests: SecondaryDigests | null;
   /** Commands that may wait. */
   readonly queueLimit: number;
@@ -72,6 +75,7 @@ export class LogWriter extends LogView implements Executor {
       ...parts,
       applier: this.#applier,
       operatorKey: this.#operator,
+      clockStanding: parts.clockGuard ?? undefined,
       isRemote: journal.isRemote ?? false,
       published: (batch) => this.#published(batch),
       recover: () => this.recover(),
@@ -156,6 +160,29 @@ export class LogWriter extends LogView implements Executor {
     await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
   }
 
+  /** Begins to look whether the clock may be wrong. After `recover`. */
+  watchClock(): void {
+    this.#parts.clockGuard?.start(this.#frontier.lastTimestamp);
+  }
+
+  /** Has `observer` called when the clock is no longer believed, and with null when it is again. It must not throw. */
+  observeClock(observer: (refusal: CairnlogError | null) => void): void {
+    const { clockGuard } = this.#parts;
+    if (!clockGuard) return;
+    clockGuard.observer = observer;
+    if (clockGuard.refusal) observer(clockGuard.refusal);
+  }
+
+  /** Why the clock is not believed, so that nothing is appended; null if it is. */
+  get clockRefusal(): CairnlogError | null {
+    return this.#parts.clockGuard?.refusal ?? null;
+  }
+
+  /** By how many seconds the newest time on the log is ahead of the clock; 0 if it is not. */
+  get secondsAhead(): number {
+    return Math.max(0, this.#frontier.lastTimestamp - this.#parts.clock()) / 1e6;
+  }
+
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
@@ -218,6 +245,7 @@ export class LogWriter extends LogView implements Executor {
   override async close(): Promise<void> {
     this.stopVerifying();
     await this.#sequencer.close();
+    await this.#parts.clockGuard?.stop();
     await super.close();
     await this.#parts.lock.release();
   }

@@ -69,6 +69,11 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
     retryAfter: 10,
     detail: "The disk of the log is full; nothing was written. Retry when there is room.",
   },
+  "clock-suspect": {
+    status: 503,
+    retryAfter: 60,
+    detail: "The clock of the service may be wrong; nothing was written. Retry when its operator has looked at it.",
+  },
   "worker-failed": { status: 503, retryAfter: 1, detail: "A worker of the service failed. Retry." },
   indexing: { status: 503 },
   "corrupt-log": { status: 500, detail: "The service found damage in its log." },
@@ -156,7 +161,7 @@ function refusalOf(error: unknown): { readonly problem: Problem; readonly header
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
 export const isCommonplace = (error: unknown): boolean => COMMONPLACE.has(refusalCode(error));
 
-const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode>(["overloaded", "closed", "not-leader"]);
+const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode>(["overloaded", "closed", "not-leader", "clock-suspect"]);
 
 /** The length of a body can be read in two ways. */
 export const ambiguousLength = (): HttpError =>

@@ -12,7 +12,8 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { eventOf } from "../../verify/kinds.js";
 import { type RotationStatement, rotationMessage } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { formatTimestamp, systemClock } from "../clock.js";
+import { formatTimestamp } from "../clock.js";
+import { ClockGuard, clockFile } from "../clockguard.js";
 import { type HistoryWriter, openHistory } from "../history/history.js";
 import { finishEntry } from "../write/entry.js";
 import type { Projection } from "../write/projection.js";
@@ -71,7 +72,10 @@ export async function rotateOperatorKey({ path, from, to, projection }: RotateOp
       new_key_signature: await signed(to, statement),
     };
     const event = eventOf(OPERATOR_ROTATION, payload);
-    const timestamp = formatTimestamp(Math.max(systemClock(), end.micros));
+    const clock = new ClockGuard(clockFile(path));
+    clock.begin(end.micros);
+    if (clock.refusal) throw clock.refusal;
+    const timestamp = formatTimestamp(Math.max(clock.now(), end.micros));
     const draft = { id: lastId + 1, timestamp, event_type: event.event_type };
     const { text, entryHash } = finishEntry(
       { ...draft, canonicalPayload: canonicalJson(event.payload) },

@@ -53,7 +53,7 @@ export interface Executor {
    * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
    * @param payer whose budget what it stores is taken from; null or absent where nothing is counted
    * @throws CairnlogError what the command throws; `budget-spent` and `storage-full` for a payer; `overloaded`, `closed`,
-   *   `signer-unavailable`, `storage-failed`
+   *   `signer-unavailable`, `storage-failed`, `clock-suspect`
    */
   execute<Input, Output>(
     command: Command<Input, Output>,

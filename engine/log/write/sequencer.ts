@@ -37,9 +37,9 @@ export const DEFAULT_QUEUE_LIMIT = 16_384;
  */
 const EARLY_COMMANDS = 128;
 
-/** Whether this node may append to a log that several nodes keep. */
+/** Whether anything may be appended, as far as one condition goes: the role of a node, or its clock. */
 export interface Standing {
-  /** Why it may not, now; null if it may. */
+  /** Why nothing may be, now; null if it may. */
   readonly refusal: CairnlogError | null;
 }
 
@@ -51,6 +51,8 @@ export interface SequencerParts extends FormingParts {
   readonly queueLimit: number;
   /** Absent where this process is the only one that may append. */
   readonly standing?: Standing | undefined;
+  /** Whether the clock is believed. Absent where a caller gave the clock. */
+  readonly clockStanding?: Standing | undefined;
   /** Whether other machines are asked about each commit. */
   readonly isRemote: boolean;
   /** Called when a batch that changes something is on disk, before anyone is told. */
@@ -200,7 +202,7 @@ export class Sequencer {
       void this.#recover();
       return;
     }
-    const refusal = this.#parts.standing?.refusal;
+    const refusal = this.#parts.standing?.refusal ?? this.#parts.clockStanding?.refusal;
     if (refusal) {
       this.#refuseQueue(refusal);
       return;

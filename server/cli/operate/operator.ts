@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
 import { CairnlogError } from "../../../engine/error.js";
+import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/clockguard.js";
 import { openLog } from "../../../engine/log/log.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
 import { PublishedHead } from "../../../engine/log/published.js";
@@ -34,13 +35,14 @@ const OPTIONS = {
     "data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY, SERVICE_SIGNER or operator.pem there",
   ),
   "read-only": flag("one that can only read; there is no other kind here, sign in for that (cairnlog login)"),
+  accept: flag("take the clock of this machine for right"),
   hours: textOr("N", "24", "hours for which it is good, 1 to 720"),
   json: flag("print what was done, or the key or the token, as one line of JSON"),
 } as const;
 
 type Given = Values<typeof OPTIONS>;
 
-const ACTIONS = { rotate, vkey, token };
+const ACTIONS = { rotate, vkey, token, clock };
 
 /** A month: such a token cannot be taken back before it expires. */
 const MAX_HOURS = 720;
@@ -70,6 +72,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
       about:
         "Prints a session token for the operator's page of the explorer (or an Authorization: Bearer header), so that no browser needs the operator key. It reads what only the operator may read and can change nothing. The service need not be asked: the key signs the token here. It cannot be taken back before it expires, except by rotating the operator key.",
       takes: ["read-only", "hours"],
+    },
+    clock: {
+      form: "[--accept] [--data DIR]",
+      about:
+        "Compares the clock of this machine with what the log has kept of it. With --accept, the clock is taken for right, and a service that appends nothing because the clock jumped goes on at once. Look at the clock first: entries keep the time that they get for ever.",
+      takes: ["accept"],
     },
   },
   notes: "Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
@@ -133,6 +141,27 @@ async function token(values: Given): Promise<number> {
     for (const signer of signers) await signer.close();
   }
   return 0;
+}
+
+async function clock(values: Given): Promise<number> {
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const path = existingLog(settingsOf(environment).dataDir);
+  const compared = compareClocks(path);
+  if (values.accept) acceptClock(path);
+  if (values.json) console.log(printableJson({ ...compared, accepted: values.accept ?? false }));
+  else console.log(printable(comparison(compared, values.accept ?? false)));
+  return 0;
+}
+
+function comparison({ clock, expected, compared_at }: ClockComparison, isAccepted: boolean): string {
+  const known =
+    expected === null
+      ? compared_at === null
+        ? "The log has kept nothing to compare it with."
+        : `The log was last open at ${compared_at}, before this machine was started.`
+      : `By the time since the machine was started it should say ${expected}.`;
+  const done = isAccepted ? "\nIt is taken for right." : "";
+  return `The clock says ${clock}.\n${known}${done}`;
 }
 
 const isSocket = (place: string): boolean => place.startsWith("unix:");

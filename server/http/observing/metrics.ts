@@ -168,6 +168,19 @@ export class Metrics {
     );
   }
 
+  /** Shows whether the clock is believed, and whether the log is ahead of it. */
+  watchClock(clock: { readonly clockRefusal: unknown; readonly secondsAhead: number }): void {
+    this.#asked(Gauge, "cairnlog_clock_suspect", "1 while nothing is appended because the clock may be wrong.", () =>
+      clock.clockRefusal ? 1 : 0,
+    );
+    this.#asked(
+      Gauge,
+      "cairnlog_log_ahead_of_clock_seconds",
+      "Seconds by which the newest time on the log is ahead of the clock, or 0.",
+      () => clock.secondsAhead,
+    );
+  }
+
   /** Shows how far the checkpoints at `/tlog/` have come. */
   watchCheckpoints(published: { readonly size: number; readonly trouble: unknown }): void {
     this.#asked(

@@ -13,6 +13,8 @@ const VERDICT_MS = 1_000;
 /** Bytes of free disk below which the operator is warned. */
 const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
+/** Seconds by which the newest time on the log may be ahead of the clock before the operator is warned. */
+const LOG_AHEAD_S = 300;
 /** Commits of a read that stays open: the files grow meanwhile, by up to some 30 KB a commit. */
 const OLD_READER_COMMITS = 10_000;
 
@@ -29,6 +31,8 @@ export interface ReadinessParts {
   readonly minFreeBytes: number;
   /** Commits since the moment that the oldest open read of the log's files shows. */
   readonly oldestReader?: () => number;
+  /** How the time on the log and the clock stand to each other; absent where nothing is appended. */
+  readonly clock?: { readonly clockRefusal: CairnlogError | null; readonly secondsAhead: number } | undefined;
   /** At a node of a replicated log: whether it leads, and why it is of no use now. */
   readonly node?: { readonly leads: boolean; readonly trouble: string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
@@ -76,6 +80,8 @@ export class Readiness {
     const { node } = this.#parts;
     if (node?.trouble) throw unready(node.trouble);
     if (node && !node.leads) return [];
+    const { clock } = this.#parts;
+    if (clock?.clockRefusal) throw unready(clock.clockRefusal.message);
     await this.#checkSigning();
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
@@ -90,6 +96,7 @@ export class Readiness {
     return [
       ...(free < LOW_FREE_BYTES ? [space] : []),
       ...(oldest > OLD_READER_COMMITS ? [reader] : []),
+      ...((clock?.secondsAhead ?? 0) > LOG_AHEAD_S ? [logAhead(clock!.secondsAhead)] : []),
       ...(this.#parts.warnings?.() ?? []),
     ];
   }
@@ -122,5 +129,8 @@ export class Readiness {
 export function checkAlive({ failure }: Pick<Log, "failure">): void {
   if (failure) throw unready(failure.message);
 }
+
+const logAhead = (seconds: number): string =>
+  `The newest time on the log is ${Math.floor(seconds)} seconds ahead of the clock, so each entry gets that time until the clock has caught up. If the clock is right, an entry was made while it was wrong; what can be done is in docs/operating.md, "The clock jumps".`;
 
 const unready = (why: string): HttpError => new HttpError("not-ready", why, { "retry-after": "10" });

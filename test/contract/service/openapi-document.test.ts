@@ -259,7 +259,7 @@ describe("says enough", () => {
       502: ["calendars-unavailable"],
       503: [
         ...["not-ready", "not-leader", "overloaded", "closed", "signer-unavailable"],
-        ...["storage-failed", "storage-full", "worker-failed", "indexing"],
+        ...["storage-failed", "storage-full", "clock-suspect", "worker-failed", "indexing"],
       ],
     });
   });

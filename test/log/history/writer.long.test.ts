@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { acceptClock } from "#cairnlog/engine/log/clockguard.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "#cairnlog/engine/log/history/history.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { chain, line, type MadeEntry, momentNumber, sha256, signedHead, type Wanted } from "./entries.js";
@@ -41,6 +42,8 @@ test("entries without heads, then entries with heads: the log opened on them has
   expect([writer.size, writer.lastHash]).toEqual([320, entries.at(-1)!.entry_hash]);
   await writer.close();
 
+  // The entries are of 2020.
+  acceptClock(path);
   const { log } = await openTestLog({ path, signer: operator });
   expect([...log.entries()]).toEqual(entries);
   expect(log.treeHead(300)).toBeNull();

@@ -45,6 +45,7 @@ metrics.watchAnchoring({
   status: () => ({ anchor_due: anchoring.due, entries_since_anchor: anchoring.since }),
 } as never);
 metrics.watchDeliveries({ delivered: 51, failed: 52, unhealthy: 53, waiting: 54, behind: 55, unread: 56 });
+metrics.watchClock({ clockRefusal: new CairnlogError("clock-suspect", ""), secondsAhead: 62 });
 metrics.watchCertificate(() => 61_000);
 afterAll(() => metrics.close());
 
@@ -88,6 +89,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_batches_total: "counter",
   cairnlog_calendar_failures_total: "counter",
   cairnlog_disk_free_bytes: "gauge",
+  cairnlog_clock_suspect: "gauge",
   cairnlog_entries_since_anchor: "gauge",
   cairnlog_http_aborted_total: "counter",
   cairnlog_http_answer_bytes: "gauge",
@@ -103,6 +105,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_http_slow_answers: "gauge",
   cairnlog_build_info: "gauge",
   cairnlog_last_batch_failed: "gauge",
+  cairnlog_log_ahead_of_clock_seconds: "gauge",
   cairnlog_log_entries: "gauge",
   cairnlog_log_lines_dropped_total: "counter",
   cairnlog_refusals_total: "counter",
@@ -147,6 +150,8 @@ test("each shows its own current number", async () => {
     cairnlog_appends_total: 0,
     cairnlog_batches_total: 7,
     cairnlog_last_batch_failed: 0,
+    cairnlog_clock_suspect: 1,
+    cairnlog_log_ahead_of_clock_seconds: 62,
     cairnlog_tree_head_timestamp_seconds: 0,
     'cairnlog_anchors{status="pending"}': 11,
     'cairnlog_anchors{status="confirmed"}': 12,

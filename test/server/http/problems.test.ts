@@ -45,6 +45,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "signer-unavailable": 503,
   "storage-failed": 503,
   "storage-full": 503,
+  "clock-suspect": 503,
   "not-leader": 503,
   "worker-failed": 503,
   indexing: 503,
@@ -90,11 +91,12 @@ const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   "storage-failed": "10",
   "not-leader": "1",
   "storage-full": "10",
+  "clock-suspect": "60",
   "worker-failed": "1",
 };
 /** Errors with details of the machine, or without what HTTP knows. Clients get another sentence. */
 const HIDDEN: ReadonlySet<string> = new Set([
-  ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "worker-failed"],
+  ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "clock-suspect", "worker-failed"],
   ...["not-leader", "corrupt-log", "wrong-operator", "in-use", "private-key"],
 ]);
 const SECRET = "The directory /var/lib/secret is gone.";
