@@ -168,7 +168,15 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     if (mirrored) opened.addFoundation("the mirror", () => mirrored.close());
     const checkpointName = logNameOf(settings, log);
     const isHeld = joined ? { isHeld: () => joined.journal.hasLease } : {};
-    const duties = new Duties({ settings, registry, operator, logName: checkpointName, logger, ...isHeld });
+    const duties = new Duties({
+      settings,
+      registry,
+      operator,
+      logName: checkpointName,
+      logger,
+      refuted: (error) => written?.log.refute(error),
+      ...isHeld,
+    });
     const isFollower = options.follow ?? false;
     const node =
       joined && published && written
@@ -189,7 +197,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       minFreeBytes: settings.minFreeBytes,
       oldestReader: () => log.diskUsage.oldestReader,
       isReadOnly: isMirror,
-      clock: readOnly ? undefined : written?.log,
+      writer: readOnly ? undefined : written?.log,
       node: node ?? undefined,
       warnings: () => duties.tlog?.warnings ?? [],
     });

@@ -61,6 +61,7 @@ const MAX_CHECKPOINT_INTERVAL_S = 86_400;
 const MAX_BYTES = 10 ** 15 - 1;
 const MAX_LAG_S = 7 * 86_400;
 const MAX_ORIGINS = 32;
+const MAX_MIRRORS = 16;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -212,6 +213,14 @@ export const TABLE = {
     about:
       "policy file (tlog-policy) of the witnesses that cosign the checkpoints; /tlog/checkpoint then has a quorum of them",
     ...optionalPath,
+  },
+  mirrors: {
+    name: "SERVICE_MIRRORS",
+    fallback: "",
+    fallbackShown: "none",
+    about:
+      "origins of mirrors and followers of this log, comma-separated; a start asks them, and the witnesses, whether the log was set back to an old state",
+    ...origins(MAX_MIRRORS),
   },
   predicateBase: {
     name: "SERVICE_PREDICATE_BASE",

@@ -32,19 +32,8 @@ export class PublishedHead {
   check(): void {
     const head = readPublishedHead(this.#file);
     if (!head) return;
-    const { size } = this.#log;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${this.#file}.`;
-    if (head.tree_size > size)
-      throw new CairnlogError(
-        "corrupt-log",
-        `The log shrank: it has ${size} entries, but a head of ${head.tree_size} was signed and shown. Going on would sign other entries in the place of those. ${advice}`,
-      );
-    // The root, not the head: imported entries have none.
-    if (this.#log.consistencyProof(head.tree_size, head.tree_size, head.tree_version).to_root !== head.root_hash)
-      throw new CairnlogError(
-        "corrupt-log",
-        `The log is not the one that was shown: its first ${head.tree_size} entries have another root than the head that was signed and shown. ${advice}`,
-      );
+    compareHead(this.#log, head, `a head of ${head.tree_size} was signed and shown`, advice);
   }
 
   /** Begins to keep the file up to date. A log that is behind it, and catches up with others, leaves it as it is until then. */
@@ -75,6 +64,32 @@ export class PublishedHead {
         this.#written = before;
       });
   }
+}
+
+/**
+ * Compares a log with a head that it has signed.
+ * @param known what is known of the head: `a head of 7 was signed and shown`
+ * @param advice what the operator can do, in sentences
+ * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+ */
+export function compareHead(
+  log: Pick<Log, "size" | "consistencyProof">,
+  head: TreeHead,
+  known: string,
+  advice: string,
+): void {
+  const { size } = log;
+  if (head.tree_size > size)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The log shrank: it has ${size} entries, but ${known}. Going on would sign other entries in the place of those. ${advice}`,
+    );
+  // The root, not the head: imported entries have none.
+  if (log.consistencyProof(head.tree_size, head.tree_size, head.tree_version).to_root !== head.root_hash)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The log is not the one that was shown: its first ${head.tree_size} entries have another root than the head, although ${known}. ${advice}`,
+    );
 }
 
 /** The head in such a file; undefined when there is none that is whole. @throws CairnlogError `storage-failed` */

@@ -59,6 +59,7 @@ export class LogWriter extends LogView implements Executor {
   readonly #sequencer: Sequencer;
   readonly #memory: LogMemory;
   #feed: Feed | null = null;
+  #refuted: CairnlogError | null = null;
 
   /** To be recovered and begun before anything else. */
   constructor(parts: WriterParts) {
@@ -71,11 +72,16 @@ export class LogWriter extends LogView implements Executor {
     this.#frontier = memory.frontier;
     this.#memory = memory;
     this.#applier = new Applier({ store, journal, projection, memory });
+    const refusal = () => this.refuted ?? this.clockRefusal;
     this.#sequencer = new Sequencer({
       ...parts,
       applier: this.#applier,
       operatorKey: this.#operator,
-      clockStanding: parts.clockGuard ?? undefined,
+      belief: {
+        get refusal() {
+          return refusal();
+        },
+      },
       isRemote: journal.isRemote ?? false,
       published: (batch) => this.#published(batch),
       recover: () => this.recover(),
@@ -176,6 +182,16 @@ export class LogWriter extends LogView implements Executor {
   /** Why the clock is not believed, so that nothing is appended; null if it is. */
   get clockRefusal(): CairnlogError | null {
     return this.#parts.clockGuard?.refusal ?? null;
+  }
+
+  /** Appends nothing any more: somebody has shown that this is not the newest state of the log. */
+  refute(error: CairnlogError): void {
+    this.#refuted ??= error;
+  }
+
+  /** What `refute` was called with; null while nobody has shown such a thing. */
+  get refuted(): CairnlogError | null {
+    return this.#refuted;
   }
 
   /** By how many seconds the newest time on the log is ahead of the clock; 0 if it is not. */

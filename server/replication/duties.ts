@@ -3,6 +3,7 @@
  * service that is alone does it all the time; one of several, while it leads. All of it runs in the writer's thread.
  */
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { CairnlogError } from "../../engine/error.js";
 import type { Registry } from "../../engine/registry/registry.js";
 import { Anchoring } from "../anchoring/anchoring.js";
 import type { Logger } from "../http/observing/logger.js";
@@ -18,6 +19,8 @@ export interface DutiesParts {
   readonly operator: OperatorKey;
   readonly logName: string;
   readonly logger: Logger;
+  /** Called when somebody shows that the log was set back to an old state. Must not throw. */
+  readonly refuted: (error: CairnlogError) => void;
   /** Whether anybody else may do the same now. Asked before each delivery. */
   readonly isHeld?: () => boolean;
 }
@@ -83,8 +86,8 @@ export class Duties {
 
   /** Begins with all of it. @throws CairnlogError as `openTlog` does */
   async begin(): Promise<void> {
-    const { registry, operator, logName, settings, logger } = this.#parts;
-    this.#tlog = await openTlog(registry.log, operator, logName, settings, logger);
+    const { registry, operator, logName, settings, logger, refuted } = this.#parts;
+    this.#tlog = await openTlog({ log: registry.log, operator, logName, settings, logger, refuted });
     this.#deliverer.start();
     this.#anchoring.start(settings.otsUpgradeIntervalSeconds);
   }

@@ -11,6 +11,7 @@ import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tree/checkpoints.js";
 import type { LogView } from "../../engine/log/view.js";
 import { writePrivateFile } from "../../engine/store/private.js";
+import type { Policy } from "../../engine/verify/index.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
 import type { Logger } from "../http/observing/logger.js";
@@ -20,6 +21,7 @@ import type { OperatorNotes } from "../operator.js";
 import { type Settings, tlogCheckpointPath, tlogKeyPath, tlogVkeyPath } from "../settings.js";
 import { Cosigning, type CosigningStatus } from "./cosigning.js";
 import { readWitnessPolicy } from "./policyfile.js";
+import { Recall } from "./recall.js";
 
 /**
  * The name of a log: what is set, or else what it took when it was created, or else what follows from its first operator
@@ -71,18 +73,23 @@ export interface OpenedTlog extends Tlog {
   stop(): Promise<void>;
 }
 
+export interface TlogParts {
+  readonly log: Log;
+  readonly operator: OperatorKey;
+  readonly logName: string;
+  readonly settings: Settings;
+  readonly logger: Logger;
+  /** Called when somebody shows, after the start, that the log was set back to an old state. Must not throw. */
+  readonly refuted: (error: CairnlogError) => void;
+}
+
 /**
  * Compares the log with the checkpoint that was published last, and begins to publish. With witnesses, others get to see
  * the newest checkpoint that a quorum of them has cosigned.
- * @throws CairnlogError `invalid-input` for an origin that is the log's name; as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
+ * Those who remember the log are asked whether it was set back, before anything is signed.
+ * @throws CairnlogError `invalid-input` for an origin that is the log's name; `corrupt-log` if it was set back; as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
  */
-export async function openTlog(
-  log: Log,
-  operator: OperatorKey,
-  logName: string,
-  settings: Settings,
-  logger: Logger,
-): Promise<OpenedTlog> {
+export async function openTlog({ log, operator, logName, settings, logger, refuted }: TlogParts): Promise<OpenedTlog> {
   const { dataDir } = settings;
   const origin = tlogOrigin(settings, logName);
   if (origin === logName)
@@ -90,8 +97,8 @@ export async function openTlog(
       "invalid-input",
       `SERVICE_TLOG_ORIGIN must differ from the name of the log, ${logName}: one origin with two roots for a size looks like a fork.`,
     );
-  const cosigning =
-    settings.witnesses === null ? null : await openCosigning(log, origin, settings.witnesses, dataDir, logger);
+  const policy = settings.witnesses === null ? null : readWitnessPolicy(settings.witnesses);
+  const cosigning = policy && (await openCosigning(log, origin, policy, settings, logger));
   let trouble: CairnlogError | null = null;
   const publisher = new CheckpointPublisher({
     log,
@@ -110,6 +117,23 @@ export async function openTlog(
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
   writePrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);
+  const recall = new Recall({
+    log,
+    origin,
+    keys: checkpointKeys(publisher.key, log),
+    witnesses: policy?.witnesses.flatMap(({ name, url }) => (url === null ? [] : [{ name, url }])) ?? [],
+    mirrors: settings.mirrors,
+    compare: (checkpoint, where, advice) => publisher.compare(checkpoint, where, advice),
+    refuted(error) {
+      logger.fatal({ code: error.code }, error.message);
+      refuted(error);
+      // Nothing of the wrong branch is signed from now on.
+      void publisher.stop();
+      void cosigning?.stop();
+    },
+    logger,
+  });
+  await recall.open();
   publisher.start();
   return {
     vkey,
@@ -121,21 +145,34 @@ export async function openTlog(
     },
     get warnings() {
       const own = trouble ? [`No checkpoint can be published at /tlog/. ${trouble.message}`] : [];
-      return [...own, ...(cosigning?.warnings ?? [])];
+      return [...own, ...recall.warnings, ...(cosigning?.warnings ?? [])];
     },
     get size() {
       return publisher.size ?? 0;
     },
     async stop() {
+      await recall.stop();
       await publisher.stop();
       await cosigning?.stop();
     },
   };
 }
 
-/** @throws CairnlogError as `readWitnessPolicy` and `Cosigning.open` do */
-function openCosigning(log: Log, origin: string, path: string, dataDir: string, logger: Logger): Promise<Cosigning> {
-  const policy = readWitnessPolicy(path);
+/** The keys that sign the checkpoints of a log, or signed them before a rotation of its operator key. */
+function checkpointKeys(key: NoteKey, log: LogView): NoteKey[] {
+  const operators = log.operators.chain.filter(({ algorithm }) => algorithm === "ed25519");
+  const earlier = operators.map(({ public_key }) => noteKey(key.name, parsePublicKey(public_key)));
+  return [key, ...earlier.filter(({ id }) => id !== key.id)];
+}
+
+/** @throws CairnlogError as `Cosigning.open` does */
+function openCosigning(
+  log: Log,
+  origin: string,
+  policy: Policy,
+  { dataDir, witnesses: path }: Settings,
+  logger: Logger,
+): Promise<Cosigning> {
   if (policy.logs.length && !policy.logs.some(({ key }) => key.name === origin))
     logger.warn({ path, origin }, "the policy of SERVICE_WITNESSES has log lines, and none is of this log");
   return Cosigning.open({

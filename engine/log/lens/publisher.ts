@@ -81,24 +81,35 @@ export class CheckpointPublisher {
    * @throws CairnlogError `corrupt-log` when the log is shorter, or another one; `storage-failed`
    */
   async open(): Promise<void> {
-    const { file, log } = this.#parts;
+    const { file } = this.#parts;
     const shown = publishedCheckpoint(file);
     if (!shown) return;
     const { note, treeSize, rootHash } = shown;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
+    await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
+    this.#published = shown;
+  }
+
+  /**
+   * Compares the log with a checkpoint that it has signed.
+   * @param where what has the checkpoint: `the checkpoint in FILE`
+   * @param advice what the operator can do, in sentences
+   * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+   */
+  async compare({ treeSize, rootHash }: Omit<Checkpoint, "origin">, where: string, advice: string): Promise<void> {
+    const { log } = this.#parts;
     if (treeSize > log.size)
       throw new CairnlogError(
         "corrupt-log",
-        `The log shrank: it has ${log.size} entries, but a checkpoint of ${treeSize} was published. Going on would sign other entries in the place of those. ${advice}`,
+        `The log shrank: it has ${log.size} entries, but ${where} has ${treeSize}. Going on would sign other entries in the place of those. ${advice}`,
       );
     await this.#growth.extend(treeSize);
     if (this.#rootAt(treeSize) !== rootHash)
       throw new CairnlogError(
         "corrupt-log",
-        `The log is not the one that was published: its first ${treeSize} entries have another root than the checkpoint in ${file}. ${advice}`,
+        `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
       );
-    this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
-    this.#published = shown;
   }
 
   /** Begins to publish. The log is at least as large as what is published. */

@@ -51,8 +51,8 @@ export interface SequencerParts extends FormingParts {
   readonly queueLimit: number;
   /** Absent where this process is the only one that may append. */
   readonly standing?: Standing | undefined;
-  /** Whether the clock is believed. Absent where a caller gave the clock. */
-  readonly clockStanding?: Standing | undefined;
+  /** Whether clock and log are believed. */
+  readonly belief: Standing;
   /** Whether other machines are asked about each commit. */
   readonly isRemote: boolean;
   /** Called when a batch that changes something is on disk, before anyone is told. */
@@ -202,7 +202,7 @@ export class Sequencer {
       void this.#recover();
       return;
     }
-    const refusal = this.#parts.standing?.refusal ?? this.#parts.clockStanding?.refusal;
+    const refusal = this.#parts.standing?.refusal ?? this.#parts.belief.refusal;
     if (refusal) {
       this.#refuseQueue(refusal);
       return;

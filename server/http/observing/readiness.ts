@@ -3,6 +3,7 @@ import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
 import { CairnlogError } from "../../../engine/error.js";
 import type { Log } from "../../../engine/log/log.js";
+import type { LogWriter } from "../../../engine/log/writer.js";
 import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
 import { HttpError } from "../problems.js";
 
@@ -31,8 +32,8 @@ export interface ReadinessParts {
   readonly minFreeBytes: number;
   /** Commits since the moment that the oldest open read of the log's files shows. */
   readonly oldestReader?: () => number;
-  /** How the time on the log and the clock stand to each other; absent where nothing is appended. */
-  readonly clock?: { readonly clockRefusal: CairnlogError | null; readonly secondsAhead: number } | undefined;
+  /** Whether clock and log are believed; absent where nothing is appended. */
+  readonly writer?: Pick<LogWriter, "clockRefusal" | "secondsAhead" | "refuted"> | undefined;
   /** At a node of a replicated log: whether it leads, and why it is of no use now. */
   readonly node?: { readonly leads: boolean; readonly trouble: string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
@@ -80,8 +81,9 @@ export class Readiness {
     const { node } = this.#parts;
     if (node?.trouble) throw unready(node.trouble);
     if (node && !node.leads) return [];
-    const { clock } = this.#parts;
-    if (clock?.clockRefusal) throw unready(clock.clockRefusal.message);
+    const { writer } = this.#parts;
+    const disbelief = writer?.refuted ?? writer?.clockRefusal;
+    if (disbelief) throw unready(disbelief.message);
     await this.#checkSigning();
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
@@ -96,7 +98,7 @@ export class Readiness {
     return [
       ...(free < LOW_FREE_BYTES ? [space] : []),
       ...(oldest > OLD_READER_COMMITS ? [reader] : []),
-      ...((clock?.secondsAhead ?? 0) > LOG_AHEAD_S ? [logAhead(clock!.secondsAhead)] : []),
+      ...((writer?.secondsAhead ?? 0) > LOG_AHEAD_S ? [logAhead(writer!.secondsAhead)] : []),
       ...(this.#parts.warnings?.() ?? []),
     ];
   }
