@@ -241,7 +241,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    * @throws CairnlogError `invalid-input` for what matches too much; `indexing` while titles of older entries are being filed
    */
   matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
-    const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
+    const entry = (leafIndex: number) => this.#reader.scattered(leafIndex);
     this.readyPostings();
     const { postings, titles } = this.#parts.memory;
     return matching({ postings, titles: () => titles.sources(), size: this.#size, entry }, criteria, offset, limit);

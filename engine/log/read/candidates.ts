@@ -3,94 +3,149 @@
  * where these do not tell.
  */
 import type { CairnlogError } from "../../error.js";
-import type { Postings } from "../../store/postings/postings.js";
+import type { Postings, RangePiece } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { PostingKind } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
+import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
 
 /** Work that pauses at every `yield`, after about a millisecond. What is appended meanwhile changes nothing in the result. */
 export type Slices<T> = Generator<void, T, void>;
 
-/** Postings that may match a search term. */
+/** The terms that begin with some text. */
 export interface Candidates {
   readonly low: string;
   readonly high: string;
   /** Whether the 16 bytes of a term say all there is to say. */
   readonly certain: boolean;
-  /** Parts of it, one of each next digit or byte; null where it is a single term, or need not be parted. */
-  readonly parts: (() => Candidates[]) | null;
 }
 
 /** Where candidates are looked up. */
-export interface CandidateSources {
-  readonly postings: Pick<Postings, "list" | "range">;
-  readonly size: number;
-  entry(leafIndex: number): Entry | undefined;
-}
+export type CandidatePostings = Pick<Postings, "list" | "range" | "rangeCount">;
 
-export interface Sought {
-  /** Whether an entry matches, for candidates that are not certain. */
+/** Something that a match must have and that more than one term may show. */
+export interface Condition {
+  /** The terms that may show it. */
+  readonly ranges: readonly Candidates[];
+  /** The postings in which they are looked up. Asked again after every pause. */
+  postings(): readonly CandidatePostings[];
   matches(entry: Entry): boolean;
-  /** The error if more than `REACH` entries match. */
+  /** The error if too many entries match. */
   tooMany(): CairnlogError;
-  /** Whether that holds for a single term, too: a complete hash is served however many entries have it. */
-  readonly boundsTerms: boolean;
+  /** Whether as many entries are read as may match: a complete hash is served however many entries have it. */
+  readonly isServedWhole: boolean;
+  /** Entries that match for certain, if they are all that may match: then none is read. */
+  readonly exact?: () => IndexList;
 }
 
 const KEY_HEX = 32;
 const KEY_BYTES = 16;
-const DIGITS = "0123456789abcdef";
-/** Bytes with which the next character of a word can begin or go on: those below `0` are neither letters nor digits. */
-const FIRST_BYTE = 0x30;
-const LAST_BYTE = 0xf4;
-
-/** Postings that are read between two pauses. */
-const RANGE_STEPS = 1_024;
-/** Entries that a search by prefix may match; beyond, it wants more of it. Bounds memory and the time to sort them. */
+/**
+ * Postings that a search reads of one condition. The terms of a range are sorted by text, so its entries have to be read and
+ * sorted before one of them can be told from the next; this bounds memory and time: 8 ms.
+ */
 export const REACH = 200_000;
 
-/** Adds the leaf indexes of the entries that match to `found`. Costs what `range` holds. */
-export function* addMatches(
-  sources: CandidateSources,
-  range: Candidates,
-  sought: Sought,
-  found: Set<number>,
-): Slices<void> {
-  const { low, high, certain, parts } = range;
-  const add = (index: number) => {
-    if (!found.has(index) && (certain || sought.matches(sources.entry(index)!))) found.add(index);
+/** A condition and what there is of it. */
+export interface Weighed {
+  readonly condition: Condition;
+  /** Its ranges that have postings. Those that come into the others after this moment are of later entries. */
+  readonly ranges: readonly Candidates[];
+  /** The postings of all of them. An entry counts as often as it has such terms. */
+  readonly count: number;
+  /** Whether each range is one term, whose entries are in order already, however many they are. */
+  readonly isListed: boolean;
+  /** Whether all entries in the ranges match. */
+  readonly isCertain: boolean;
+}
+
+/** Costs a look-up or two in each run, for each range. */
+export function weigh(condition: Condition): Weighed {
+  const sources = condition.postings();
+  const counts = condition.ranges.map(({ low, high }) =>
+    sources.reduce((sum, postings) => sum + postings.rangeCount(low, high), 0),
+  );
+  const ranges = condition.ranges.filter((_, i) => counts[i]);
+  return {
+    condition,
+    ranges,
+    count: counts.reduce((sum, count) => sum + count, 0),
+    isListed: ranges.every(({ low, high }) => low === high),
+    isCertain: ranges.every(({ certain }) => certain),
   };
-  if (low === high) {
-    // One term can have any number of entries: a document that everybody attests.
-    for (let from = 0; ; ) {
-      const window = sources.postings.list(low).window(from, RANGE_STEPS);
-      for (const index of window) if (index < sources.size) add(index);
-      if (sought.boundsTerms && found.size > REACH) throw sought.tooMany();
-      if (window.length < RANGE_STEPS) return;
-      from = window.at(-1)! + 1;
-      yield;
+}
+
+/** The entries that may match a condition whose ranges are terms. Valid until the next append. */
+export const listed = ({ condition, ranges }: Weighed): Walkable =>
+  union(condition.postings().flatMap((source) => ranges.map(({ low }) => source.list(low))));
+
+/** The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. */
+export function* gathered({ condition, ranges, count }: Weighed, size: number): Slices<IndexList> {
+  const found = new Gathered(count, size);
+  for (let source = 0; source < condition.postings().length; source++)
+    for (const { low, high } of ranges)
+      for (let from: string | null = low; from !== null; ) {
+        const piece: RangePiece = condition.postings()[source]!.range(from, high);
+        found.add(piece.indexes);
+        from = piece.next;
+        if (from !== null) yield;
+      }
+  return arrayList(found.ascending());
+}
+
+/** Entries per posting up to which setting and reading a bit for each entry takes less time than sorting the postings. */
+const BITS = 256;
+
+/** Leaf indexes that come in no particular order. */
+class Gathered {
+  readonly #size: number;
+  readonly #indexes: number[] = [];
+  /** A bit for each entry; null if there are few postings. */
+  readonly #bits: Int32Array | null;
+
+  constructor(count: number, size: number) {
+    this.#size = size;
+    this.#bits = size > count * BITS ? null : new Int32Array(Math.ceil(size / 32));
+  }
+
+  /** Adds those below the size: the others were appended after the search began. */
+  add(indexes: readonly number[]): void {
+    const [bits, size] = [this.#bits, this.#size];
+    for (const index of indexes) {
+      if (index >= size) continue;
+      if (bits) bits[index >>> 5]! |= 1 << (index & 31);
+      else this.#indexes.push(index);
     }
   }
-  let count = 0;
-  for (const index of sources.postings.range(low, high)) {
-    // Where a walk stood, nothing tells after a pause: what is too much for one slice is begun anew in parts.
-    if (parts && ++count > RANGE_STEPS) break;
-    if (index < sources.size) add(index);
+
+  /** All of them, each once. */
+  ascending(): Float64Array {
+    const bits = this.#bits;
+    if (!bits) {
+      const sorted = Float64Array.from(this.#indexes).sort();
+      return sorted.filter((index, i) => !i || index !== sorted[i - 1]);
+    }
+    let length = 0;
+    for (const word of bits) length += bitsIn(word);
+    const indexes = new Float64Array(length);
+    let at = 0;
+    for (let word = 0; word < bits.length; word++)
+      for (let rest = bits[word]!; rest; rest &= rest - 1) indexes[at++] = word * 32 + 31 - Math.clz32(rest & -rest);
+    return indexes;
   }
-  if (found.size > REACH) throw sought.tooMany();
-  if (!parts || count <= RANGE_STEPS) return;
-  for (const part of parts()) {
-    yield;
-    yield* addMatches(sources, part, sought, found);
-  }
+}
+
+/** The number of bits that are set in a word. */
+function bitsIn(word: number): number {
+  let bits = 0;
+  for (let rest = word; rest; rest &= rest - 1) bits++;
+  return bits;
 }
 
 /** The terms of a kind that begin with these digits. */
 export function digits(kind: PostingKind, hex: string): Candidates {
   const high = hexPrefixTerm(kind, hex.slice(0, KEY_HEX).padEnd(KEY_HEX, "f"));
-  const parts = () => [...DIGITS].map((digit) => digits(kind, hex + digit));
-  const isSplit = hex.length < KEY_HEX;
-  return { low: hexPrefixTerm(kind, hex), high, certain: hex.length <= KEY_HEX, parts: isSplit ? parts : null };
+  return { low: hexPrefixTerm(kind, hex), high, certain: hex.length <= KEY_HEX };
 }
 
 /** The terms of a kind that begin with this text. */
@@ -99,24 +154,5 @@ export function text(kind: PostingKind, beginning: string): Candidates {
   const bytes = Buffer.byteLength(beginning, "utf8");
   const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");
   // Shorter values are filled up with NULs, so a term that holds one proves nothing.
-  return { low, high, certain: bytes <= KEY_BYTES && !beginning.includes("\0"), parts: null };
-}
-
-/** The terms of a kind of words that begin with this word. */
-export function word(kind: PostingKind, beginning: string): Candidates {
-  const { low, certain } = text(kind, beginning);
-  const { length } = Buffer.from(beginning, "utf8").subarray(0, KEY_BYTES);
-  return begun(low.slice(0, 1 + length), certain);
-}
-
-/** The terms of words that begin with the kind and the bytes in `start`. */
-function begun(start: string, certain: boolean): Candidates {
-  const [low, high] = ["\0", "\xff"].map((byte) => start.padEnd(1 + KEY_BYTES, byte)) as [string, string];
-  const parts = () => {
-    const longer = Array.from({ length: LAST_BYTE - FIRST_BYTE + 1 }, (_, i) =>
-      begun(start + String.fromCharCode(FIRST_BYTE + i), certain),
-    );
-    return [{ low, high: low, certain, parts: null }, ...longer];
-  };
-  return { low, high, certain, parts: start.length <= KEY_BYTES ? parts : null };
+  return { low, high, certain: bytes <= KEY_BYTES && !beginning.includes("\0") };
 }

@@ -8,7 +8,7 @@ import type { PostingList } from "../../store/postings/lists.js";
 export type IndexList = PostingList;
 
 /** A sorted array as an `IndexList`. */
-export function arrayList(indexes: readonly number[]): IndexList {
+export function arrayList(indexes: readonly number[] | Float64Array): IndexList {
   const seek = (index: number) => leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
   return {
     length: indexes.length,
@@ -20,7 +20,7 @@ export function arrayList(indexes: readonly number[]): IndexList {
     seek,
     window(index, count) {
       const rank = seek(index);
-      return indexes.slice(rank, rank + count);
+      return [...indexes.slice(rank, rank + count)];
     },
   };
 }
@@ -43,6 +43,21 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
   };
 }
 
+/** A list that can only be walked: its length may be more than it has, and it has no ranks. */
+export type Walkable = Pick<IndexList, "length" | "window">;
+
+/** Union of lists that may have common indexes. */
+export const union = (lists: readonly Walkable[]): Walkable =>
+  lists.length === 1
+    ? lists[0]!
+    : {
+        length: lists.reduce((sum, list) => sum + list.length, 0),
+        window(index, count) {
+          const merged = lists.flatMap((list) => list.window(index, count)).sort((a, b) => a - b);
+          return merged.filter((found, i) => found !== merged[i - 1]).slice(0, count);
+        },
+      };
+
 /** A part of an intersection. */
 export interface IntersectionPart {
   /** Where the next part begins; `to` when there is none. */
@@ -54,7 +69,7 @@ export interface IntersectionPart {
  * of the shortest list, or a search where they lie far apart.
  */
 export function intersect(
-  lists: readonly IndexList[],
+  lists: readonly Walkable[],
   { from, to, steps }: { readonly from: number; readonly to: number; readonly steps: number },
   found: number[],
 ): IntersectionPart {
@@ -83,13 +98,13 @@ const WINDOW_GROWTH = 4;
 
 /** Moves upwards through a list, reading it in windows. */
 class Walk {
-  readonly #list: IndexList;
+  readonly #list: Walkable;
   #window: readonly number[] = [];
   #asked = 0;
   #at = 0;
   #steps = 0;
 
-  constructor(list: IndexList) {
+  constructor(list: Walkable) {
     this.#list = list;
   }
 

@@ -1,18 +1,18 @@
 /**
- * Finding entries: `spec.md`, filter and search rules 1 to 5, and titles. Every criterion becomes a sorted list of leaf indexes; one
- * list is paged by rank, several are intersected, shortest first. What has to be walked is walked in slices: whoever asks
- * decides how much that is.
+ * Finding entries: `spec.md`, filter and search rules 1 to 5, and titles. Criteria become sorted lists of leaf indexes, or are
+ * checked on what the lists leave (`plan.ts`); one list is paged by rank, several are intersected, shortest first. What has to
+ * be walked is walked in slices: clients decide how much that is.
  */
 
-import { CairnlogError } from "../../error.js";
 import { hashedTerm, hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
-import { SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { Entry } from "../../verify/entry.js";
-import { addMatches, type CandidateSources, type Candidates, digits, REACH, type Slices, text } from "./candidates.js";
-import { arrayList, disjointUnion, type IndexList, intersect } from "./index-list.js";
+import type { CandidatePostings, Condition, Slices } from "./candidates.js";
+import { disjointUnion, type IndexList, intersect, type Walkable } from "./index-list.js";
+import { type Check, type Others, type Plan, planned, READS } from "./plan.js";
 import type { Stretch } from "./seams.js";
-import { type TitleSources, titledIndexes } from "./titled.js";
+import { searchCondition } from "./searched.js";
+import { type TitleSources, titleConditions } from "./titled.js";
 
 /** An entry must meet every criterion that is given. */
 export interface Criteria {
@@ -44,31 +44,42 @@ export interface Matches {
   readonly indexes: readonly number[];
 }
 
-type Sources = CandidateSources & TitleSources;
-
-const HEX = /^[0-9a-f]+$/;
-const COMPLETE_HASH = /^(?:sha256:)?((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;
-const PREFIX = "sha256:";
+/** Where a search looks. */
+interface Sources extends TitleSources {
+  readonly postings: CandidatePostings;
+  readonly size: number;
+  entry(leafIndex: number): Entry | undefined;
+}
 
 /** Steps of a walk between two pauses. */
 const WALK_STEPS = 1_024;
-/** Digits that a prefix search behind `sha256:` needs: with fewer it would walk through most of the log. */
-const LEAST_DIGITS = 4;
+/** Entries read between two pauses. */
+const READ_STEPS = 64;
 
 /**
  * Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all.
  * @throws CairnlogError `invalid-input` for a search term or a title that matches too much; `indexing`
  */
 export function* matching(sources: Sources, criteria: Criteria, offset: number, limit: number): Slices<Matches> {
-  const { search, title } = criteria;
-  const found: number[][] = [];
-  if (search !== undefined) found.push(yield* searchIndexes(sources, search.toLowerCase()));
-  if (title !== undefined) found.push(yield* titledIndexes(sources, title));
-  const lists = new Alternatives(sources, criteria, found.map(arrayList));
+  const { search, title, within = [{ from: 0, to: sources.size }] } = criteria;
+  const stretches = within.map(({ from, to }) => ({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }));
+  const conditions: Condition[] = [];
+  if (search !== undefined) conditions.push(searchCondition(sources.postings, search));
+  if (title !== undefined) conditions.push(...titleConditions(sources, title));
+  const plan = yield* planned(conditions, othersOf(sources, criteria, stretches), sources.size);
+  const lists = new Alternatives(sources, criteria, plan);
+  const checked = new Checked(sources, plan.check);
   const page = new Page(offset, limit);
-  for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }])
-    yield* addMatchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists, page);
+  for (const stretch of stretches) yield* addMatchesIn(stretch, lists, checked, page);
   return page;
+}
+
+/** How many entries meet the other criteria, at most. */
+function othersOf(sources: Sources, criteria: Criteria, stretches: readonly Stretch[]): Others {
+  const alternatives = alternativesOf(sources, criteria);
+  const inStretches = stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+  const listed = alternatives.reduce((sum, lists) => sum + Math.min(...lists.map(({ length }) => length)), 0);
+  return { most: Math.min(inStretches, listed), listCount: Math.max(...alternatives.map((lists) => lists.length)) };
 }
 
 /** Matches as they are found, ascending. Only those of the page are kept: all of them may be most of the log. */
@@ -92,35 +103,75 @@ class Page implements Matches {
   }
 }
 
-/** Adds the common indexes of all lists in one stretch. */
-function* addMatchesIn({ from, to }: Stretch, lists: Alternatives, page: Page): Slices<void> {
+/** What the lists leave to be checked. */
+class Checked {
+  readonly #sources: Sources;
+  readonly #check: Check | null;
+  #reads = 0;
+
+  constructor(sources: Sources, check: Check | null) {
+    this.#sources = sources;
+    this.#check = check;
+  }
+
+  /** Whether the lists alone decide. */
+  get isNone(): boolean {
+    return !this.#check;
+  }
+
+  /** Those of `indexes` that meet it. @throws CairnlogError `invalid-input` if too many entries would have to be read */
+  *of(indexes: readonly number[]): Slices<readonly number[]> {
+    const check = this.#check;
+    if (!check) return indexes;
+    const matching: number[] = [];
+    for (const index of indexes) {
+      if (++this.#reads > READS && check.bounded) throw check.bounded.tooMany();
+      if (check.matches(this.#sources.entry(index)!)) matching.push(index);
+      if (this.#reads % READ_STEPS === 0) yield;
+    }
+    return matching;
+  }
+}
+
+const hasRanks = (list: Walkable): list is IndexList => "seek" in list;
+
+/** Adds the matches in one stretch. */
+function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
+  const { from, to } = stretch;
   const [first, second] = lists.get();
   const [only, ...others] = first!;
-  if (!only) page.add(to - from, (rank, length) => Array.from({ length }, (_, i) => from + rank + i));
-  else if (!others.length && !second) {
+  if (checked.isNone && !only) page.add(to - from, (rank, length) => Array.from({ length }, (_, i) => from + rank + i));
+  else if (checked.isNone && !others.length && !second && hasRanks(only!)) {
     const start = only.seek(from);
     // One search for the whole page: where each of 50 was looked for by its rank, that was most of what a page cost.
     page.add(only.seek(to) - start, (rank, length) => only.window(only.at(start + rank), length));
-  } else yield* walk({ from, to }, lists, page);
+  } else yield* walk(stretch, lists, checked, page);
 }
 
 /** Adds what the lists of an alternative have in common, or of both together. */
-function* walk({ from, to }: Stretch, lists: Alternatives, page: Page): Slices<void> {
+function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
   for (let next = from; next < to; ) {
     const walked = lists.get().map((alternative) => {
       const found: number[] = [];
-      return { found, ...intersect(alternative, { from: next, to, steps: WALK_STEPS }, found) };
+      const walking = alternative.length ? alternative : [every(to)];
+      return { found, ...intersect(walking, { from: next, to, steps: WALK_STEPS }, found) };
     });
     // As far as all of them have come. What one found beyond is found again.
     next = Math.min(...walked.map((part) => part.next));
     const [one, other] = walked.map(({ found }) => found.filter((index) => index < next));
-    const matches = other ? merged(one!, other) : one!;
+    const matches = yield* checked.of(other ? merged(one!, other) : one!);
     page.add(matches.length, (rank, length) => matches.slice(rank, rank + length));
     if (next >= to) return;
     yield;
     lists.drop();
   }
 }
+
+/** All leaf indexes below `size`. */
+const every = (size: number): Walkable => ({
+  length: size,
+  window: (index, count) => Array.from({ length: Math.max(0, Math.min(count, size - index)) }, (_, i) => index + i),
+});
 
 /** All of two ascending lists, ascending, each once. */
 function merged(one: readonly number[], other: readonly number[]): number[] {
@@ -138,17 +189,17 @@ function merged(one: readonly number[], other: readonly number[]): number[] {
 class Alternatives {
   readonly #sources: Sources;
   readonly #criteria: Criteria;
-  readonly #searched: readonly IndexList[];
-  #lists: readonly (readonly IndexList[])[] | null = null;
+  readonly #plan: Plan;
+  #lists: readonly (readonly Walkable[])[] | null = null;
 
-  constructor(sources: Sources, criteria: Criteria, searched: readonly IndexList[]) {
+  constructor(sources: Sources, criteria: Criteria, plan: Plan) {
     this.#sources = sources;
     this.#criteria = criteria;
-    this.#searched = searched;
+    this.#plan = plan;
   }
 
-  get(): readonly (readonly IndexList[])[] {
-    this.#lists ??= this.#make();
+  get(): readonly (readonly Walkable[])[] {
+    this.#lists ??= alternativesOf(this.#sources, this.#criteria).map((lists) => [...lists, ...this.#plan.lists()]);
     return this.#lists;
   }
 
@@ -156,16 +207,16 @@ class Alternatives {
   drop(): void {
     this.#lists = null;
   }
+}
 
-  #make(): readonly (readonly IndexList[])[] {
-    const { orTag, ...criteria } = this.#criteria;
-    const first = [...criteriaLists(this.#sources, criteria), ...this.#searched];
-    if (orTag === undefined) return [first];
-    const tagged = this.#sources.postings.list(hashedTerm(POSTING.tag, orTag.toLowerCase()));
-    if (!tagged.length) return [first];
-    const { tags: _, ...others } = criteria;
-    return [first, [...criteriaLists(this.#sources, others), ...this.#searched, tagged]];
-  }
+/** The lists of exact terms, for each alternative. */
+function alternativesOf(sources: Sources, { orTag, ...criteria }: Criteria): readonly (readonly IndexList[])[] {
+  const first = criteriaLists(sources, criteria);
+  if (orTag === undefined) return [first];
+  const tagged = sources.postings.list(hashedTerm(POSTING.tag, orTag.toLowerCase()));
+  if (!tagged.length) return [first];
+  const { tags: _, ...others } = criteria;
+  return [first, [...criteriaLists(sources, others), tagged]];
 }
 
 function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {
@@ -188,57 +239,4 @@ function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {
     lists.push(postings.list(hashTerm(POSTING.document, criteria.document.toLowerCase())));
   if (criteria.term !== undefined) lists.push(postings.list(criteria.term));
   return lists;
-}
-
-/** Entries that match a folded search term, ascending, each once. Costs what matches it. */
-function* searchIndexes(sources: Sources, term: string): Slices<number[]> {
-  checkReach(term);
-  const found = new Set<number>();
-  const sought = {
-    matches: (entry: Entry) => matchesSearch(entry, term),
-    tooMany: () => tooWide(`More than ${REACH} entries match. Give more of it.`),
-    boundsTerms: false,
-  };
-  for (const range of candidates(term)) yield* addMatches(sources, range, sought, found);
-  return [...Float64Array.from(found).sort()];
-}
-
-/** @throws CairnlogError `invalid-input` for `s` to `sha256:123`: nearly every entry has a hash that begins so */
-function checkReach(term: string): void {
-  const isShort = term.startsWith(PREFIX) && term.length < PREFIX.length + LEAST_DIGITS;
-  if (PREFIX.startsWith(term) || (isShort && HEX.test(term.slice(PREFIX.length))))
-    throw tooWide(`Give at least ${LEAST_DIGITS} digits behind sha256:, or digits alone.`);
-}
-
-function tooWide(message: string): CairnlogError {
-  return new CairnlogError("invalid-input", `/search: ${message}`, { details: [{ path: "/search", message }] });
-}
-
-/** Everything that may match. */
-function* candidates(term: string): Iterable<Candidates> {
-  const complete = COMPLETE_HASH.exec(term)?.[1];
-  if (HEX.test(term)) yield digits(POSTING.digest, term);
-  if (complete) {
-    yield digits(POSTING.bareHash, complete);
-    yield digits(POSTING.prefixedHash, complete);
-    return;
-  }
-  if (HEX.test(term)) yield digits(POSTING.bareHash, term);
-  if (term.startsWith(PREFIX)) {
-    const hex = term.slice(PREFIX.length);
-    if (HEX.test(hex)) yield digits(POSTING.prefixedHash, hex);
-  }
-  yield text(POSTING.fieldText, term);
-}
-
-/** The search rules, applied to one entry; `term` is folded. */
-function matchesSearch(entry: Entry, term: string): boolean {
-  if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
-  const values = SEARCH_MEMBERS.map((field) => entry.payload[field])
-    .filter((value) => typeof value === "string")
-    .map((value) => value.toLowerCase());
-  const complete = COMPLETE_HASH.exec(term)?.[1];
-  return complete
-    ? values.some((value) => value === complete || value === PREFIX + complete)
-    : values.some((value) => value.startsWith(term));
 }

@@ -88,6 +88,17 @@ export class EntryReader {
     return text === undefined ? undefined : parsed(text, index);
   }
 
+  /**
+   * Like `entry`, for one of many that lie far apart: nothing is cached, and no batch is copied for a second entry of it, as
+   * takes 0.1 ms for a batch of 512.
+   * @throws CairnlogError as `entry` does
+   */
+  scattered(index: number): Entry | undefined {
+    const place = this.#keptWith(index) ? undefined : this.#store.batchPlace(index);
+    const text = place?.entry(index - place.firstIndex)?.toString() ?? this.#read(index, (batch, i) => batch.text(i));
+    return text === undefined ? undefined : parsed(text, index);
+  }
+
   /** Entry hash, hex. */
   digest(index: number): string | undefined {
     return this.digestsAround(index, 1)?.bytes.toString("hex");

@@ -20,7 +20,7 @@ export interface BlockSource {
 export const RECORD_BYTES = 24;
 /** 681 records and LMDB's own header fill exactly four pages. */
 export const BLOCK_RECORDS = 681;
-export const MAX_INDEX = 2 ** 48 - 1;
+const MAX_INDEX = 2 ** 48 - 1;
 
 const WORD_BYTES = 4;
 const RECORD_WORDS = RECORD_BYTES / WORD_BYTES;
@@ -127,9 +127,9 @@ export class RunReader {
     return number < 0 ? 0 : this.#rankIn(run, number, this.#block(run, number), target);
   }
 
-  /** The ranks of a term's records: from `first` up to, but not including, `end`. */
-  span(run: Run, term: string): { readonly first: number; readonly end: number } {
-    const [low, high] = [positionOf(term, 0), positionOf(term, MAX_INDEX)];
+  /** The ranks of the records of a term, or of those up to `last`: from `first` up to, but not including, `end`. */
+  span(run: Run, term: string, last = term): { readonly first: number; readonly end: number } {
+    const [low, high] = [positionOf(term, 0), positionOf(last, MAX_INDEX)];
     const [from, to] = [blockBefore(run, low), blockBefore(run, high)];
     if (from !== to || from < 0) return { first: this.rank(run, low), end: this.rank(run, high) };
     // Usually the end is in the same block; reading that block once halves the cost.

@@ -218,17 +218,19 @@ test("what has to be walked is walked in slices, and what is appended meanwhile 
   const size = count + 6_000;
   let more = count;
   const between = () => log.append([event(more++), same]);
-  const queries: [Criteria, number][] = [
-    [{ search: "sha256:abcd" }, count],
-    [{ search: `sha256:${"e".repeat(64)}` }, 6_000],
-    [{ search: "sha256:eeee" }, 6_000],
-    [{ tags: ["a", "odd"] }, count / 2 + 6_000],
-    [{ eventTypes: ["note"], tags: ["a"] }, size],
+  const queries: [Criteria, total: number, pauses: number][] = [
+    [{ search: "sha256:abcd" }, count, 1],
+    [{ search: "sha256:abcd", tags: ["a"] }, count, 2],
+    // One list, which is read by rank.
+    [{ search: `sha256:${"e".repeat(64)}` }, 6_000, 0],
+    [{ search: "sha256:eeee", tags: ["a", "odd"] }, 6_000, 2],
+    [{ tags: ["a", "odd"] }, count / 2 + 6_000, 2],
+    [{ eventTypes: ["note"], tags: ["a"] }, size, 2],
   ];
-  for (const [criteria, total] of queries) {
+  for (const [criteria, total, least] of queries) {
     const grown = log.size - size;
     const { value, pauses } = await paused(log.matching(criteria, total - 3, 10), between);
-    expect(pauses, JSON.stringify(criteria)).toBeGreaterThan(1);
+    expect(pauses, JSON.stringify(criteria)).toBeGreaterThanOrEqual(least);
     // Entries that were appended before the queries also count; they are at the end.
     expect(value.total).toBeGreaterThanOrEqual(total);
     expect(value.total).toBeLessThanOrEqual(total + grown);
@@ -237,5 +239,4 @@ test("what has to be walked is walked in slices, and what is appended meanwhile 
   }
   // A page of one list is read directly and needs no pause.
   expect((await paused(log.matching({ tags: ["a"] }, 0, 10))).pauses).toBe(0);
-  expect((await paused(log.matching({ search: "sha256:abcd000000" }, 0, 10))).pauses).toBeGreaterThan(0);
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { arrayList, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
-import { hashedTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
+import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import type { Entry } from "#cairnlog/engine/verify/entry.js";
 import { heldMemory } from "../../held-memory.js";
@@ -13,6 +13,10 @@ const HASH = "ab".repeat(32);
 
 /** Postings of these lists, in a log of `size` entries whose documents are `document`. */
 function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: number, document = `sha256:${HASH}`) {
+  const between = (low: string, high: string) =>
+    Object.keys(lists)
+      .sort()
+      .filter((term) => term >= low && term <= high);
   const sources = {
     /** Changes with each append; a list that was made before is not valid any more. */
     version: 0,
@@ -31,10 +35,12 @@ function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: num
         };
         return { length: list.length, at: valid(list.at), seek: valid(list.seek), window: valid(list.window) };
       },
-      *range(low: string, high: string) {
-        for (const [term, indexes] of Object.entries(lists).sort(([a], [b]) => (a < b ? -1 : 1)))
-          if (term >= low && term <= high) yield* indexes;
+      /** A piece has all postings of one term. */
+      range(low: string, high: string) {
+        const [first, second] = between(low, high);
+        return { indexes: first ? lists[first]! : [], next: second ?? null };
       },
+      rangeCount: (low: string, high: string) => between(low, high).reduce((sum, term) => sum + lists[term]!.length, 0),
     },
   };
   return sources;
@@ -93,25 +99,25 @@ describe("a pause comes after 1,024 steps", () => {
     [1023, 0],
     [1024, 1],
     [2048, 2],
-  ])("of a search for one hash with %i entries: %i of them", (count, pauses) => {
-    const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(count) };
-    const found = walked(sourcesOf(lists, 5000), { search: HASH }, 5000);
+  ])("of a walk through %i entries with one term: %i of them", (count, pauses) => {
+    const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(count), [tag("a")]: upTo(count) };
+    const found = walked(sourcesOf(lists, 5000), { search: `sha256:${HASH.slice(0, 32)}`, tags: ["a"] }, 5000);
     expect(found).toEqual({ total: count, indexes: upTo(count), pauses });
   });
 
-  test("of a search for digits, which is then begun anew in its sixteen parts", () => {
-    const lists = (count: number) => ({
-      [hexPrefixTerm(POSTING.prefixedHash, `abab0${"0".repeat(59)}`)]: upTo(count),
-      [hexPrefixTerm(POSTING.prefixedHash, `ababf${"0".repeat(59)}`)]: [count],
-    });
-    const found = (count: number) => walked(sourcesOf(lists(count), 5000), { search: "sha256:abab" }, 5000);
-    expect(found(1023)).toEqual({ total: 1024, indexes: upTo(1024), pauses: 0 });
-    expect(found(1024)).toEqual({ total: 1025, indexes: upTo(1025), pauses: 16 });
+  test("of a search for digits, after each piece of their range", () => {
+    const lists = {
+      [hexPrefixTerm(POSTING.prefixedHash, `abab0${"0".repeat(59)}`)]: upTo(100),
+      [hexPrefixTerm(POSTING.prefixedHash, `ababf${"0".repeat(59)}`)]: [99, 100],
+    };
+    const found = walked(sourcesOf(lists, 5000), { search: "sha256:abab" }, 5000);
+    expect(found).toEqual({ total: 101, indexes: upTo(101), pauses: 1 });
   });
 
-  test("and none for a text, which is never begun anew", () => {
-    const sources = sourcesOf({ [textPrefixTerm(POSTING.fieldText, "draft")]: upTo(3000) }, 5000, "draft");
-    expect(walked(sources, { search: "dra" }, 5000)).toEqual({ total: 3000, indexes: upTo(3000), pauses: 0 });
+  test("of 64 entries that are read", () => {
+    const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(130), [hashTerm(POSTING.document, HASH)]: [1] };
+    const found = walked(sourcesOf(lists, 5000), { search: HASH }, 5000);
+    expect(found).toEqual({ total: 130, indexes: upTo(130), pauses: 2 });
   });
 });
 

@@ -95,12 +95,28 @@ test("packed for another thread and added there, it is as if all had come there"
   );
 });
 
-test("a range is every posting whose term is in it", () => {
+test("a range is every posting of a kind whose term is in it, also after terms came and went", () => {
   fc.assert(
-    fc.property(entries, term, term, (all, low, high) => {
-      const wanted = [...model(all)].flatMap(([term, indexes]) => (term >= low && term <= high ? indexes : []));
-      const found = [...file(all).range(low, high)];
-      expect(found.sort((a, b) => a - b)).toEqual(wanted.sort((a, b) => a - b));
+    fc.property(entries, entries, term, term, (all, gone, low, other) => {
+      const high = low[0] + other.slice(1);
+      const table = file(all);
+      const expectRange = (map: ReadonlyMap<string, readonly number[]>) => {
+        const wanted = [...map].flatMap(([term, indexes]) => (term >= low && term <= high ? indexes : []));
+        const found: number[] = [];
+        table.readRange(low, high, found);
+        expect(found.sort((a, b) => a - b)).toEqual(wanted.sort((a, b) => a - b));
+        expect(table.rangeCount(low, high)).toBe(wanted.length);
+      };
+      expectRange(model(all));
+      const { count } = table;
+      const last = all.at(-1)?.index ?? 0;
+      const later = gone.map(({ terms }, i) => ({ index: last + 1 + i, terms }));
+      file(later, table);
+      expectRange(model([...all, ...later]));
+      table.truncate(count);
+      expectRange(model(all));
+      table.clear();
+      expectRange(new Map());
     }),
   );
 });
