@@ -25,6 +25,8 @@ import { TermTable } from "./termtable.js";
 export const FLUSH_ENTRIES = 4096;
 /** Number of neighbouring runs of one level that become one run of the next. */
 export const MERGE_WIDTH = 4;
+/** Terms of a run's entries for which memory is there from the beginning: 13 new ones for each, and some that came while it was made. */
+const HELD_TERMS = 2 ** 16;
 /**
  * Entries in memory from which on `close` writes them as a run. A start computes the postings of entries that are in no run
  * again: 4,096 entries take a quarter of a second and 30 MB.
@@ -123,7 +125,7 @@ export class Postings {
 
   #afterRuns(): MemoryRun {
     const from = this.#runs.at(-1)?.to ?? 0;
-    return { from, to: from, terms: new TermTable() };
+    return { from, to: from, terms: new TermTable(HELD_TERMS) };
   }
 
   /**
@@ -143,7 +145,7 @@ export class Postings {
    */
   freeze(): void {
     this.#frozen = this.#memory;
-    this.#memory = { from: this.#frozen.to, to: this.#frozen.to, terms: new TermTable() };
+    this.#memory = { from: this.#frozen.to, to: this.#frozen.to, terms: new TermTable(HELD_TERMS) };
   }
 
   /**
@@ -367,7 +369,7 @@ export class Postings {
     const memory = this.#frozen ?? this.#memory;
     if (!this.#frozen) {
       this.#frozen = memory;
-      this.#memory = { from: memory.to, to: memory.to, terms: this.#spare ?? new TermTable() };
+      this.#memory = { from: memory.to, to: memory.to, terms: this.#spare ?? new TermTable(HELD_TERMS) };
       this.#spare = null;
       this.observer?.frozen(memory.to);
     }

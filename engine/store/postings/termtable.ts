@@ -53,18 +53,31 @@ const sought = new Int32Array(WORDS);
 /** Term → ascending leaf indexes. */
 export class TermTable {
   /** The number of a term plus one, at the first slot that was free, beginning at the slot of its hash. */
-  #slots = new Int32Array(SLOTS_PER_TERM * FIRST_CAPACITY);
-  #shift = 32 - Math.log2(SLOTS_PER_TERM * FIRST_CAPACITY);
+  #slots: Int32Array;
+  #shift: number;
   /** `STRIDE` words for each term. */
-  #terms = new Int32Array(STRIDE * FIRST_CAPACITY);
+  #terms: Int32Array;
   #termCount = 0;
   /** For each posting: its leaf index, its term, and the previous posting of the same term. */
-  #indexes = new Float64Array(FIRST_CAPACITY);
-  #owners = new Int32Array(FIRST_CAPACITY);
-  #previous = new Int32Array(FIRST_CAPACITY);
+  #indexes: Float64Array;
+  #owners: Int32Array;
+  #previous: Int32Array;
   #count = 0;
   /** The numbers of all terms of a kind, ascending by term, for the kinds that were asked for since the last new term. */
   readonly #sorted = new Map<number, Int32Array>();
+
+  /**
+   * @param capacity terms and postings that fit before the table grows, a power of two. Memory that is not written to is taken
+   *   from no other use; to grow, all terms are entered again
+   */
+  constructor(capacity = FIRST_CAPACITY) {
+    this.#slots = new Int32Array(SLOTS_PER_TERM * capacity);
+    this.#shift = 32 - Math.log2(SLOTS_PER_TERM * capacity);
+    this.#terms = new Int32Array(STRIDE * capacity);
+    this.#indexes = new Float64Array(capacity);
+    this.#owners = new Int32Array(capacity);
+    this.#previous = new Int32Array(capacity);
+  }
 
   /** The number of postings. */
   get count(): number {

@@ -46,3 +46,34 @@ test("a run is read once, and what it has and lacks is found without its filter"
   await store.close();
   rmSync(path, { recursive: true });
 });
+
+test("the postings of as many entries as a run has are added without more memory, each time anew", async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const reading = new Postings(store.postings, true);
+  const TERMS = 12;
+  const packed = (from: number) => {
+    const terms = new TermTable();
+    for (let index = from; index < from + FLUSH_ENTRIES; index++)
+      for (let n = 0; n < TERMS; n++) terms.add(submission(TERMS * index + n), index);
+    const words = new Int32Array(terms.packedWords);
+    terms.pack(words, from);
+    return words;
+  };
+  for (let run = 0; run < 3; run++) {
+    const from = run * FLUSH_ENTRIES;
+    const words = packed(from);
+    const before = process.memoryUsage().arrayBuffers;
+    reading.addPacked(from + FLUSH_ENTRIES, words, from);
+    const terms = words[0]!;
+    // The numbers of the terms, for as long as they are added.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThanOrEqual(
+      Int32Array.BYTES_PER_ELEMENT * terms + 1_024,
+    );
+    expect(terms).toBe(TERMS * FLUSH_ENTRIES);
+    expect(reading.first(submission(TERMS * (from + 1)))).toBe(from + 1);
+    reading.freeze();
+  }
+  await store.close();
+  rmSync(path, { recursive: true });
+});
