@@ -14,6 +14,7 @@ import { cpuOfTrees, SETTLE_MS } from "../front/threads.js";
 import { ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 import { checkOurs, checkPeer } from "./check.js";
+import { bytesByTable } from "./pages.js";
 import { startPostgres } from "./pgserver.js";
 import type { Kind, Listen, Listening } from "./server.js";
 
@@ -165,6 +166,9 @@ export const suite: Suite = {
           ]),
         ),
       );
+      const parts = [...(await bytesByTable(join(stage.folder, OURS)))].filter(([, part]) => part >= entries);
+      console.log("Where cairnlog's bytes of an attestation are:");
+      console.table(Object.fromEntries(parts.map(([name, part]) => [name, { bytes: (part / entries).toFixed(0) }])));
       for (const [name, lacks] of Object.entries(LACKS))
         if (costs[name] && lacks) console.log(`${name} lacks: ${lacks}.`);
       return { costs, bytes: Object.fromEntries(bytes), lacks: LACKS };

@@ -5,9 +5,13 @@
  * Layout (little-endian): u8 format · u8 tree version of the heads (0: no heads, imported history) · u16 signature
  * length · u32 count · u32 end offset of each entry · 32-byte digest of each entry · [32-byte key id · for each entry:
  * 32-byte root, f64 timestamp in microseconds, signature] · entries as UTF-8 JSON.
+ *
+ * Format 1 is what the journal, its records and backups carry. On disk a batch has format 2, in which the entries are in
+ * shorthand (`shorthand.ts`); logs of versions before format 5 of the tables have batches of format 1, too.
  */
 import { CairnlogError } from "../error.js";
 import { HASH } from "./schema.js";
+import { expanded, shorten } from "./shorthand.js";
 
 /** Number of events after which a batch is closed: about 10 ms of work for the sequencer. */
 export const BATCH_EVENTS = 512;
@@ -17,6 +21,7 @@ export const BATCH_EVENTS = 512;
 export const BATCH_BYTES = 4 * 2 ** 20;
 
 const FORMAT = 1;
+const STORED_FORMAT = 2;
 /** Bytes before the ends of the entries. */
 export const BATCH_HEADER = 8;
 const MAX_TREE_VERSION = 2;
@@ -175,6 +180,24 @@ export function packBatch(entries: readonly Uint8Array[], digests: Uint8Array, h
   return row;
 }
 
+/** A packed batch as it is stored: everything before the entries stays what it is, but for the ends of the entries. */
+export function storedBatch(packed: Buffer): Buffer {
+  const { count, digestsAt, headsAt, entriesAt } = layoutOf(packed)!;
+  const ends = Uint32Array.from({ length: count }, (_, i) => packed.readUInt32LE(BATCH_HEADER + 4 * i));
+  const short = shorten(packed.subarray(entriesAt), ends, packed.subarray(digestsAt, headsAt));
+  return withEntries(packed, entriesAt, STORED_FORMAT, short.ends, short.bytes);
+}
+
+/** A row whose parts before the entries are those of another one. */
+function withEntries(row: Buffer, entriesAt: number, format: number, ends: Uint32Array, entries: Uint8Array): Buffer {
+  const made = Buffer.allocUnsafeSlow(entriesAt + entries.length);
+  row.copy(made, 0, 0, entriesAt);
+  made[0] = format;
+  for (let i = 0; i < ends.length; i++) made.writeUInt32LE(ends[i]!, BATCH_HEADER + 4 * i);
+  made.set(entries, entriesAt);
+  return made;
+}
+
 /** Number of a batch's entries, and where its parts begin. */
 interface Layout {
   readonly treeVersion: number;
@@ -187,7 +210,8 @@ interface Layout {
 
 /** What the first bytes of a batch say; null if it is not in a format that this version reads. */
 export function layoutOf(head: Buffer): Layout | null {
-  if (head.length < BATCH_HEADER || head[0] !== FORMAT || head[1]! > MAX_TREE_VERSION) return null;
+  const isKnown = head[0] === FORMAT || head[0] === STORED_FORMAT;
+  if (head.length < BATCH_HEADER || !isKnown || head[1]! > MAX_TREE_VERSION) return null;
   const treeVersion = head[1]!;
   const signatureLength = head.readUInt16LE(2);
   const count = head.readUInt32LE(4);
@@ -200,7 +224,7 @@ export function layoutOf(head: Buffer): Layout | null {
 /** Bytes of one head. */
 const headLength = (signatureLength: number): number => HASH + 8 + signatureLength;
 
-/** A view of a packed batch. It returns slices of `row`, which are valid as long as `row` is. */
+/** A view of a batch, packed or stored. It returns slices of `row`, which are valid as long as `row` is. */
 export class Batch {
   readonly firstIndex: number;
   readonly count: number;
@@ -220,9 +244,18 @@ export class Batch {
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is cut short.`);
   }
 
-  /** Its bytes, not to be written to. */
+  /** Its bytes as it was packed, not to be written to. */
   get packed(): Buffer {
-    return this.#row;
+    if (this.#row[0] === FORMAT) return this.#row;
+    const ends = new Uint32Array(this.count);
+    let end = 0;
+    const entries = Array.from({ length: this.count }, (_, i) => {
+      const entry = this.entry(i);
+      end += entry.length;
+      ends[i] = end;
+      return entry;
+    });
+    return withEntries(this.#row, this.#layout.entriesAt, FORMAT, ends, Buffer.concat(entries));
   }
 
   #end(i: number): number {
@@ -231,12 +264,24 @@ export class Batch {
 
   /** Entry number `i` of the batch, as JSON. */
   entry(i: number): Buffer {
-    return this.#row.subarray(this.#layout.entriesAt + this.#end(i - 1), this.#layout.entriesAt + this.#end(i));
+    const bytes = this.#stored(i);
+    const json = this.#expanded(bytes, i);
+    return json === bytes ? bytes : Buffer.from(json);
   }
 
   /** Entry number `i` as text. */
   text(i: number): string {
-    return this.#row.toString("utf8", this.#layout.entriesAt + this.#end(i - 1), this.#layout.entriesAt + this.#end(i));
+    const { buffer, byteOffset, length } = this.#expanded(this.#stored(i), i);
+    return Buffer.from(buffer, byteOffset, length).toString("utf8");
+  }
+
+  #stored(i: number): Buffer {
+    return this.#row.subarray(this.#layout.entriesAt + this.#end(i - 1), this.#layout.entriesAt + this.#end(i));
+  }
+
+  #expanded(bytes: Buffer, i: number): Uint8Array {
+    const from = this.#layout.digestsAt + HASH * Math.max(0, i - 1);
+    return expanded(bytes, this.#row.subarray(from, this.#layout.digestsAt + HASH * (i + 1)));
   }
 
   /** Hash of entry number `i`, hex. */

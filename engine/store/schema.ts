@@ -239,7 +239,8 @@ export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
  * to open the log.
  * 3: rows of keys say whether the key is proven.
  * 4: attestations are filed under what their signers signed, requests under target and requester together.
- * 5: rows of keys say whether the key has named itself, and endorsements that were accepted have a table of their own.
+ * 5: rows of keys say whether the key has named itself, and endorsements that were accepted have a table of their own. Batches
+ * hold entries in shorthand.
  */
 export const FORMAT = 5;
 

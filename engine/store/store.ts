@@ -8,8 +8,8 @@
  */
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
-import { Batch } from "./batch.js";
-import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
+import { Batch, storedBatch } from "./batch.js";
+import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { encodedBytes } from "./lmdb/encodedbytes.js";
 import {
@@ -92,6 +92,8 @@ function coded<T>(message: string, open: () => T): T {
 /** `batch`, unless it ends before the entry at `index`. */
 const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
   batch && index < batch.firstIndex + batch.count ? batch : undefined;
+
+const stored = ({ firstIndex, batch }: PlacedBatch): PlacedBatch => ({ firstIndex, batch: storedBatch(batch) });
 
 /** What a change set may add to the file. */
 function growthOf({ position, batches, tiles, rows }: ChangeSet): Growth {
@@ -272,7 +274,8 @@ class LmdbStore implements Store {
     return entry ? unpackPosition(entry.version!, entry.value) : ORIGIN;
   }
 
-  async commit(changes: ChangeSet): Promise<void> {
+  async commit(packed: ChangeSet): Promise<void> {
+    const changes = { ...packed, batches: packed.batches.map(stored) };
     const { position, batches } = changes;
     this.checkRoom();
     const journal = this.#journal!;

@@ -2,6 +2,7 @@
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { Batch, storedBatch } from "#cairnlog/engine/store/batch.js";
 import { DERIVED_TABLES } from "#cairnlog/engine/store/schema.js";
 import { anyEvent } from "../anyevent.js";
 import {
@@ -237,11 +238,11 @@ describe("meta", () => {
 describe("entries and heads", () => {
   const first = (batches: Database<Buffer>) => [...batches.getKeys()].at(-1) as unknown as number;
   const replace = (from: string, to: string) => async (batches: Database<Buffer>) => {
-    const row = Buffer.from(batches.get(first(batches) as never)!);
+    const row = Buffer.from(new Batch(first(batches), batches.get(first(batches) as never)!).packed);
     const at = row.indexOf(from);
     expect(at).toBeGreaterThan(0);
     row.write(to, at);
-    await batches.put(first(batches) as never, row);
+    await batches.put(first(batches) as never, storedBatch(row));
   };
   /** The newest batch of `small` has 79 entries: offsets, digests, key id, then the heads of 104 bytes. */
   const headsAt = 8 + (4 + 32) * 79 + 32;

@@ -2,7 +2,7 @@
 import { type Database, open } from "lmdb";
 import type { OperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
-import { Batch, type BatchHeads, type HeadRecord, packBatch } from "#cairnlog/engine/store/batch.js";
+import { Batch, type BatchHeads, type HeadRecord, packBatch, storedBatch } from "#cairnlog/engine/store/batch.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { MAP_SIZE, testOperator } from "./harness.js";
 
@@ -15,15 +15,15 @@ export async function tamper(path: string, table: string, change: (db: Bytes) =>
   await env.close();
 }
 
-/** Replaces the first occurrence of `from` in the batch at leaf `first` by the same number of bytes. */
+/** Replaces the first occurrence of `from` in the batch at leaf `first`, as it was packed, by the same number of bytes. */
 export const replaceInBatch =
   (first: number, from: string | Buffer, to: string | Buffer) =>
   async (db: Bytes): Promise<void> => {
-    const row = Buffer.from(db.get(first)!);
+    const row = Buffer.from(new Batch(first, db.get(first)!).packed);
     const at = row.indexOf(from);
     if (at < 0) throw new Error(`the batch at leaf ${first} does not hold ${from}`);
     row.set(Buffer.from(to), at);
-    await db.put(first, row);
+    await db.put(first, storedBatch(row));
   };
 
 /** All heads of a batch; null for imported history. */

@@ -32,7 +32,8 @@ export const MIGRATIONS: readonly Migration[] = [
   async () => {},
   // Format 4 files attestations under what was signed, old ones too. This takes about as long as reading the whole log.
   (store, { fileAnew }) => fileAnew(store),
-  // Format 5 says of keys whether they named themselves, and lists the endorsements that were accepted.
+  // Format 5 says of keys whether they named themselves, and lists the endorsements that were accepted. Its batches hold entries
+  // in shorthand. Older batches stay what they are: both are read, and LMDB would not make the file shorter.
   (store, { deriveAnew }) => deriveAnew(store),
 ];
 

@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { leastWhere } from "../../../search.js";
 import { BATCH_HEADER, layoutOf } from "../../batch.js";
 import { HASH } from "../../schema.js";
+import { expanded, isShort } from "../../shorthand.js";
 import { DATA_FILE } from "../inspect.js";
 import { keyEnd, type LeafPage, leafOf, nodeAt, numberOf, sizeOf } from "./descent.js";
 import { BIG, OVERFLOW, PAGE_HEADER, PageFile, uint64 } from "./pagefile.js";
@@ -90,7 +91,10 @@ export class Place {
     const { ring } = this.#file;
     // Before the end of the first entry stands where it begins.
     const start = ring.get(at + i);
-    return this.#file.bytes(this.#leaf.positions[this.#number]! + start, ring.get(at + i + 1) - start);
+    const stored = this.#file.bytes(this.#leaf.positions[this.#number]! + start, ring.get(at + i + 1) - start);
+    if (!stored || !isShort(stored)) return stored;
+    const digests = this.digests(Math.max(0, i - 1), i + 1);
+    return digests && Buffer.from(expanded(stored, digests));
   }
 
   /** Hashes of the entries [from, to), 32 bytes each, the caller's own copy; undefined as for `entry`. */
