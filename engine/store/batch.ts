@@ -224,6 +224,39 @@ export function layoutOf(head: Buffer): Layout | null {
 /** Bytes of one head. */
 const headLength = (signatureLength: number): number => HASH + 8 + signatureLength;
 
+/** The stored part of a head, and what it shares with the others of its batch; both null if there is none. */
+export interface StoredHead {
+  readonly info: HeadInfo | null;
+  readonly record: HeadRecord | null;
+}
+
+const NO_HEAD: StoredHead = { info: null, record: null };
+
+/**
+ * The head of entry number `i` of a batch.
+ * @param read returns bytes of the row, as many as there are; undefined if it cannot be read, and so returns this
+ */
+export function storedHead(
+  read: (at: number, length: number) => Buffer | undefined,
+  i: number,
+): StoredHead | undefined {
+  const layout = layoutOf(read(0, BATCH_HEADER) ?? Buffer.alloc(0));
+  if (!layout) return undefined;
+  const { treeVersion, headsAt, signatureLength } = layout;
+  if (treeVersion === 0) return NO_HEAD;
+  const length = headLength(signatureLength);
+  const keyId = read(headsAt, HASH);
+  const head = read(headsAt + HASH + length * i, length);
+  if (!keyId || !head) return undefined;
+  return { info: { treeVersion: treeVersion as 1 | 2, keyId }, record: headRecord(head) };
+}
+
+const headRecord = (head: Buffer): HeadRecord => ({
+  root: head.subarray(0, HASH),
+  timestamp: head.readDoubleLE(HASH),
+  signature: head.subarray(HASH + 8),
+});
+
 /** A view of a batch, packed or stored. It returns slices of `row`, which are valid as long as `row` is. */
 export class Batch {
   readonly firstIndex: number;
@@ -306,10 +339,6 @@ export class Batch {
     if (this.#layout.treeVersion === 0) return null;
     const { headsAt, signatureLength } = this.#layout;
     const at = headsAt + HASH + headLength(signatureLength) * i;
-    return {
-      root: this.#row.subarray(at, at + HASH),
-      timestamp: this.#row.readDoubleLE(at + HASH),
-      signature: this.#row.subarray(at + HASH + 8, at + headLength(signatureLength)),
-    };
+    return headRecord(this.#row.subarray(at, at + headLength(signatureLength)));
   }
 }

@@ -5,7 +5,7 @@
 
 import { CairnlogError } from "../../error.js";
 import { Lately, Recent } from "../../recent.js";
-import type { Batch } from "../../store/batch.js";
+import type { Batch, StoredHead } from "../../store/batch.js";
 import type { Place } from "../../store/lmdb/file/places.js";
 import { HASH } from "../../store/schema.js";
 import type { StoreReader } from "../../store/store.js";
@@ -141,7 +141,10 @@ export class EntryReader {
 
   /** The stored head of a tree size; undefined if there is none. @throws CairnlogError `corrupt-log` */
   head(treeSize: number): TreeHead | undefined {
-    return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
+    const index = treeSize - 1;
+    const place = this.#keptWith(index) ? undefined : this.#store.batchPlace(index);
+    const stored = place?.head(index - place.firstIndex);
+    return stored ? storedHeadOf(stored, treeSize) : this.#read(index, (batch, i) => headOf(batch, i, treeSize));
   }
 }
 
@@ -162,9 +165,10 @@ export const damagedEntry = (index: number, cause: unknown): CairnlogError =>
   );
 
 /** The head of a batch's entry number `i`; undefined if it has none. */
-export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
-  const info = batch.headInfo;
-  const record = batch.head(i);
+export const headOf = (batch: Batch, i: number, treeSize: number): TreeHead | undefined =>
+  storedHeadOf({ info: batch.headInfo, record: batch.head(i) }, treeSize);
+
+function storedHeadOf({ info, record }: StoredHead, treeSize: number): TreeHead | undefined {
   if (!info || !record) return undefined;
   if (!Number.isSafeInteger(record.timestamp))
     throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is not valid.`);

@@ -5,7 +5,7 @@
 import { CairnlogError } from "../../error.js";
 import { coverPositions, peakPositions, type TreeVersion } from "../../verify/tree/merkle.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import type { Tree } from "./tree.js";
+import { hex, type Tree } from "./tree.js";
 
 /** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
 export const rootAt = (tree: Tree, size: number): Uint8Array => tree.rightEdge(size).root;
@@ -53,7 +53,7 @@ export function siblings(tree: Tree, leafIndex: number, size: number, from: numb
   let complete = Math.floor(size / 2 ** from);
   for (let level = from; nodes > 1 && level < to; level++) {
     const sibling = index % 2 === 1 ? index - 1 : index + 1;
-    if (sibling < nodes) path.push(sibling < complete ? tree.nodeHex(level, sibling) : padded.get(level)!);
+    if (sibling < nodes) path.push(sibling < complete ? tree.nodeHex(level, sibling) : hex(padded.get(level)!));
     index = Math.floor(index / 2);
     nodes = Math.ceil(nodes / 2);
     complete = Math.floor(complete / 2);

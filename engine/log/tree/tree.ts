@@ -16,7 +16,7 @@ import { height, peakPositions } from "../../verify/tree/merkle.js";
 export const TILE_WIDTH = 256;
 /**
  * Sizes of the caches for proofs, for each tree version: crowns of full tiles (4 KiB each, 16 MiB, enough for a million
- * leaves), blocks (400 bytes of text each; a proof uses its block three times), nodes of other tiles (at most 45 KiB a tile, 3 MiB), tiles (8
+ * leaves), nodes above the full tiles of other levels (8 KiB each, 2 MiB, enough for 16 million leaves), blocks (400 bytes of text each; a proof uses its block three times), nodes of other tiles (at most 45 KiB a tile, 3 MiB), tiles (8
  * KiB each), peaks and nodes next to them (about 150 bytes each), right edges (about 3 KiB each).
  */
 const KEPT_CROWNS = 4096;
@@ -24,6 +24,7 @@ const KEPT_BLOCKS = 32;
 const KEPT_TEXTS = 64;
 const KEPT_TILES = 32;
 const KEPT_NODES = 1024;
+const KEPT_ABOVES = 256;
 const KEPT_EDGES = 64;
 /**
  * A tile's crown is its nodes from this level up. Computing it takes 255 hashes, 45 µs, and every proof needs nodes up
@@ -32,6 +33,8 @@ const KEPT_EDGES = 64;
  */
 const CROWN_LEVEL = 2;
 const CROWN_WIDTH = 64;
+/** Number of nodes on the lowest level above a tile. */
+const ABOVE_WIDTH = TILE_WIDTH / 2;
 /** Leaves in a block. */
 export const BLOCK = 2 ** CROWN_LEVEL;
 export const TILE_LEVELS = 8;
@@ -48,8 +51,8 @@ export const nodesAt = (size: number, tileLevel: number): number => Math.floor(s
 export interface RightEdge {
   readonly root: Uint8Array;
   readonly rootHex: string;
-  /** Hex by level; no entry if the last node is complete. */
-  readonly padded: ReadonlyMap<number, string>;
+  /** 32 bytes by level; no entry if the last node is complete. */
+  readonly padded: ReadonlyMap<number, Uint8Array>;
 }
 
 /** The newest, unfinished tile of a level. */
@@ -71,6 +74,7 @@ export class Tree {
   readonly #sealed = new Map<string, Uint8Array>();
   readonly #tiles = new Recent<number, Uint8Array>(KEPT_TILES);
   readonly #nodes = new Recent<number, Uint8Array>(KEPT_NODES);
+  readonly #aboves = new Recent<number, Uint8Array>(KEPT_ABOVES);
   readonly #crowns = new Recent<number, Buffer>(KEPT_CROWNS);
   readonly #blocks = new Recent<number, string>(KEPT_BLOCKS);
   /** Requested nodes of a tile. */
@@ -96,6 +100,7 @@ export class Tree {
     this.#sealed.clear();
     this.#tiles.clear();
     this.#nodes.clear();
+    this.#aboves.clear();
     this.#crowns.clear();
     this.#blocks.clear();
     this.#texts.clear();
@@ -185,7 +190,22 @@ export class Tree {
   node(level: number, index: number): Uint8Array {
     // A node on a level of tiles is read, not computed.
     if (level % TILE_LEVELS === 0) return this.#make(level, index);
-    return this.#nodes.get(position(level, index), () => this.#make(level, index));
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
+    const tileIndex = Math.floor(index / width);
+    if (tileIndex >= this.#open[tileLevel]!.index)
+      return this.#nodes.get(position(level, index), () => this.#make(level, index));
+    if (tileLevel > 0) return nodeIn(this.#above(tileLevel, tileIndex), placeOf(width, ABOVE_WIDTH, index));
+    // Of a tile whose crown is not kept, an old size needs half of the hashes that the crown takes.
+    const crown = level < CROWN_LEVEL ? undefined : this.#crowns.look(tileIndex);
+    return crown ? nodeIn(crown, placeOf(width, CROWN_WIDTH, index)) : this.#make(level, index);
+  }
+
+  /** All nodes above those of a full tile that is not of leaves. Old sizes, all over a log, share few such tiles. */
+  #above(tileLevel: number, tileIndex: number): Uint8Array {
+    return this.#aboves.get(position(tileLevel, tileIndex), () =>
+      this.#kernel.subtree(this.#stored(tileLevel, tileIndex), this.version),
+    );
   }
 
   /** Like `node`, as hex. */
@@ -206,7 +226,7 @@ export class Tree {
     // There are 256 times as many tiles below as here, so their requested nodes are cached one by one.
     const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
     const at = 2 * TILE_WIDTH - 2 * width + (index % width);
-    texts[at] ??= hex(this.#make(level, index));
+    texts[at] ??= hex(this.node(level, index));
     return texts[at];
   }
 
@@ -270,14 +290,14 @@ export class Tree {
    */
   rightEdge(size: number): RightEdge {
     return this.#edges.get(size, () => {
-      const padded = new Map<number, string>();
+      const padded = new Map<number, Uint8Array>();
       let { level, index } = peakPositions(size).at(-1)!;
       let root = this.node(level, index);
       for (const top = height(size); level < top; level++) {
         const isRight = index % 2 === 1;
         root = this.#kernel.node(isRight ? this.node(level, index - 1) : root, root, this.version);
         index = Math.floor(index / 2);
-        padded.set(level + 1, hex(root));
+        padded.set(level + 1, root);
       }
       return { root, rootHex: hex(root), padded };
     });
@@ -307,6 +327,9 @@ const placeOf = (width: number, widest: number, index: number): number => 2 * wi
 function copyNode(from: Uint8Array, node: number, into: Uint8Array, to: number): void {
   for (let i = 0, read = node * HASH, at = to * HASH; i < HASH; i++) into[at++] = from[read++]!;
 }
+
+/** One of several hashes, without a copy. */
+const nodeIn = (nodes: Uint8Array, place: number): Uint8Array => nodes.subarray(place * HASH, (place + 1) * HASH);
 
 /** One hash in a text of hashes. */
 const within = (text: string, place: number): string => text.slice(place * HEX, (place + 1) * HEX);

@@ -11,7 +11,7 @@
  */
 import { join } from "node:path";
 import { leastWhere } from "../../../search.js";
-import { BATCH_HEADER, layoutOf } from "../../batch.js";
+import { BATCH_HEADER, layoutOf, type StoredHead, storedHead } from "../../batch.js";
 import { HASH } from "../../schema.js";
 import { expanded, isShort } from "../../shorthand.js";
 import { DATA_FILE } from "../inspect.js";
@@ -95,6 +95,12 @@ export class Place {
     if (!stored || !isShort(stored)) return stored;
     const digests = this.digests(Math.max(0, i - 1), i + 1);
     return digests && Buffer.from(expanded(stored, digests));
+  }
+
+  /** What the batch says of the head of entry number `i`, the caller's own copy; undefined as for `entry`. */
+  head(i: number): StoredHead | undefined {
+    if (this.#file.ends(this.#leaf, this.#number) === NONE) return undefined;
+    return storedHead((at, length) => this.#file.bytes(this.#leaf.positions[this.#number]! + at, length), i);
   }
 
   /** Hashes of the entries [from, to), 32 bytes each, the caller's own copy; undefined as for `entry`. */
