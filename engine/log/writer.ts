@@ -13,11 +13,14 @@ import type { Store } from "../store/store.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
+import { checkEnd, REBUILD, STORED_NODES } from "./check/end.js";
 import { type Clock, formatTimestamp } from "./clock.js";
 import type { ClockGuard } from "./clockguard.js";
 import { Feed, type FeedMessage } from "./follow/feed.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
+import { rootAt } from "./tree/proofs.js";
+import { hex } from "./tree/tree.js";
 import { LogView, type ViewParts } from "./view.js";
 import { takeHeadTime } from "./write/append.js";
 import type { Command } from "./write/commands.js";
@@ -101,6 +104,7 @@ export class LogWriter extends LogView implements Executor {
     }
     // A retired key must sign nothing more, whoever retired it.
     this.#applier.operators.checkCurrent(this.#parts.signer.fingerprint);
+    checkEnd(this.#parts.store, this.#frontier, this.#applier.operators);
     this.showDisk();
     this.#feed?.restored();
   }
@@ -231,10 +235,14 @@ export class LogWriter extends LogView implements Executor {
     if (!this.size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
     const { value: now } = await this.execute(takeHeadTime, null);
     const { size } = this;
-    const stored = this.treeHead(size)?.timestamp ?? now;
+    const stored = this.treeHead(size);
+    const tree = this.#frontier.trees[SIGNING_VERSION];
+    // Nodes that were read from disk may be damaged.
+    if (stored?.tree_version === SIGNING_VERSION && hex(rootAt(tree, size)) !== stored.root_hash)
+      throw new CairnlogError("corrupt-log", `${STORED_NODES} ${REBUILD}`);
     // The log may have grown since the command. Canonical timestamps sort as text.
-    const timestamp = [now, stored].sort().at(-1)!;
-    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, this.#parts.signer, this.#operator);
+    const timestamp = [now, stored?.timestamp ?? now].sort().at(-1)!;
+    return freshHead(tree, size, timestamp, this.#parts.signer, this.#operator);
   }
 
   get queued(): number {

@@ -284,7 +284,8 @@ async function checkLens(
   { checkpoint, skipsPostings, signal }: LogCheckOptions,
   findings: Findings,
 ): Promise<void> {
-  const tile = (_: 2, level: 0, index: number, width: number) => publishedTile(trees[2], size, { level, index, width });
+  const tile = (_: 2, level: 0 | 1, index: number, width: number) =>
+    publishedTile(trees[2], size, { level, index, width });
   const faults = await lensFaults({ size, tile }, skipsPostings ? null : store.lens, checkpoint, signal);
   for (const sentence of faults.nodes) findings.add("derived", sentence);
   for (const sentence of faults.checkpoint) findings.add("entries", sentence);

@@ -93,6 +93,35 @@ export class LensGrowth {
     return { tiles, open };
   }
 
+  /**
+   * Makes the nodes of unfinished tiles that cover leaves behind the first `size` once more. If they differ from those that
+   * were read from disk, all nodes are removed there, and the next `extend` makes them. Call it when the root of `size`
+   * leaves was found right, which covers all others.
+   * @throws CairnlogError `corrupt-log` for damaged leaves; `storage-failed`
+   */
+  recheck(size: number): Promise<void> {
+    const checked = this.#last.then(async () => {
+      if (!this.#isRestored || !this.#open.some((_, i) => !this.#isSound(i + 1, size))) return;
+      await this.#lens.rows.clear();
+      this.#isRestored = false;
+    });
+    this.#last = checked.catch(() => {});
+    return checked;
+  }
+
+  #isSound(level: number, size: number): boolean {
+    const { index, count, hashes } = this.#open[level - 1]!;
+    for (let i = 0; i < count; i++) {
+      const node = index * TILE_WIDTH + i;
+      if ((node + 1) * TILE_WIDTH ** level <= size) continue;
+      const below = level > 1 ? this.#lens.rows.tile(level - 1, node) : undefined;
+      if (level > 1 && below?.length !== TILE_WIDTH * HASH) return false;
+      const made = below ? kernel.rfc6962Subtree(below).subarray(-HASH) : this.#rootsOf(node, 1);
+      if (Buffer.compare(made, hashes.subarray(i * HASH, (i + 1) * HASH)) !== 0) return false;
+    }
+    return true;
+  }
+
   async #grow(end: number, signal: AbortSignal | undefined): Promise<void> {
     const full: LensTile[] = [];
     while (this.#tiles < end) {
@@ -115,7 +144,7 @@ export class LensGrowth {
 
   /** The roots of `count` full tiles of leaves. All of them level by level, which keeps the lanes of the kernel full. */
   #rootsOf(first: number, count: number): Uint8Array {
-    let nodes: Uint8Array = Buffer.concat(Array.from({ length: count }, (_, i) => this.#leaves(first + i)));
+    let nodes: Uint8Array = Buffer.concat(Array.from({ length: count }, (_, i) => this.#soundLeaves(first + i)));
     for (let level = 0; level < TILE_LEVELS; level++) nodes = kernel.rfc6962Parents(nodes);
     return nodes;
   }
@@ -133,6 +162,22 @@ export class LensGrowth {
     tile.count = 0;
     tile.isChanged = false;
     this.#add(level + 1, kernel.rfc6962Subtree(tile.hashes).slice(-HASH), full);
+  }
+
+  /**
+   * The leaves of a full tile, after they were folded as the signed tree folds them, and compared with its stored node:
+   * a checkpoint is signed over what is made of them.
+   * @throws CairnlogError `corrupt-log`
+   */
+  #soundLeaves(tile: number): Uint8Array {
+    const leaves = this.#leaves(tile);
+    const place = tile % TILE_WIDTH;
+    const parent = this.#lens.source.tile(2, 1, Math.floor(tile / TILE_WIDTH), place + 1)?.subarray(place * HASH);
+    if (parent && Buffer.compare(kernel.subtree(leaves, 2).subarray(-HASH), parent) === 0) return leaves;
+    throw new CairnlogError(
+      "corrupt-log",
+      `Tile ${tile} of level 0 (tree version 2) does not make its stored node: one of them is damaged, so nothing is signed over it. Stop the service; cairnlog fsck --rebuild mends it.`,
+    );
   }
 
   #leaves(tile: number): Uint8Array {

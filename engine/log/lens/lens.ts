@@ -23,8 +23,8 @@ import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
 export interface LensSource {
   /** Entries that can be read. */
   readonly size: number;
-  /** The first `width` leaf hashes of tile `index` of level 0, 32 bytes each; undefined if there are not so many. */
-  tile(treeVersion: 2, level: 0, index: number, width: number): Uint8Array | undefined;
+  /** The first `width` hashes of tile `index` of a level of tiles, 32 bytes each; undefined if there are not so many. */
+  tile(treeVersion: 2, level: 0 | 1, index: number, width: number): Uint8Array | undefined;
 }
 
 /** Nodes that are kept, 32 bytes each: a proof needs about as many as the tree has levels, the next one mostly the same. */

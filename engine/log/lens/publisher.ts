@@ -83,10 +83,12 @@ export class CheckpointPublisher {
   async open(): Promise<void> {
     const { file } = this.#parts;
     const shown = publishedCheckpoint(file);
-    if (!shown) return;
+    await this.#growth.extend(0);
+    if (!shown) return this.#growth.recheck(0);
     const { note, treeSize, rootHash } = shown;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
     await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    await this.#growth.recheck(treeSize);
     this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
     this.#published = shown;
   }

@@ -15,10 +15,12 @@ export function storedLeaves(store: StoreReader, size: () => number): LensSource
     },
     tile(treeVersion, level, index, width) {
       const first = index * TILE_WIDTH;
-      if (!(index >= 0 && width >= 1 && width <= TILE_WIDTH && first + width <= size())) return undefined;
+      const covered = (first + width) * TILE_WIDTH ** level;
+      if (!(index >= 0 && width >= 1 && width <= TILE_WIDTH && covered <= size())) return undefined;
       // Only full tiles of leaves are stored.
       const stored = store.tile(treeVersion, level, index);
       if (stored && stored.length >= width * HASH) return stored.subarray(0, width * HASH);
+      if (level > 0) return undefined;
       const digests = entries.digests(first, first + width);
       return digests && kernel.leaves(digests, treeVersion);
     },

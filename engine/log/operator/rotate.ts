@@ -12,9 +12,11 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { eventOf } from "../../verify/kinds.js";
 import { type RotationStatement, rotationMessage } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { REBUILD, STORED_NODES } from "../check/end.js";
 import { formatTimestamp } from "../clock.js";
 import { ClockGuard, clockFile } from "../clockguard.js";
 import { type HistoryWriter, openHistory } from "../history/history.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import { finishEntry } from "../write/entry.js";
 import type { Projection } from "../write/projection.js";
 import { type Signer, signatures } from "../write/signer.js";
@@ -62,6 +64,8 @@ export async function rotateOperatorKey({ path, from, to, projection }: RotateOp
       );
     const { size: tree_size, lastId, lastHash } = writer;
     const root_hash = end.rootHash;
+    if (end.head.tree_version === SIGNING_VERSION && end.head.root_hash !== root_hash)
+      throw new CairnlogError("corrupt-log", `${STORED_NODES} ${REBUILD}`);
     const statement = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint, tree_size, root_hash };
     const payload = {
       ...statement,
