@@ -39,9 +39,20 @@ export class Ledger {
     return this.#position;
   }
 
-  /** Reads the position from disk again. */
+  /**
+   * Reads the position from disk again.
+   * @throws CairnlogError `storage-failed` if it is before what this process has written: then LMDB shows an old state, and
+   *   what was acknowledged since would be written over
+   */
   restore(): void {
-    this.#position = this.#store.position();
+    const position = this.#store.position();
+    const [shown, written] = [position.sequence, this.#position.sequence];
+    if (shown < written)
+      throw new CairnlogError(
+        "storage-failed",
+        `The data directory shows record ${shown}, and record ${written} was written. Stop the service, and start it again.`,
+      );
+    this.#position = position;
   }
 
   /**

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
 import { localJournal } from "#cairnlog/engine/journal/local.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/lmdb/migrations.js";
-import { NO_HASH } from "#cairnlog/engine/store/position.js";
+import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/position.js";
 import type { LogMeta } from "#cairnlog/engine/store/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
@@ -95,6 +95,23 @@ describe("a ledger", () => {
       second.restore();
       await commit(second, draft(4));
       expect(store.position().sequence).toBe(4);
+    });
+  });
+
+  test("does not go on from a state before what it has written, whoever shows it", async () => {
+    await withStore(temporaryFolder(), async (store) => {
+      let shown: JournalPosition | null = null;
+      const position = () => shown ?? store.position();
+      const ledger = new Ledger({ position, commit: (changes) => store.commit(changes) } as Store, localJournal);
+      await commit(ledger, draft(1));
+      const old = store.position();
+      await commit(ledger, draft(2));
+      shown = old;
+      expect(() => ledger.restore()).toThrow("was written");
+      shown = null;
+      ledger.restore();
+      await commit(ledger, draft(3));
+      expect(store.position().sequence).toBe(3);
     });
   });
 

@@ -10,6 +10,7 @@ import { giveToOwner } from "../../owner.js";
 import { isPresent } from "../presence.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
+import { openAtGate } from "./gate.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
 import { LOCK_FILE, MAX_READERS, preflight } from "./preflight.js";
@@ -79,7 +80,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
       overlappingSync: false,
       eventTurnBatching: false,
     });
-  const environment = openHandle();
+  const environment = openAtGate(path, openHandle);
   giveFilesToOwner(path);
   requireShared(environment, openHandle, file);
   // Takes this process's place among the readers now: a failure of that is one of opening.

@@ -19,6 +19,7 @@ import { promisify } from "node:util";
 import { storageFull } from "../room.js";
 import { type Environment, fileUse } from "./environment.js";
 import { PageFile } from "./file/pagefile.js";
+import { Gate } from "./gate.js";
 import type { Growth } from "./growth.js";
 import { DATA_FILE } from "./inspect.js";
 
@@ -42,6 +43,7 @@ export class Reserve {
   readonly #environment: Environment;
   readonly #file: string;
   readonly #append: Append;
+  readonly #gate: Gate;
   /** Null when it is closed: the system gives the number to another file then. */
   #descriptor: number | null;
   /** Length of the file, or less. */
@@ -62,6 +64,7 @@ export class Reserve {
     this.#environment = environment;
     this.#file = join(path, DATA_FILE);
     this.#append = append;
+    this.#gate = new Gate(path);
     this.#descriptor = openSync(this.#file, constants.O_WRONLY | constants.O_APPEND);
   }
 
@@ -90,7 +93,7 @@ export class Reserve {
     }
     this.#used += bytes;
     this.#fillAhead();
-    return transaction();
+    return this.#gate.pass(transaction);
   }
 
   /** What would be left if so many bytes were added. */
@@ -156,11 +159,14 @@ export class Reserve {
     return error;
   }
 
-  /** Waits for the write that runs. A second call does nothing. */
+  /** Waits for the transaction and the write that run. A second call does nothing. */
   async close(): Promise<void> {
     const descriptor = this.#descriptor;
+    if (descriptor === null) return;
     this.#descriptor = null;
     await this.#writing;
-    if (descriptor !== null) closeSync(descriptor);
+    closeSync(descriptor);
+    await this.#last;
+    this.#gate.close();
   }
 }

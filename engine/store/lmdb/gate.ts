@@ -1,0 +1,178 @@
+/**
+ * Keeps other processes from opening an environment while a transaction of its writer runs.
+ *
+ * All processes of an environment share the number of its newest commit, in LMDB's lock file. Whoever opens it with lmdb 3.5.6
+ * sets this number to the one that it has read from the file a moment before (`mdb_env_open2`). If commits came in between,
+ * the number is too old. Readers then miss what was acknowledged, and the writer's next transaction begins from a state that
+ * was replaced: with one commit in between its condition fails, with two its pages are gone (MDB_BAD_TXN).
+ *
+ * So whoever opens first puts a file beside the environment and waits until no transaction runs; the writer marks each
+ * transaction, and begins none while that file is there. Each of both looks for the other's sign after giving its own, so at
+ * least one of them sees the other.
+ *
+ * If either crashes here, its sign stays. It counts for `DEAD_MS` if its process is gone, and for `PATIENCE_MS` in any case:
+ * then appends go on, or the environment is opened, as if it were not there. A process of another container cannot be seen and
+ * is taken for gone; an opening takes some 20 ms.
+ */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  linkSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { threadId } from "node:worker_threads";
+import { giveToOwner } from "../../owner.js";
+import { isPresent } from "../presence.js";
+import { PRIVATE_FILE } from "../private.js";
+
+/** Holds the number of the process whose transaction runs, or 0. */
+const RUNNING_FILE = "running";
+/** Is there while a process opens the environment, and holds its number. */
+const OPENING_FILE = "opening";
+/** Milliseconds for which a sign counts, if its process is there and if it is not. */
+const PATIENCE_MS = 5_000;
+const DEAD_MS = 1_000;
+const LOOK_MS = 1;
+const PID_BYTES = 4;
+
+/** The writer's side, for one environment. Its transactions pass one at a time. It belongs to the thread that writes. */
+export class Gate {
+  readonly #opening: string;
+  readonly #running: number;
+  readonly #pid = Buffer.alloc(PID_BYTES);
+
+  /** @param path directory of the environment */
+  constructor(path: string) {
+    this.#opening = join(path, OPENING_FILE);
+    const file = join(path, RUNNING_FILE);
+    this.#running = openSync(file, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE);
+    giveToOwner(file);
+    this.#pid.writeUInt32LE(process.pid);
+    this.#mark(NOBODY);
+  }
+
+  /** Runs a transaction while nobody opens the environment. It takes some 5 µs. */
+  async pass<T>(transaction: () => Promise<T>): Promise<T> {
+    this.#mark(this.#pid);
+    while (isPresent(this.#opening)) {
+      this.#mark(NOBODY);
+      if (hasExpired(this.#opening)) rmSync(this.#opening, { force: true });
+      else await sleep(LOOK_MS);
+      this.#mark(this.#pid);
+    }
+    try {
+      return await transaction();
+    } finally {
+      this.#mark(NOBODY);
+    }
+  }
+
+  #mark(process: Buffer): void {
+    writeSync(this.#running, process, 0, PID_BYTES, 0);
+  }
+
+  close(): void {
+    closeSync(this.#running);
+  }
+}
+
+const NOBODY = Buffer.alloc(PID_BYTES);
+
+/**
+ * What `open` returns, which opens the environment in the directory `path`. No transaction of another process runs meanwhile.
+ * Blocks the thread. In the process of the writer nothing is waited for: its threads share one environment, which is open.
+ * @throws what `open` throws
+ */
+export function openAtGate<T>(path: string, open: () => T): T {
+  const opening = join(path, OPENING_FILE);
+  if (!beginOpening(path, opening)) return open();
+  try {
+    const began = performance.now();
+    for (;;) {
+      const pid = runningIn(join(path, RUNNING_FILE));
+      if (pid === 0 || pid === process.pid || performance.now() - began > patienceWith(pid)) break;
+      pause();
+    }
+    return open();
+  } finally {
+    rmSync(opening, { force: true });
+  }
+}
+
+/** @returns false where nothing can be written: there is no writer either */
+function beginOpening(path: string, opening: string): boolean {
+  const draft = `${opening}.${process.pid}.${threadId}`;
+  try {
+    accessSync(path, constants.W_OK);
+    writeFileSync(draft, `${process.pid}`, { mode: PRIVATE_FILE });
+  } catch (error) {
+    if (["EROFS", "EACCES", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) return false;
+    throw error;
+  }
+  try {
+    for (;;) {
+      try {
+        linkSync(draft, opening);
+        return true;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+      if (hasExpired(opening)) rmSync(opening, { force: true });
+      else pause();
+    }
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** The process whose transaction runs; 0 for none, also if no version that knows this has written here. */
+function runningIn(file: string): number {
+  if (!isPresent(file)) return 0;
+  const descriptor = openSync(file, "r");
+  try {
+    const pid = Buffer.alloc(PID_BYTES);
+    readSync(descriptor, pid, 0, PID_BYTES, 0);
+    return pid.readUInt32LE();
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether an opening has lasted too long to be waited for. */
+function hasExpired(opening: string): boolean {
+  const found = statSync(opening, { throwIfNoEntry: false });
+  return found !== undefined && Date.now() - found.mtimeMs > patienceWith(pidIn(opening));
+}
+
+/** 0 if the file has gone meanwhile. */
+function pidIn(opening: string): number {
+  try {
+    return Number(readFileSync(opening, "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return 0;
+    throw error;
+  }
+}
+
+function patienceWith(pid: number): number {
+  try {
+    // Signal 0 is not sent.
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return DEAD_MS;
+  }
+  return PATIENCE_MS;
+}
+
+const nothing = new Int32Array(new SharedArrayBuffer(4));
+/** Blocks this thread for a moment. */
+const pause = (): unknown => Atomics.wait(nothing, 0, 0, LOOK_MS);

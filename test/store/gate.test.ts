@@ -1,0 +1,171 @@
+/** No process opens a log's environment while a transaction of its writer runs, and none begins while one opens it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Gate, openAtGate } from "#cairnlog/engine/store/lmdb/gate.js";
+import type { JournalPosition } from "#cairnlog/engine/store/position.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
+import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
+
+/** Another process, which says "in" when it may open, opens until a line comes, and then says "out". */
+const OPENER = `
+import { readSync } from "node:fs";
+import { openAtGate } from ${JSON.stringify(import.meta.resolve("#cairnlog/engine/store/lmdb/gate.js"))};
+console.log("asks");
+openAtGate(process.argv[1], () => {
+  console.log("in");
+  readSync(0, Buffer.alloc(1));
+});
+console.log("out");
+`;
+
+function startOpener(path: string) {
+  const child: ChildProcess = spawn(process.execPath, ["--input-type=module", "--eval", OPENER, path], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const said: string[] = [];
+  createInterface({ input: child.stdout! }).on("line", (line) => said.push(line));
+  return {
+    said,
+    says: (word: string) => expect.poll(() => said, { timeout: 30_000 }).toContain(word),
+    finish: () => child.stdin!.end("\n"),
+    async kill() {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+/** A gate, and a transaction that runs until it is told to end. */
+function openGate(path = temporaryFolder()) {
+  const gate = new Gate(path);
+  onTestFinished(() => gate.close());
+  const begin = () => {
+    let end = () => {};
+    const state = { hasBegun: false, end: () => end(), ended: Promise.resolve() };
+    state.ended = gate.pass(() => {
+      state.hasBegun = true;
+      return new Promise<void>((resolve) => (end = resolve));
+    });
+    return state;
+  };
+  return { path, begin };
+}
+
+const turns = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+describe("between a writer and another process", () => {
+  test("a transaction begins only when the other has opened", async () => {
+    const { path, begin } = openGate();
+    const opener = startOpener(path);
+    await opener.says("in");
+    const transaction = begin();
+    await turns();
+    expect([transaction.hasBegun, opener.said]).toEqual([false, ["asks", "in"]]);
+    opener.finish();
+    await opener.says("out");
+    await expect.poll(() => transaction.hasBegun).toBe(true);
+    transaction.end();
+    await transaction.ended;
+    expect(existsSync(join(path, "opening"))).toBe(false);
+  });
+
+  test("the other opens only when the transaction has ended", async () => {
+    const { path, begin } = openGate();
+    const transaction = begin();
+    expect(transaction.hasBegun).toBe(true);
+    const opener = startOpener(path);
+    await opener.says("asks");
+    await turns();
+    expect(opener.said).toEqual(["asks"]);
+    transaction.end();
+    await transaction.ended;
+    await opener.says("in");
+    opener.finish();
+    await opener.says("out");
+  });
+
+  test("one that is killed while it opens does not keep the writer, nor the next one", async () => {
+    const { path, begin } = openGate();
+    const killed = startOpener(path);
+    await killed.says("in");
+    await killed.kill();
+    expect(existsSync(join(path, "opening"))).toBe(true);
+    const transaction = begin();
+    await expect.poll(() => transaction.hasBegun, { timeout: 30_000 }).toBe(true);
+    transaction.end();
+    await transaction.ended;
+    const again = startOpener(path);
+    await again.says("in");
+    await again.kill();
+    const next = startOpener(path);
+    await next.says("in");
+    next.finish();
+    await next.says("out");
+    expect(readdirSync(path).filter((name) => name.startsWith("opening"))).toEqual([]);
+  });
+
+  test("a writer that was killed in a transaction keeps nobody", async () => {
+    const path = temporaryFolder();
+    // No process has this number (pid_max is 2^22 at most).
+    const gone = Buffer.alloc(4);
+    gone.writeUInt32LE(2 ** 30);
+    writeFileSync(join(path, "running"), gone);
+    expect(openAtGate(path, () => "open")).toBe("open");
+  });
+});
+
+test("the threads of the writer's process do not wait for its transaction", async () => {
+  const { path, begin } = openGate();
+  const transaction = begin();
+  expect(openAtGate(path, () => "open")).toBe("open");
+  transaction.end();
+  await transaction.ended;
+});
+
+test("commits go on, each on the one before, while other processes open the log and are killed", async () => {
+  const path = temporaryFolder();
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  const commit = async () => {
+    const { sequence } = store.position();
+    const position: JournalPosition = { sequence: sequence + 1, epoch: 0, hash: Buffer.alloc(32) };
+    const rows = [{ table: "userNames" as const, key: `${sequence}`, row: { user_id: "x" } }];
+    await store.commit({ after: sequence, position, batches: [], tiles: [], rows });
+  };
+  await commit();
+  const code = `
+import { openStore } from ${JSON.stringify(import.meta.resolve("#cairnlog/engine/store/store.js"))};
+const store = openStore({ path: process.argv[1], mapSize: ${MAP_SIZE}, readOnly: true });
+console.log(store.position().sequence);
+setInterval(() => {}, 1000);
+`;
+  let opened = 0;
+  let isDone = false;
+  const open = async () => {
+    while (opened < 12) {
+      const child = spawn(process.execPath, ["--input-type=module", "--eval", code, path], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+      expect(Number(line)).toBeGreaterThan(0);
+      opened++;
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+  };
+  const opening = Promise.all([open(), open()]).finally(() => {
+    isDone = true;
+  });
+  let commits = 1;
+  while (!isDone) {
+    await commit();
+    commits++;
+  }
+  await opening;
+  expect(store.position().sequence).toBe(commits);
+  await store.close();
+});
