@@ -67,7 +67,7 @@ export class MonitorFolder {
     }
     if (Check(schema, value)) return value;
     throw new CairnlogError(
-      "invalid-input",
+      "corrupt-log",
       `${path} is damaged. Begin anew in another directory, and keep this one: what it holds may be evidence.`,
     );
   }

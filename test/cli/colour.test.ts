@@ -19,7 +19,7 @@ const FAILED = {
 } as const;
 
 test("verdicts are red and green on a terminal, and escapes of others are shown as text", () => {
-  const shown = bundleText("a\u001b[0m.txt", FAILED, null, "a log");
+  const shown = bundleText("a\u001b[0m.txt", FAILED, null);
   expect(shown).toBe(
     "a\\u{1b}[0m.txt: \u001b[31mNOT verified\u001b[39m\n  \u001b[31mWRONG \u001b[39m format: \\u{1b}[32mfine",
   );
@@ -30,7 +30,7 @@ test.each([
   ["a file", { isTTY: false }],
 ])("there are none on %s", (_, stream) => {
   Object.assign(process.stdout, stream);
-  expect(bundleText("a.txt", FAILED, null, "a log")).not.toContain("\u001b");
+  expect(bundleText("a.txt", FAILED, null)).not.toContain("\u001b");
   expect(facts([["name", "value"]])).toBe("name  value");
   expect(table(["A"], [["b"]]).styled).toBe("A\nb");
 });

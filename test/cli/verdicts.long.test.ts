@@ -31,6 +31,8 @@ const attest = (...args: string[]) => cairnlog(["attest", ...args, "--key", at("
 const verify = (...args: string[]) =>
   cairnlog(["verify", ...args, "--operator-key", at("data/operator.pub.pem"), "--json"]);
 
+const NOTHING = { who: null, as: null, when: null, where: null, witnessed_by: null, key_status: null };
+
 describe("verify --json", () => {
   test("has every check, and what the signer signed", async () => {
     const { code, stdout } = await verify(at("one"));
@@ -41,6 +43,15 @@ describe("verify --json", () => {
       valid: true,
       checks: expect.any(Array),
       signed: { attestation_type: true, intent_statement: true },
+      who: { fingerprint: expect.stringMatching(/^sha256:/), algorithm: "ed25519", is_named: false },
+      as: { type: "authorship", is_signed: true, statement: null },
+      when: expect.stringMatching(/Z$/),
+      where: {
+        ...{ url: null, operator_key: expect.stringMatching(/^sha256:/) },
+        ...{ log_entry_id: expect.any(Number), leaf_index: expect.any(Number) },
+      },
+      witnessed_by: null,
+      key_status: null,
     });
     expect(verdict.checks.length).toBeGreaterThan(4);
     for (const check of verdict.checks)
@@ -58,6 +69,7 @@ describe("verify --json", () => {
       valid: false,
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(detail) }],
       signed: null,
+      ...NOTHING,
     });
   });
 
@@ -70,6 +82,7 @@ describe("verify --json", () => {
       valid: false,
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(`^${at("broken")}: Malformed JSON`) }],
       signed: null,
+      ...NOTHING,
     });
   });
 });

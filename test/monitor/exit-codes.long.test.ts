@@ -2,7 +2,9 @@
 import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { Monitor } from "#cairnlog/server/monitor/monitor.js";
 import { anyEvent } from "../anyevent.js";
 import { begin, cairnlog, interrupt } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
@@ -128,6 +130,50 @@ describe("0", () => {
     await interrupt();
     expect(await ended).toEqual({ code: 0, stdout: "", stderr: "" });
   });
+});
+
+/** Errors that nobody foresaw, and one of the engine that a log might cause. */
+const UNFORESEEN: readonly (readonly [string, () => unknown])[] = [
+  ["RangeError", () => new RangeError("Invalid string length")],
+  ["TypeError", () => new TypeError("x is not a function")],
+  ["an error of the engine about data", () => new CairnlogError("not-i-json", "The number is not exact.")],
+];
+
+describe("an exception that nobody foresaw", () => {
+  test.each(UNFORESEEN)("%s: the round failed, and the next goes on from the disk", async (_, error) => {
+    const state = temporaryFolder();
+    expect((await once(state)).code).toBe(0);
+    const round = vi.spyOn(Monitor.prototype, "round");
+    round.mockRejectedValueOnce(error());
+    const failed = await once(state);
+    expect([failed.code, failed.stdout]).toEqual([1, ""]);
+    expect(failed.stderr).toContain("Please report it: ");
+    round.mockRejectedValueOnce(error()).mockRejectedValueOnce(error());
+    const run = begin(["monitor", proxy.url, "--state", state, "--interval", "1", "--json"]);
+    await run.prints(/"verified"/);
+    await interrupt();
+    expect((await run.ended).code).toBe(0);
+    expect(openIn(state)).toEqual([]);
+  });
+
+  test("is silence, which --max-silence counts", async () => {
+    const state = temporaryFolder();
+    expect((await once(state)).code).toBe(0);
+    await setClock(100_000);
+    vi.spyOn(Monitor.prototype, "round").mockRejectedValue(new RangeError("Invalid string length"));
+    const stalled = await once(state, "--max-silence", "60");
+    expect(stalled.code).toBe(5);
+    expect(lines(stalled.stdout)).toEqual([expect.objectContaining({ alarm: "stalled" })]);
+  });
+
+  test.each(["storage-failed", "storage-full", "corrupt-log"] as const)(
+    "but %s of its own folder ends it",
+    async (code) => {
+      vi.spyOn(Monitor.prototype, "round").mockRejectedValue(new CairnlogError(code, "The disk is broken."));
+      const run = await monitor(temporaryFolder());
+      expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("The disk is broken.") });
+    },
+  );
 });
 
 describe("1", () => {

@@ -48,6 +48,16 @@ export interface BundleTrust {
    * it.
    */
   readonly predicateBase?: string;
+  /** Who may have signed. If absent, anybody may: then compare the signer yourself. */
+  readonly signers?: readonly AllowedSigner[] | undefined;
+}
+
+/** Somebody who may have signed. The moments are canonical timestamps, compared with the entry's. */
+export interface AllowedSigner {
+  readonly fingerprint: string;
+  readonly name?: string;
+  readonly validAfter?: string | null;
+  readonly validBefore?: string | null;
 }
 
 /** The result of one check. `detail` says in sentences what was verified, or lists everything that is wrong. */
@@ -62,7 +72,11 @@ export interface BundleCheck {
     | "inclusion"
     | "tree-head"
     | "anchor"
-    | "envelope";
+    | "envelope"
+    | "signer"
+    | "witnesses"
+    | "key"
+    | "trust";
   readonly ok: boolean;
   readonly detail: string;
 }
@@ -104,6 +118,7 @@ export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise
       checkInclusion(checked),
       await checkTreeHead(checked, trust.operatorKey),
       ...checkAnchor(checked),
+      ...checkSigner(checked, trust.signers),
     ];
     return verdict(checks, signature.ok ? signedMembers(checked.manifest) : null);
   } catch (error) {
@@ -279,6 +294,21 @@ async function checkTreeHead(
 function checkAnchor({ entry }: AttestationBundle): BundleCheck[] {
   const { ots_proof, entry_hash } = entry;
   return ots_proof === undefined ? [] : [{ name: "anchor", ...checkOtsProof(ots_proof, entry_hash) }];
+}
+
+/** Compares the signer, whose fingerprint the check of the signature compares with the key. */
+function checkSigner({ entry }: AttestationBundle, allowed: BundleTrust["signers"]): BundleCheck[] {
+  const found = allowed?.filter(({ fingerprint }) => fingerprint === logged(entry).signer_key_fingerprint);
+  const at = entry.timestamp;
+  const valid = found?.find((one) => (one.validAfter ?? "") <= at && at < (one.validBefore ?? "~"));
+  return !found
+    ? []
+    : [
+        judge("signer", `The signer is ${valid?.name ?? "one that you named"}.`, [
+          [found.length > 0, "The signer is none of those that you named."],
+          [!found.length || !!valid, "The signer was not allowed to sign at the entry's time."],
+        ]),
+      ];
 }
 
 /** A condition, and the sentence that reports its failure. */

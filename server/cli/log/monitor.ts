@@ -2,6 +2,7 @@
  * `cairnlog monitor`: follows a log, mirrors the verified entries, and raises an alarm if the log misbehaves or stalls.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
@@ -78,7 +79,7 @@ class Run {
   readonly #maxSilence: number | null;
   readonly #webhook: string | undefined;
   readonly #folder: MonitorFolder;
-  readonly #follower: Follower;
+  #follower: Follower;
   readonly #interrupted: AbortSignal;
   readonly #started = Date.now();
   #progress: { readonly what: string; readonly bar: Progress } | null = null;
@@ -152,8 +153,10 @@ class Run {
     try {
       await this.#follower.round({ audit: this.#values.audit });
     } catch (error) {
-      if (!(error instanceof ClientError) || error.code === "operator-key-mismatch") throw error;
-      if (!this.#interrupted.aborted) this.#say(error.message);
+      if (isFinal(error)) throw error;
+      if (!this.#interrupted.aborted) this.#say((error as Error).message);
+      // Nobody knows what such an error left in memory. What is on disk was verified before it was written.
+      if (!(error instanceof ClientError)) await this.#startAgain(error as Error);
       return false;
     } finally {
       this.#progress?.bar.end();
@@ -162,6 +165,13 @@ class Run {
     const { text, json } = await this.#follower.verified();
     console.log(this.#values.json ? printableJson(json) : printable(text));
     return true;
+  }
+
+  /** After an error that nobody foresaw: the log chose what the round was about, and must not end who watches it. */
+  async #startAgain({ stack }: Error): Promise<void> {
+    this.#say(`The round failed by an error of this program, and is tried again. Please report it: ${stack}`);
+    await this.#follower.close().catch(() => {});
+    this.#follower = this.#newFollower();
   }
 
   #verdict(isDone: boolean, isStalled: boolean): number {
@@ -245,6 +255,25 @@ class Run {
     }
     this.#progress.bar.update(done);
   }
+}
+
+/** Errors of the monitor's own folder and disk. Others may be made by what the log sends. */
+const OWN_CODES: ReadonlySet<string> = new Set<ErrorCode>([
+  "storage-failed",
+  "storage-full",
+  "corrupt-log",
+  "in-use",
+  "wrong-operator",
+]);
+
+/**
+ * Whether an error ends the monitor: misbehaviour of the log, and what waiting cannot cure, which is a key that is not the
+ * pinned one, an error of the folder, and wrong options. Any other error makes a round fail, and silence is counted.
+ */
+function isFinal(error: unknown): boolean {
+  if (error instanceof ClientError) return error.code === "operator-key-mismatch";
+  if (error instanceof CairnlogError) return OWN_CODES.has(error.code);
+  return error instanceof Misbehaviour || error instanceof UsageError || isSystemError(error);
 }
 
 /** @throws UsageError */

@@ -48,10 +48,15 @@ export async function verifyProofFiles(
   let holds = true;
   for (const file of files) {
     const verdict = await verifyProofFile(file, trusted, entryHash);
-    if (!verdict.valid) holds = false;
-    console.log(json ? printableJson({ file, ...verdict }) : describe(file, verdict));
+    if (printProof(file, verdict, json)) holds = false;
   }
   return holds ? 0 : 1;
+}
+
+/** Prints the verdict on one proof. @returns the exit code */
+export function printProof(file: string, verdict: ProofVerdict, json: boolean): number {
+  console.log(json ? printableJson({ file, ...verdict }) : describe(file, verdict));
+  return verdict.valid ? 0 : 1;
 }
 
 function describe(file: string, verdict: ProofVerdict): string {

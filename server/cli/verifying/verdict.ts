@@ -1,5 +1,5 @@
 /** The result of `cairnlog verify` for people: each check, and then who signed what, when, and in which log. */
-import type { AttestationBundle, BundleVerdict, Entry } from "../../../engine/verify/index.js";
+import type { AttestationBundle, BundleCheck, BundleVerdict, Entry, PublicKey } from "../../../engine/verify/index.js";
 import { printableLine } from "../terminal/printable.js";
 import { coloured, facts } from "../terminal/table.js";
 
@@ -7,32 +7,99 @@ import { coloured, facts } from "../terminal/table.js";
 export const headline = (file: string, isValid: boolean): string =>
   `${printableLine(file)}: ${isValid ? coloured("green", "verified") : coloured("red", "NOT verified")}`;
 
-/**
- * @param bundle what was verified, as it was read; of any form if the verdict is that it is not valid
- * @param log names the log: whose operator key it is, and how that is known
- */
-export function bundleText(file: string, verdict: BundleVerdict, bundle: unknown, log: string): string {
+/** A log: the key that signs its heads, its address if that is known, and words for it. */
+export interface Trusted {
+  readonly key: PublicKey;
+  readonly url: string | null;
+  readonly log: string;
+}
+
+/** What an attestation says that holds, for people and for programs. */
+export interface Summary {
+  readonly text: string;
+  /** Who signed, by what name the caller knows them, and whether they signed the type. */
+  readonly brief: string;
+  readonly json: Readonly<Record<keyof typeof NO_SUMMARY, unknown>>;
+}
+
+/** The members of a line of JSON about an attestation that does not hold. */
+export const NO_SUMMARY = { who: null, as: null, when: null, where: null, witnessed_by: null, key_status: null };
+
+/** What was looked at beside the attestation itself. */
+interface Beside {
+  readonly log: Trusted;
+  /** Names of the witnesses; null if no proof file was given. */
+  readonly witnesses: readonly string[] | null;
+  /** Whether the caller said who may have signed. */
+  readonly isNamed: boolean;
+  readonly isOnline: boolean;
+}
+
+/** @param summary of a verdict that holds */
+export function bundleText(file: string, { valid, checks }: BundleVerdict, summary: Summary | null): string {
   // The maker of the bundle chose some of the words.
-  const lines = verdict.checks.map(({ name, ok, detail }) => {
+  const lines = checks.map(({ name, ok, detail }) => {
     const mark = ok ? coloured("green", "ok    ") : coloured("red", "WRONG ");
     return `  ${mark} ${name}: ${printableLine(detail)}`;
   });
-  const summary = verdict.valid ? [summaryOf(bundle as AttestationBundle, verdict, log)] : [];
-  return [headline(file, verdict.valid), ...lines, ...summary].join("\n");
+  return [headline(file, valid), ...lines, ...(summary ? [summary.text] : [])].join("\n");
 }
 
-function summaryOf({ attestation, entry, proof }: AttestationBundle, { signed }: BundleVerdict, log: string): string {
-  const { intent_statement: statement, type, signer_key_fingerprint: signer, signature_algorithm } = attestation;
+/** One line: who signed, or the first thing that is wrong. */
+export function briefText(file: string, { valid, checks }: BundleVerdict, summary: Summary | null): string {
+  const wrong = checks.find(({ ok }) => !ok);
+  return `${headline(file, valid)}: ${printableLine(summary?.brief ?? wrong?.detail ?? "")}`;
+}
+
+/** The last line about a directory. */
+export function countText(count: number, wrong: number, isNamed: boolean, isOnline: boolean): string {
+  const files = `${count} ${count === 1 ? "file" : "files"}`;
+  const verdict = wrong ? `${wrong} NOT verified of ${files}.` : `${files} verified.`;
+  return [verdict, ...unasked(isNamed, isOnline)].join(" ");
+}
+
+/** What was not looked at, in sentences. */
+const unasked = (isNamed: boolean, isOnline: boolean): readonly string[] => [
+  ...(isNamed ? [] : ["Whose key it is that signed was not looked at: name who must have signed by --signer."]),
+  ...(isOnline ? [] : ["Whether the key was revoked was not looked at: --online asks."]),
+];
+
+/** Names as a part of a sentence. */
+export const namesOf = (witnesses: readonly string[]): string => witnesses.join(", ") || "nobody";
+
+/** What an attestation that holds says. */
+export function summaryOf(
+  { attestation, entry, proof }: AttestationBundle,
+  { signed, checks }: BundleVerdict,
+  { log, witnesses, isNamed, isOnline }: Beside,
+): Summary {
+  const { intent_statement: statement, type, signer_key_fingerprint: fingerprint, signature_algorithm } = attestation;
   const whose = (isSigned: boolean | undefined) => (isSigned ? "signed" : "the log's word, not signed");
-  return factsBelow([
-    ["signed by", `${signer} (${signature_algorithm})`],
+  const detailOf = (name: BundleCheck["name"]) => checks.find((check) => check.name === name)?.detail ?? null;
+  const lines = factsBelow([
+    ["signed by", `${fingerprint} (${signature_algorithm})`],
     ["as", `${type} (${whose(signed?.attestation_type)})`],
     ["statement", statement ? `${statement} (${whose(signed?.intent_statement)})` : null],
     ["when", `${entry.timestamp}, by the log's clock`],
-    ["in", log],
+    ["in", log.log],
     ["at", `entry number ${entry.id}; leaf ${proof.leaf_index} of the tree, counted from 0`],
-    ["witnessed by", "nobody in this file (cairnlog receipt writes a proof with the signatures of witnesses)"],
+    [
+      "witnessed by",
+      witnesses
+        ? namesOf(witnesses)
+        : "nobody in this file (cairnlog receipt FILE writes a proof with the signatures of witnesses)",
+    ],
   ]);
+  const json = {
+    who: { fingerprint, algorithm: signature_algorithm, is_named: isNamed },
+    as: { type, is_signed: signed?.attestation_type ?? false, statement: statement ?? null },
+    when: entry.timestamp,
+    where: { url: log.url, operator_key: log.key.fingerprint, log_entry_id: entry.id, leaf_index: proof.leaf_index },
+    witnessed_by: witnesses,
+    key_status: detailOf("key"),
+  };
+  const brief = `${detailOf("signer") ?? `Signed by ${fingerprint}.`} As ${type}, ${entry.timestamp}.`;
+  return { text: [lines, ...unasked(isNamed, isOnline).map((line) => `  ${line}`)].join("\n"), brief, json };
 }
 
 /** What a proof file that was verified says of its entry, its log and its witnesses. */

@@ -1,29 +1,24 @@
 /** `cairnlog verify`: checks files and their .attestation.json offline, against a pinned operator key. */
-import { readFileSync } from "node:fs";
-import { CairnlogError } from "../../../engine/error.js";
-import {
-  type AttestationBundle,
-  type BundleVerdict,
-  compositeHash,
-  type PublicKey,
-  parseIJson,
-  parsePublicKey,
-  verifyBundle,
-  verifyEnvelopeBundle,
-} from "../../../engine/verify/index.js";
+import { existsSync } from "node:fs";
+import { type AttestationBundle, type BundleCheck, parsePublicKey } from "../../../engine/verify/index.js";
 import { rememberedFor } from "../config/config-file.js";
-import { READING_OPTIONS } from "../connection.js";
+import { READING_OPTIONS, withClient } from "../connection.js";
+import { namedFiles } from "../files.js";
 import { readPublicKey } from "../identity/public-key.js";
-import { flag, text, type Values } from "../line/options.js";
+import { flag, text, texts, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { verifyProofFiles } from "../log/proof-file.js";
+import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../log/proof-file.js";
+import { readObject } from "../objects.js";
 import { namedServer, serverOf } from "../service.js";
 import { hashFile } from "../signing/file-hash.js";
 import { StateFolder } from "../state.js";
-import { printableJson } from "../terminal/printable.js";
+import { printableJson, printableLine } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { required, UsageError } from "../usage.js";
-import { bundleText } from "./verdict.js";
+import { type Trust, unreadable, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
+import { standingOf, type TrustConfig } from "./online.js";
+import { readSigners } from "./signers.js";
+import { briefText, bundleText, countText, NO_SUMMARY, namesOf, summaryOf, type Trusted } from "./verdict.js";
 
 const OPTIONS = {
   "operator-key": text(
@@ -49,65 +44,182 @@ const OPTIONS = {
     "proof files: the logs and witnesses that you trust, and how many of these (c2sp.org/tlog-policy)",
   ),
   "entry-hash": text("HASH", "the hash of the entry, for one proof file that was made without it"),
+  proof: text(
+    "FILE.tlog-proof",
+    "the proof of cairnlog receipt for the one FILE: names the witnesses; needs --vkey or --policy",
+  ),
+  signer: texts(
+    "WHO",
+    "who may have signed: a fingerprint, a public key in PEM, or a list in the form of ssh's allowed signers; may be given several times",
+  ),
+  online: flag("ask the service whether the signer's key was revoked, replaced or has expired: its word, not a proof"),
+  trust: text("FILE.json", "with --online: your trust configuration (docs/trust.md), by which the signer is judged"),
+  details: flag("of directories: all checks of each file"),
   json: flag("one line of JSON for each FILE"),
 } as const;
 
 export const verify = subcommand({
   forms: [
-    "FILE... [--operator-key OPERATOR.pem] [--attestation FILE.attestation.json]",
+    "PATH... [--operator-key OPERATOR.pem] [--signer WHO]... [--attestation FILE.attestation.json]",
     "FILE... --composite --attestation FILE.attestation.json [--operator-key OPERATOR.pem]",
+    "FILE --proof FILE.tlog-proof (--vkey VKEY | --policy FILE) [--operator-key OPERATOR.pem]",
     "FILE.tlog-proof... (--vkey VKEY | --policy FILE) [--entry-hash HASH]",
   ],
   about: `Checks each FILE against FILE.attestation.json without any connection: that the file is the one attested,
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
-and that the tree head is signed by the operator key you pinned. Says of each whether it holds, and whether
-the signer signed the attestation's type and statement or only the log says so. If everything holds, it ends with who signed, as
-what, when, and in which log.
+that the tree head is signed by the operator key you pinned, and with --signer that one of those has signed. Says of each whether
+it holds, and whether the signer signed the attestation's type and statement or only the log says so. If everything holds, it ends
+with who signed, as what, when, and in which log.
 
-With --vkey or --policy each FILE is a proof file (cairnlog receipt): checks that its entry has the hash it claims and is in
-the tree of its checkpoint, that a log of yours has signed that, and that enough of your witnesses have.`,
+A PATH may be a directory: then each file in it and below that is no receipt is checked, with one line for each and a count at the
+end. A signature of anybody holds without --signer; the last line says so.
+
+With --proof, the proof of cairnlog receipt FILE must be about this document, too: it names the witnesses. With --vkey or --policy
+alone each FILE is a proof file: checks that its entry has the hash it claims and is in the tree of its checkpoint, that a log of yours
+has signed that, and that enough of your witnesses have.
+
+With --online the service is asked whether the signer's key was revoked, replaced or has expired, and with --trust how far you trust it.`,
   options: OPTIONS,
   notes: "Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood.",
-  examples: `cairnlog verify report.pdf --operator-key operator.pub.pem
+  examples: `cairnlog verify report.pdf --operator-key operator.pub.pem --signer ada.pub.pem
+cairnlog verify papers/ --operator-key operator.pub.pem --signer signers.txt
+cairnlog verify report.pdf --proof report.pdf.tlog-proof --policy policy.txt
 cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.json --operator-key operator.pub.pem`,
-  async run(files, values) {
-    if (!files.length) throw new UsageError("name at least one FILE");
-    const { attestation, composite, json, vkey, policy } = values;
-    if (vkey !== undefined || policy !== undefined) return verifyProofs(files, values);
+  async run(paths, values) {
+    if (!paths.length) throw new UsageError("name at least one FILE");
+    const { attestation, composite, vkey, policy, proof } = values;
+    if (proof === undefined && (vkey !== undefined || policy !== undefined)) return verifyProofs(paths, values);
     if (values["entry-hash"] !== undefined) throw new UsageError("--entry-hash goes with --vkey or --policy");
-    if (attestation !== undefined && files.length > 1 && !composite)
-      throw new UsageError("--attestation goes with one FILE, unless the FILEs are a --composite");
+    if (proof !== undefined && vkey === undefined && policy === undefined)
+      throw new UsageError("--proof goes with --vkey or --policy, which say what is trusted");
+    if (values.trust !== undefined && !values.online) throw new UsageError("--trust goes with --online");
+    const { files, failures, hasDirectory } = namedFiles(paths, isDocument);
+    const documents = files.length > 1 ? files.filter(isDocument) : files;
+    if (documents.length === 1 && !isDocument(documents[0]!) && attestation === undefined)
+      throw new UsageError(`${documents[0]} is a receipt: name the document that it is about`);
+    if ((attestation !== undefined || proof !== undefined) && (documents.length > 1 || hasDirectory) && !composite)
+      throw new UsageError("--attestation and --proof go with one FILE, unless the FILEs are a --composite");
     const compositePath = composite ? required(attestation, "--attestation") : undefined;
+    if (composite && proof !== undefined) throw new UsageError("--proof goes with one FILE");
     const envelopeKey = values["envelope-key"];
     if (envelopeKey !== undefined && !values.dsse) throw new UsageError("--envelope-key goes with --dsse");
     if (values.dsse && composite) throw new UsageError("an envelope is no part of a --composite");
+    const isProofAlone = proof !== undefined && attestation === undefined && !existsSync(receiptOf(documents[0]!));
+    if (isProofAlone) return verifyProofOf(documents[0]!, proof, values);
     const trusted = trustedKey(values);
-    const envelope = values.dsse ? { key: envelopeKey && readPublicKey(envelopeKey) } : undefined;
+    const trust: Trust = { operatorKey: trusted.key, signers: readSigners(values.signer) };
+    const run = new Run(values, trusted, trust, hasDirectory && !values.details);
     if (compositePath !== undefined) {
-      const { bundle, ...verdict } = await verifyParts(files, compositePath, trusted.key);
-      console.log(
-        json ? printableJson({ files, ...verdict }) : bundleText(compositePath, verdict, bundle, trusted.log),
-      );
-      return verdict.valid ? 0 : 1;
+      await run.judge(compositePath, await verifyParts(paths, compositePath, trust), { files: paths });
+      return run.end();
     }
-    let holds = true;
-    for (const file of files) {
-      const bundlePath = attestation ?? `${file}.attestation.json`;
-      const { bundle, ...verdict } = await (envelope
-        ? verifyEnvelope(file, bundlePath, trusted.key, envelope.key || undefined)
-        : verifyFile(file, bundlePath, trusted.key)
-      ).catch(unreadable);
-      if (!verdict.valid) holds = false;
-      console.log(json ? printableJson({ file, ...verdict }) : bundleText(file, verdict, bundle, trusted.log));
+    const key = envelopeKey === undefined ? undefined : readPublicKey(envelopeKey);
+    for (const file of documents) {
+      const path = attestation ?? receiptOf(file);
+      const checked = values.dsse ? verifyEnvelope(file, path, trust, key) : verifyFile(file, path, trust);
+      await run.judge(file, await checked.catch(unreadable), { file });
     }
-    return holds ? 0 : 1;
+    for (const failure of failures) run.fail(failure);
+    return run.end();
   },
 });
 
-/** A key that signs the heads of a log, and words for the log. */
-interface Trusted {
-  readonly key: PublicKey;
-  readonly log: string;
+/** The attestation file of a document. */
+const receiptOf = (file: string): string => `${file}.attestation.json`;
+/** Whether a file is no receipt of `attest` and `receipt`. */
+const isDocument = (name: string): boolean => !/\.(?:attestation\.json(?:\.new)?|tlog-proof)$/.test(name);
+
+/** The verdicts of one command: further checks, printing, and the count at the end. */
+class Run {
+  readonly #values: Values<typeof OPTIONS>;
+  readonly #trusted: Trusted;
+  readonly #trust: Trust;
+  readonly #isBrief: boolean;
+  #count = 0;
+  #wrong = 0;
+
+  constructor(values: Values<typeof OPTIONS>, trusted: Trusted, trust: Trust, isBrief: boolean) {
+    this.#values = values;
+    this.#trusted = trusted;
+    this.#trust = trust;
+    this.#isBrief = isBrief;
+  }
+
+  /** Prints the verdict on a file, after what the options ask for beside it. */
+  async judge(file: string, { bundle, ...given }: Verified, named: object): Promise<void> {
+    const { online, proof, json } = this.#values;
+    const checks = [...given.checks];
+    let witnesses: readonly string[] | null = null;
+    if (given.valid && proof !== undefined) {
+      const witnessed = await this.#witnessed(proof, bundle as AttestationBundle);
+      checks.push(witnessed.check);
+      witnesses = witnessed.witnesses;
+    }
+    if (given.valid && online) checks.push(...(await this.#standing(bundle as AttestationBundle)));
+    const verdict = { ...given, checks, valid: checks.every(({ ok }) => ok) };
+    const summary = verdict.valid
+      ? summaryOf(bundle as AttestationBundle, verdict, {
+          log: this.#trusted,
+          witnesses,
+          isNamed: this.#trust.signers !== undefined,
+          isOnline: online,
+        })
+      : null;
+    this.#count++;
+    if (!verdict.valid) this.#wrong++;
+    if (json) console.log(printableJson({ ...named, ...verdict, ...(summary?.json ?? NO_SUMMARY) }));
+    else if (this.#isBrief) console.log(briefText(file, verdict, summary));
+    else console.log(bundleText(file, verdict, summary));
+  }
+
+  /** A directory that cannot be read: what is in it was not verified. */
+  fail(error: Error): void {
+    this.#wrong++;
+    console.error(printableLine(isSystemError(error) ? systemSentence(error) : error.message));
+  }
+
+  /** @returns the exit code */
+  end(): number {
+    if (this.#isBrief && !this.#values.json)
+      console.log(countText(this.#count, this.#wrong, this.#trust.signers !== undefined, this.#values.online));
+    return this.#wrong ? 1 : 0;
+  }
+
+  async #witnessed(
+    path: string,
+    { entry }: AttestationBundle,
+  ): Promise<{ check: BundleCheck; witnesses: readonly string[] }> {
+    const { vkey, policy } = this.#values;
+    const verdict = await verifyProofFile(path, trustedBy(vkey, policy), entry.entry_hash);
+    const { valid, reason, origin, tree_size, witnesses } = verdict;
+    const detail = valid
+      ? `The entry is in the tree of ${tree_size} leaves of ${origin} that ${namesOf(witnesses)} cosigned.`
+      : reason!;
+    return { check: { name: "witnesses", ok: valid, detail }, witnesses };
+  }
+
+  async #standing(bundle: AttestationBundle): Promise<readonly BundleCheck[]> {
+    const { trust } = this.#values;
+    const config = trust === undefined ? undefined : (readObject(trust) as unknown as TrustConfig);
+    return withClient(this.#values, (client) => standingOf(client, bundle, config));
+  }
+}
+
+/** A document and a proof file, without an attestation file: the proof's entry must be about the document. */
+async function verifyProofOf(file: string, proof: string, values: Values<typeof OPTIONS>): Promise<number> {
+  const verdict = await verifyProofFile(proof, trustedBy(values.vkey, values.policy));
+  const document = `sha256:${await hashFile(file)}`;
+  const signers = readSigners(values.signer);
+  const { entry } = verdict;
+  const signer = entry?.payload.signer_key_fingerprint;
+  const fault = !verdict.valid
+    ? verdict.reason
+    : entry?.payload.document_hash !== document
+      ? "The proof is not about this document."
+      : signers && !signers.some(({ fingerprint }) => fingerprint === signer)
+        ? "The signer is none of those that you named."
+        : null;
+  return printProof(file, fault === null ? verdict : { ...verdict, valid: false, reason: fault }, values.json);
 }
 
 /** The operator key of the option, or else the one that is remembered for the service. @throws UsageError without either */
@@ -115,7 +227,7 @@ function trustedKey(values: Values<typeof OPTIONS>): Trusted {
   const { "operator-key": file } = values;
   if (file !== undefined) {
     const key = readPublicKey(file);
-    return { key, log: `the log of operator key ${key.fingerprint}` };
+    return { key, url: null, log: `the log of operator key ${key.fingerprint}` };
   }
   const server = namedServer(values.server);
   const set = server && rememberedFor(server).operator_key;
@@ -130,93 +242,24 @@ function trustedKey(values: Values<typeof OPTIONS>): Trusted {
     );
   const key = parsePublicKey(pem);
   const how = set ? "set by cairnlog config" : "pinned when it was first seen";
-  return { key, log: `the log at ${server}, operator key ${key.fingerprint} (${how})` };
-}
-
-/** A verdict, with the bundle that it is about. */
-interface Verified extends BundleVerdict {
-  readonly bundle?: unknown;
+  return { key, url: server, log: `the log at ${server}, operator key ${key.fingerprint} (${how})` };
 }
 
 /** Proof files in place of attestations. */
 function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>): number | Promise<number> {
   const { "operator-key": operatorKey, attestation, composite, dsse, vkey, policy, json } = values;
-  if (operatorKey !== undefined || attestation !== undefined || composite || dsse)
-    throw new UsageError("--vkey and --policy are for proof files, and the other options for attestations");
+  if (
+    operatorKey !== undefined ||
+    attestation !== undefined ||
+    composite ||
+    dsse ||
+    values.online ||
+    values.signer.length
+  )
+    throw new UsageError(
+      "--vkey and --policy are for proof files, and the other options for attestations; --proof names the proof file of a document",
+    );
   const entryHash = values["entry-hash"];
   if (entryHash !== undefined && files.length > 1) throw new UsageError("--entry-hash goes with one FILE");
   return verifyProofFiles(files, { vkey, policy, entryHash, json });
 }
-
-async function verifyFile(file: string, bundlePath: string, operatorKey: PublicKey): Promise<Verified> {
-  const fileHash = await hashFile(file);
-  return verifyAs(bundlePath, () => fileHash, operatorKey);
-}
-
-/** The envelope in a file, against the attestation of its payload. */
-async function verifyEnvelope(
-  file: string,
-  bundlePath: string,
-  operatorKey: PublicKey,
-  envelopeKey: PublicKey | undefined,
-): Promise<Verified> {
-  const [envelope, bundle] = [file, bundlePath].map(readJson);
-  const fault = [envelope, bundle].find((read) => read!.fault !== null)?.fault;
-  if (fault) return misread(fault);
-  const verdict = await verifyEnvelopeBundle(bundle!.value, envelope!.value, { operatorKey, envelopeKey });
-  return { ...verdict, bundle: bundle!.value };
-}
-
-/** The JSON in a file, or why it is none. @throws the file system's error */
-function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
-  try {
-    return { value: parseIJson(readFileSync(path, "utf8")), fault: null };
-  } catch (error) {
-    if (!(error instanceof CairnlogError)) throw error;
-    return { value: undefined, fault: `${path}: ${error.message}` };
-  }
-}
-
-/** The result for a file that cannot be read. The other files are still verified. */
-function unreadable(error: Error): Verified {
-  if (!isSystemError(error)) throw error;
-  return misread(systemSentence(error));
-}
-
-async function verifyParts(files: readonly string[], bundlePath: string, operatorKey: PublicKey): Promise<Verified> {
-  const hashes: string[] = [];
-  for (const file of files) hashes.push(`sha256:${await hashFile(file)}`);
-  // The title comes from the bundle, but the hash covers it. A wrong title does not give the signed hash.
-  const hashUnder = (bundle: unknown) => {
-    const title: unknown = (bundle as Partial<AttestationBundle> | null)?.manifest?.document?.title;
-    return compositeHash(typeof title === "string" ? title : "", hashes);
-  };
-  const { valid, checks, signed, bundle } = await verifyAs(bundlePath, hashUnder, operatorKey);
-  const detail = (ok: boolean) =>
-    ok
-      ? "The files are the parts of the document, in their order."
-      : "The files are not the parts that were attested, or not in their order.";
-  return {
-    bundle,
-    valid,
-    signed,
-    checks: checks.map((check) => (check.name === "file" ? { ...check, detail: detail(check.ok) } : check)),
-  };
-}
-
-/** @param hashOf returns the hash of the local files; it may depend on the content of the bundle */
-async function verifyAs(
-  bundlePath: string,
-  hashOf: (bundle: unknown) => string,
-  operatorKey: PublicKey,
-): Promise<Verified> {
-  const { value: bundle, fault } = readJson(bundlePath);
-  if (fault !== null) return misread(fault);
-  return { ...(await verifyBundle(bundle, { fileHash: hashOf(bundle), operatorKey })), bundle };
-}
-
-const misread = (detail: string): BundleVerdict => ({
-  valid: false,
-  checks: [{ name: "format", ok: false, detail }],
-  signed: null,
-});

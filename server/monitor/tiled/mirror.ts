@@ -30,7 +30,7 @@ export class TiledMirror {
     this.path = path;
   }
 
-  /** @throws CairnlogError `invalid-input` if the file is damaged */
+  /** @throws CairnlogError `corrupt-log` if the file is damaged */
   checkpoint(): KeptCheckpoint | null {
     const path = join(this.path, "checkpoint");
     const note = this.#read("checkpoint")?.toString("utf8");
@@ -38,7 +38,7 @@ export class TiledMirror {
     const checkpoint = parseCheckpointText(parseNote(note)?.text ?? "");
     if (checkpoint) return { ...checkpoint, note, keptAt: statSync(path).mtime.toISOString() };
     throw new CairnlogError(
-      "invalid-input",
+      "corrupt-log",
       `${path} is damaged. Begin anew in another directory, and keep this one: what it holds may be evidence.`,
     );
   }
