@@ -13,6 +13,10 @@ const NAMES: Readonly<Record<BundleCheck["name"], string>> = {
   "tree-head": "Signed tree head",
   anchor: "Anchor",
   envelope: "Envelope",
+  signer: "The signer",
+  witnesses: "Witnesses",
+  key: "The key's status",
+  trust: "Trust in the signer",
 };
 
 export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) {
