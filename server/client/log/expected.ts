@@ -6,6 +6,9 @@ import { same } from "../compare.js";
 /** Stands for a value that the service chooses, so that any value is accepted. */
 export const CHOSEN = Symbol("chosen by the service");
 
+/** Stands for the time of the entry. */
+export const OF_ENTRY = Symbol("the time of the entry");
+
 /** An entry's type and every member of its payload. */
 export type Expected = {
   readonly [T in EventType]: {
@@ -23,6 +26,7 @@ export function deviation(entry: Entry, { event_type, payload }: Expected): stri
   return Object.entries({ event_type, ...payload }).find(([name, value]) => {
     const isAbsent = !Object.hasOwn(entry.payload, name);
     if (value === CHOSEN) return isAbsent && Object.hasOwn(members, name);
-    return isAbsent && isNew(name) ? false : !same(entry.payload[name], value);
+    const wanted = value === OF_ENTRY ? entry.timestamp : value;
+    return isAbsent && isNew(name) ? false : !same(entry.payload[name], wanted);
   })?.[0];
 }

@@ -4,7 +4,7 @@ import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/signing/requests.js";
 import { asLogged, confirmed, moment } from "../compare.js";
 import type { Http } from "../http.js";
-import { CHOSEN } from "../log/expected.js";
+import { OF_ENTRY } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
@@ -34,7 +34,7 @@ export class PoliciesClient {
     const content = { target_fingerprint, predicates, default_action_on_failure };
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "request_policy",
-      payload: { ...content, effective_from: moment(policy.effective_from) ?? CHOSEN },
+      payload: { ...content, effective_from: moment(policy.effective_from) ?? OF_ENTRY },
     });
     const { effective_from } = proven.entry.payload as PayloadOf<"request_policy">;
     const published_at = proven.entry.timestamp;
