@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { CairnlogError } from "../error.js";
 import { loadChecked } from "./checked.js";
+import { shortenMessage } from "./mend.js";
 
 const require = createRequire(import.meta.url);
 /** `dist/index.cjs` of the package. */
@@ -15,6 +16,8 @@ const requireOfLmdb = createRequire(lmdb);
 const load = requireOfLmdb("node-gyp-build-optional-packages") as (folder: string) => unknown;
 
 loadChecked("lmdb", () => load(dirname(dirname(lmdb))));
+// Before anything is written. A later thread of this process finds the message shortened.
+shortenMessage();
 
 // As msgpackr reads it. Then it loads no binary.
 if (process.env.MSGPACKR_NATIVE_ACCELERATION_DISABLED?.toLowerCase() !== "true")

@@ -1,8 +1,8 @@
 /**
  * Whether the environments of a log may still be used by this process.
  *
- * A write that LMDB could not carry out leaves it in an unknown state: after a failed page write lmdb 3.5.6 has printed a
- * message of up to 127 bytes into 100, and after a failed meta page every read finds an empty log. So the first such
+ * A write that LMDB could not carry out leaves it in an unknown state: after a failed page write lmdb 3.5.6 may have printed a
+ * message of up to 127 bytes into 100 (`engine/native/mend.ts`), and after a failed meta page every read finds an empty log. So the first such
  * failure ends all use: nothing more is read or written by this process, and a new process reads what is on disk.
  */
 import { CairnlogError } from "../../error.js";
