@@ -1,6 +1,7 @@
 /**
  * What the service does when its log can no longer be used: it says why, everywhere, and ends. A supervisor starts it again,
- * and the next start checks the newest entries before it serves them.
+ * and the next start checks the newest entries before it serves them. The parent of a service records the same for one that
+ * a signal has ended.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { CairnlogError } from "../engine/error.js";
@@ -9,7 +10,7 @@ import { isPresent } from "../engine/store/presence.js";
 import { writePrivateFile } from "../engine/store/private.js";
 import type { Logger } from "./http/observing/logger.js";
 
-/** Exit code of a service whose log failed: EX_IOERR of sysexits(3). */
+/** Exit code of a service whose log failed, or that a signal has ended: EX_IOERR of sysexits(3). */
 export const FAILED_EXIT_CODE = 74;
 
 /**
@@ -20,11 +21,22 @@ export function recordFailure(path: string, failure: CairnlogError, logger: Pick
   const { message, code } = failure;
   logger.fatal({ err: failure }, "the log failed, and the service ends");
   try {
-    const record = { failed_at: new Date().toISOString(), code, message };
-    writePrivateFile(path, `${JSON.stringify(record)}\n`);
+    writeFailure(path, { code, message });
   } catch (error) {
     logger.fatal({ err: error, path }, "the reason cannot be written beside the log");
   }
+}
+
+/** What `failure.json` says beside the time. Members may be added. */
+interface FailureRecord {
+  readonly code: string;
+  /** Why the service has ended: a sentence. */
+  readonly message: string;
+}
+
+/** @param flag `wx` leaves a record that is there. @throws the file system's error */
+export function writeFailure(path: string, record: FailureRecord, flag: "w" | "wx" = "w"): void {
+  writePrivateFile(path, `${JSON.stringify({ failed_at: new Date().toISOString(), ...record })}\n`, flag);
 }
 
 /**
@@ -43,9 +55,9 @@ export async function checkAfterFailure(
     const [first] = errors;
     throw new CairnlogError(
       "corrupt-log",
-      `The service ended because a write failed, and the newest entries do not verify: ${first!.message} Restore the newest backup (cairnlog restore).`,
+      `The service was ended by a failure, and the newest entries do not verify: ${first!.message} Restore the newest backup (cairnlog restore).`,
     );
   }
-  logger.warn({ record }, "the service had ended because a write failed; the newest entries verify");
+  logger.warn({ record }, "the service was ended by a failure; the newest entries verify");
   rmSync(path);
 }

@@ -1,7 +1,7 @@
 /** The service and the command as users run them: child processes of the build. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -33,6 +33,8 @@ export interface ServiceOptions {
   readonly args?: readonly string[];
   /** Put before `node`: a program that runs it under limits, or observes it. */
   readonly wrapper?: readonly string[];
+  /** Whether it has the parent process that users have. Without it, signals reach the service itself. */
+  readonly hasParent?: boolean;
   /** Where its stderr goes, or an open file; to this process's own by default. */
   readonly stderr?: "inherit" | "pipe" | number;
   /** Called with the process before it listens. */
@@ -46,9 +48,17 @@ export interface ServiceOptions {
 export async function startService(
   dataDir: string,
   environment: NodeJS.ProcessEnv = {},
-  { main = MAIN, args: further = [], wrapper = [], stderr = "inherit", started = () => {} }: ServiceOptions = {},
+  {
+    main = MAIN,
+    args: further = [],
+    wrapper = [],
+    hasParent = false,
+    stderr = "inherit",
+    started = () => {},
+  }: ServiceOptions = {},
 ): Promise<RunningService> {
-  const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json", ...further];
+  const alone = hasParent ? [] : ["--no-parent"];
+  const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json", ...alone, ...further];
   const child = spawn(command!, args, {
     env: {
       ...process.env,
@@ -78,6 +88,11 @@ export async function startService(
       return (await ended)[0] as number | null;
     },
   };
+}
+
+/** The process of a service that has a parent. */
+export function childOf({ process: { pid } }: RunningService): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim());
 }
 
 export interface Finished {

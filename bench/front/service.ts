@@ -1,6 +1,7 @@
 /** A service as an operator runs it: the command of a built checkout, in a process of its own, without rate limits. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -29,6 +30,10 @@ export interface ServiceOptions {
 
 const command = (checkout: string) => join(checkout, "dist", "server", "cli", "main.js");
 
+/** So that the process that is measured is the service. Older versions have no parent process. */
+const withoutParent = (checkout: string): string[] =>
+  existsSync(join(checkout, "dist", "server", "cli", "operate", "parent.js")) ? ["--no-parent"] : [];
+
 /** Whether this version has front ends. */
 export const knowsFrontEnds = (checkout: string): boolean =>
   execFileSync(process.execPath, [command(checkout), "serve", "--help"], { encoding: "utf8" }).includes(FRONT_ENDS);
@@ -36,7 +41,8 @@ export const knowsFrontEnds = (checkout: string): boolean =>
 /** Starts a service; resolves when it listens. @throws if it ends before */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { checkout, dataDir, frontEnds, environment = {} } = options;
-  const child: ChildProcess = spawn(process.execPath, [command(checkout), "serve", "--json"], {
+  const args = [command(checkout), "serve", "--json", ...withoutParent(checkout)];
+  const child: ChildProcess = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "inherit"],
     env: {
       ...process.env,

@@ -24,9 +24,10 @@ export function makePrivateFolder(path: string): void {
 /**
  * Writes a file that only its owner may read. If root makes it, it belongs to the owner of its folder. If we crash here, it
  * may be cut short.
+ * @param flag `wx` fails if there is such a file
  */
-export function writePrivateFile(path: string, content: string): void {
-  writeFileSync(path, content, { mode: PRIVATE_FILE });
+export function writePrivateFile(path: string, content: string, flag: "w" | "wx" = "w"): void {
+  writeFileSync(path, content, { mode: PRIVATE_FILE, flag });
   giveToOwner(path);
 }
 

@@ -27,10 +27,10 @@ export type Outcome =
   | "did not start"
   /** A sentence and an exit code, when it was told to stop. */
   | "stopped with a sentence"
-  /** SIGABRT after a failed page write: docs/reliability.md, "Faults of lmdb". */
-  | "SIGABRT of lmdb"
-  /** SIGSEGV because LMDB could not open an environment: docs/reliability.md, "Faults of lmdb". */
-  | "SIGSEGV of lmdb"
+  /** The same, after a failed page write whose message was not shortened: docs/reliability.md, "Faults of lmdb". */
+  | "exit code 74, SIGABRT of lmdb named"
+  /** The same, because LMDB could not open an environment: docs/reliability.md, "Faults of lmdb". */
+  | "exit code 74, SIGSEGV of lmdb named"
   | "wrong";
 
 export interface RoundReport {
@@ -128,9 +128,7 @@ class Round {
     const url = await within(service.listening);
     if (url === undefined) return this.#wrong("it neither listens nor ends");
     if (url === null) {
-      const end = await service.end();
-      if (end?.signal === "SIGSEGV" && this.#injector.calls().some(isOpening)) return "SIGSEGV of lmdb";
-      return this.#judgeEnd(end, { 1: "did not start" });
+      return this.#judgeEnd(await service.end(), { 1: "did not start" });
     }
     const client = new Client(url, this.#facts);
     const outcome = await this.#load(client, service);
@@ -172,14 +170,24 @@ class Round {
     const { stderr } = this.#service!;
     if (!end) return this.#wrong("the process did not end");
     const { code, signal } = end;
-    if (signal === "SIGABRT" && this.#injector.calls().some(isPageWrite)) return "SIGABRT of lmdb";
-    const outcome = code === null ? undefined : allowed[code];
+    const outcome = this.#namedSignal(code) ?? (code === null ? undefined : allowed[code]);
     if (!outcome) return this.#wrong(`it ended with ${signal ?? `exit code ${code}`}: ${stderr.slice(0, 400)}`);
     if (STACK.test(stderr)) this.#problems.push(`it printed a stack: ${stderr.slice(0, 600)}`);
     if (code !== 0 && !stderr.includes("cairnlog: ")) this.#problems.push(`it did not say why it ended: ${stderr}`);
     if (code === FAILED_EXIT_CODE && !this.#case.lasts && !existsSync(join(this.#dataDir, "failure.json")))
       this.#problems.push("it left no failure.json");
     return outcome;
+  }
+
+  /** The fault of lmdb that has ended the service by a signal, if its parent has named it. */
+  #namedSignal(code: number | null): Outcome | undefined {
+    if (code !== FAILED_EXIT_CODE) return undefined;
+    const [, named] = /^cairnlog: The service was ended by (SIG[A-Z]+) /m.exec(this.#service!.stderr) ?? [];
+    const calls = this.#injector.calls();
+    if (named === "SIGABRT" && calls.some(isPageWrite)) return "exit code 74, SIGABRT of lmdb named";
+    if (named === "SIGSEGV" && calls.some(isOpening)) return "exit code 74, SIGSEGV of lmdb named";
+    if (named !== undefined) this.#problems.push(`it was ended by ${named}`);
+    return undefined;
   }
 
   /** The fault is over: the files, a start, all that was promised, and the log as its owner checks it. */

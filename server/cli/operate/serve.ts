@@ -2,9 +2,9 @@
 import { relative } from "node:path";
 import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { stderrLines } from "../../http/observing/stderr.js";
+import { isStderrTerminal, stderrLines } from "../../http/observing/stderr.js";
 import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
-import { type Settings, strangeNames } from "../../settings.js";
+import { failurePath, type Settings, strangeNames } from "../../settings.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { stopSignal } from "../terminal/interrupt.js";
@@ -12,6 +12,7 @@ import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { none, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
+import { hasParent, report } from "./lifeline.js";
 import { stopInTime } from "./stopping.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
@@ -31,6 +32,10 @@ const OPTIONS = {
   follow: flag(
     "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
   ),
+  // The command itself looks for it, before it loads this file.
+  "no-parent": flag(
+    "run without the parent process that names the signal which has ended the service, records it and kills a stop that hangs: where a supervisor is to see these itself",
+  ),
   json: flag("say where it listens as one line of JSON"),
 } as const;
 
@@ -38,7 +43,7 @@ export const serve = subcommand({
   forms: ["[--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
-SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
+SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service. SIGHUP has it read the files of the certificate and its key again,
 unless it runs on a terminal, which sends this signal when it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
   options: OPTIONS,
@@ -47,7 +52,8 @@ ${settingLines.join("\n")}
 
 Exit codes: 0 ended as told, and nothing that it had accepted is lost; 1 could not start, or had to leave accepted
 writes undecided; 2 the command or a setting was not understood;
-74 a write to the log failed, so the service ended: see failure.json in the data directory, and start it again.`,
+74 a write to the log failed, or a signal that nobody asked for ended the service: see failure.json in the data directory,
+and start it again.`,
   examples: "PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve",
   async run(operands, values) {
     none(operands);
@@ -61,13 +67,20 @@ writes undecided; 2 the command or a setting was not understood;
     if (values.follow && settings.replication === null)
       throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
     const options = { follow: values.follow };
-    const isWatched = process.stdout.isTTY && process.stderr.isTTY;
+    const keepsNone = settings.readOnly && settings.replication === null;
+    report({
+      failureFile: keepsNone ? null : failurePath(settings.dataDir),
+      stopMs: settings.stopTimeoutSeconds * 1000,
+    });
+    const isWatched = process.stdout.isTTY && isStderrTerminal();
     const starting = isWatched ? startWatched(settings, options) : startServer(settings, options);
     // A terminal that is closed sends SIGHUP.
     const forget = isWatched ? () => {} : renewOnHangUp(starting);
     try {
       const server = await starting;
-      const stop = stopSignal(["SIGINT", "SIGTERM", ...(isWatched ? (["SIGHUP"] as const) : [])]);
+      const signals = ["SIGINT", "SIGTERM", ...(isWatched ? (["SIGHUP"] as const) : [])] as const;
+      // A parent counts signals itself, and may pass on one that this process has got already.
+      const stop = stopSignal(signals, hasParent() ? "nothing" : "ends");
       if (values.json) console.log(printableJson(placeOf(server)));
       else console.log(isWatched ? greeting(server) : described(server));
       const failure = await Promise.race([stop, server.failed]);
@@ -135,5 +148,6 @@ async function fail({ message }: CairnlogError): Promise<never> {
   process.on("uncaughtException", () => {}).on("unhandledRejection", () => {});
   console.error(`cairnlog: ${message}`);
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
+  report({ closing: "the exit", exit: FAILED_EXIT_CODE });
   process.exit(FAILED_EXIT_CODE);
 }

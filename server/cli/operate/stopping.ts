@@ -1,11 +1,8 @@
 /** The end of `cairnlog serve`: in time, whatever hangs. */
-import { spawn } from "node:child_process";
-import type { Socket } from "node:net";
-import { fileURLToPath } from "node:url";
 import { stderrLines } from "../../http/observing/stderr.js";
 import type { RunningServer } from "../../index.js";
+import { report } from "./lifeline.js";
 
-const GUARD = fileURLToPath(new URL("./guard.js", import.meta.url));
 /** Milliseconds in which the process may end by itself when all is closed, although something works on in it. */
 const LINGER_MS = 2_000;
 /** The share of the time after which it exits in any case. The rest is for the exit. */
@@ -26,17 +23,17 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Stops the service. If parts of it hang, or if something keeps the process running after that, it says what, and exits.
+ * Stops the service. If parts of it hang, or if something keeps the process running after that, it says what, and exits. An exit
+ * waits for the threads of the process, and one that is inside a system call, such as the look-up of a name, cannot be interrupted
+ * by Node. So the parent process is told what is being closed. It kills this process if it is late.
  * @param seconds after which the process has ended in any case
  * @returns the exit code
  */
 export async function stopInTime(server: Pick<RunningServer, "close">, seconds: number): Promise<number> {
   const last = performance.now() + seconds * 1000 * EXIT_SHARE;
-  // Before anything is closed: this thread may be what hangs.
-  const guard = startGuard(seconds * 1000);
   const exit = (hanging: readonly string[], code: number): never => {
     const current = hanging.join(", ");
-    guard(current || "the exit");
+    report({ closing: current || "the exit", exit: code });
     if (hanging.length > 0) {
       const rest = code === 0 ? "nothing that it had accepted is lost" : "writes that it had accepted are not decided";
       stderrLines().write(`cairnlog: the service was ended while this hung: ${current}; ${rest}\n`);
@@ -44,7 +41,7 @@ export async function stopInTime(server: Pick<RunningServer, "close">, seconds: 
     process.exit(code);
   };
   try {
-    const { hanging, isSettled } = await server.close(guard);
+    const { hanging, isSettled } = await server.close((closing) => report({ closing }));
     if (hanging.length > 0) exit(hanging, isSettled ? 0 : 1);
     return 0;
   } finally {
@@ -60,26 +57,4 @@ export async function stopInTime(server: Pick<RunningServer, "close">, seconds: 
 function lingering(): string[] {
   const kinds = process.getActiveResourcesInfo().filter((kind) => !STREAMS.has(kind));
   return [...new Set(kinds.map((kind) => WORDS[kind] ?? kind))];
-}
-
-/**
- * Starts a process that kills this one after so many milliseconds, unless it has ended. An exit waits for the threads of the
- * process. One that is inside a system call, such as the look-up of a name, cannot be interrupted by Node.
- * @returns a function that says what is being closed
- */
-function startGuard(milliseconds: number): (part: string) => void {
-  const guard = spawn(process.execPath, [GUARD, `${process.pid}`, `${Math.max(0, milliseconds)}`], {
-    // Under the number 2 libuv would have stderr block, also for this process, which shares it.
-    stdio: ["pipe", "ignore", "ignore", 2],
-    // A signal from the keyboard goes to all processes of the terminal's group.
-    detached: true,
-    cwd: "/",
-    env: {},
-  });
-  guard.on("error", () => {});
-  const stdin = guard.stdin as Socket;
-  stdin.on("error", () => {});
-  guard.unref();
-  stdin.unref();
-  return (part) => void stdin.write(`${part}\n`);
 }

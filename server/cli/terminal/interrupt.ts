@@ -16,11 +16,14 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
   }
 }
 
-/** Resolves at the first of these signals; from then on each has its usual effect, so that the second one ends the process. */
-export function stopSignal(signals: readonly NodeJS.Signals[]): Promise<null> {
+/**
+ * Resolves at the first of these signals.
+ * @param later what a later one does: `ends` the process at once, as it usually does, or `nothing`
+ */
+export function stopSignal(signals: readonly NodeJS.Signals[], later: "ends" | "nothing" = "ends"): Promise<null> {
   return new Promise((resolve) => {
     const stop = () => {
-      for (const signal of signals) process.off(signal, stop);
+      if (later === "ends") for (const signal of signals) process.off(signal, stop);
       resolve(null);
     };
     for (const signal of signals) process.on(signal, stop);

@@ -7,9 +7,11 @@
  */
 import { constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
-import { isMainThread } from "node:worker_threads";
+import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worker_threads";
 
 const STDERR = 2;
+/** Name of the number of another file descriptor. Threads that are started later inherit it. */
+const OTHER = "cairnlog: stderr";
 /** Where Linux lets a process open its own files once more. */
 const OPEN_FILES = "/proc/self/fd";
 /** Bytes of lines that wait while a pipe is full. */
@@ -116,6 +118,13 @@ export class LineOutput {
   }
 }
 
+/** Makes another file descriptor the stderr of this process, before its first line. */
+export const useAsStderr = (fd: number): void => setEnvironmentData(OTHER, fd);
+const stderrNumber = () => (getEnvironmentData(OTHER) ?? STDERR) as number;
+
+/** Whether somebody looks at the lines on a terminal. */
+export const isStderrTerminal = (): boolean => isatty(stderrNumber());
+
 let own: LineOutput | undefined;
 
 /**
@@ -123,7 +132,7 @@ let own: LineOutput | undefined;
  * @param dropped at the first call in a thread: the buffer of the counter that it shares with the thread that started it
  */
 export function stderrLines(dropped?: SharedArrayBuffer): LineOutput {
-  own ??= new LineOutput(() => withoutBlocking(STDERR), new DroppedLines(dropped));
+  own ??= new LineOutput(() => withoutBlocking(stderrNumber()), new DroppedLines(dropped));
   return own;
 }
 

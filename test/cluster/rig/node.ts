@@ -78,7 +78,7 @@ export class Node {
   launch(): ChildProcess {
     if (this.isRunning) throw new Error(`${this.name} runs.`);
     const log = openSync(this.logFile, "a");
-    this.#process = spawn(process.execPath, [mainOf(this.#dist), "serve", "--json"], {
+    this.#process = spawn(process.execPath, [mainOf(this.#dist), "serve", "--json", "--no-parent"], {
       env: {
         ...process.env,
         LOG_LEVEL: "info",

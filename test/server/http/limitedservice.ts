@@ -15,10 +15,14 @@ export const environment = (dataDir: string) => ({
 
 /** Runs `cairnlog serve` after a line of shell, which may limit it. Its stderr is kept. */
 export async function startLimited(line: string, dataDir: string) {
-  const child = spawn("bash", ["-c", `${line}; exec "$0" "$@"`, process.execPath, MAIN, "serve", "--json"], {
-    env: environment(dataDir),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    "bash",
+    ["-c", `${line}; exec "$0" "$@"`, process.execPath, MAIN, "serve", "--json", "--no-parent"],
+    {
+      env: environment(dataDir),
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   let log = "";
   child.stderr.on("data", (data) => {
     log += data;

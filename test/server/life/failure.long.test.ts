@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { FAILED_EXIT_CODE } from "#cairnlog/server/failure.js";
 import { tamper } from "../../log/tamper.js";
-import { cairnlog, scratchFolder, startService } from "../../service.js";
+import { cairnlog, childOf, scratchFolder, startService } from "../../service.js";
 import { newSigner, submission } from "../signers.js";
 
 const DIST = new URL("../../../dist", import.meta.url).href;
@@ -33,36 +33,42 @@ Health.prototype.check = function () {
 process.on("SIGUSR2", () => health.judge(Object.assign(new Error("Input/output error"), { code: 5 })));
 `;
 
-test("a write that fails ends the service with its own exit code, and the next start checks what is there", async () => {
-  const data = join(folder.path, "failed");
-  const hook = `data:text/javascript,${encodeURIComponent(HOOK.replaceAll("#cairnlog", DIST))}`;
-  const env = { LOG_LEVEL: "silent", NODE_OPTIONS: `--import=${hook}` };
-  const service = await startService(data, env);
-  const acknowledged: { log_entry_id: number; entry_hash: string }[] = [];
-  for (let n = 0; n < 5; n++) acknowledged.push(await (await attest(service.url)).json());
-  service.process.kill("SIGUSR2");
-  while ((await fetch(`${service.url}/livez`)).ok);
-  // Its answers until it ends. It must never say that the log is empty.
-  const said = [];
-  for (const path of ["/livez", "/readyz", "/api/v1/log/head", "/api/v1/log/999", "/api/v1/log"]) {
-    const answer = await fetch(service.url + path);
-    said.push([path, answer.status, (await answer.json()).detail]);
-  }
-  const refused = await attest(service.url);
-  expect([refused.status, (await refused.json()).code]).toEqual([503, "storage-failed"]);
-  expect(said.map(([path, status]) => [path, status])).toEqual(said.map(([path]) => [path, 503]));
-  expect(said[0]![2]).toContain("Input/output error");
-  expect(await service.exited).toBe(FAILED_EXIT_CODE);
-  const record = join(data, "failure.json");
-  expect(JSON.parse(readFileSync(record, "utf8"))).toMatchObject({ code: "storage-failed" });
+test.each([
+  ["alone", false],
+  ["with its parent", true],
+])(
+  "a write that fails ends the service (%s) with its own exit code, and the next start checks what is there",
+  async (name, hasParent) => {
+    const data = join(folder.path, name);
+    const hook = `data:text/javascript,${encodeURIComponent(HOOK.replaceAll("#cairnlog", DIST))}`;
+    const env = { LOG_LEVEL: "silent", NODE_OPTIONS: `--import=${hook}` };
+    const service = await startService(data, env, { hasParent });
+    const acknowledged: { log_entry_id: number; entry_hash: string }[] = [];
+    for (let n = 0; n < 5; n++) acknowledged.push(await (await attest(service.url)).json());
+    process.kill(hasParent ? childOf(service) : service.process.pid!, "SIGUSR2");
+    while ((await fetch(`${service.url}/livez`)).ok);
+    // Its answers until it ends. It must never say that the log is empty.
+    const said = [];
+    for (const path of ["/livez", "/readyz", "/api/v1/log/head", "/api/v1/log/999", "/api/v1/log"]) {
+      const answer = await fetch(service.url + path);
+      said.push([path, answer.status, (await answer.json()).detail]);
+    }
+    const refused = await attest(service.url);
+    expect([refused.status, (await refused.json()).code]).toEqual([503, "storage-failed"]);
+    expect(said.map(([path, status]) => [path, status])).toEqual(said.map(([path]) => [path, 503]));
+    expect(said[0]![2]).toContain("Input/output error");
+    expect(await service.exited).toBe(FAILED_EXIT_CODE);
+    const record = join(data, "failure.json");
+    expect(JSON.parse(readFileSync(record, "utf8"))).toMatchObject({ code: "storage-failed" });
 
-  const next = await startService(data);
-  expect(existsSync(record)).toBe(false);
-  for (const { log_entry_id, entry_hash } of acknowledged)
-    expect(await (await fetch(`${next.url}/api/v1/log/${log_entry_id}`)).json()).toMatchObject({ entry_hash });
-  expect((await attest(next.url)).status).toBe(200);
-  expect(await next.stop()).toBe(0);
-});
+    const next = await startService(data);
+    expect(existsSync(record)).toBe(false);
+    for (const { log_entry_id, entry_hash } of acknowledged)
+      expect(await (await fetch(`${next.url}/api/v1/log/${log_entry_id}`)).json()).toMatchObject({ entry_hash });
+    expect((await attest(next.url)).status).toBe(200);
+    expect(await next.stop()).toBe(0);
+  },
+);
 
 test("a file that may not grow is a full disk: appends are refused, reads go on, and nothing is harmed", async () => {
   const data = join(folder.path, "limited");

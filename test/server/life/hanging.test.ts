@@ -14,6 +14,7 @@ afterAll(() => folder.remove());
 
 const DUTIES = "anchoring, webhooks and witnesses";
 const FRONTS = "the front ends and their connections";
+const UNDECIDED = "writes that it had accepted may be undecided";
 const LOSSLESS = "nothing that it had accepted is lost";
 
 async function startHanging(
@@ -34,6 +35,7 @@ async function startHanging(
       HANG_FILE: file,
     },
     {
+      hasParent: true,
       stderr: "pipe",
       started: (child) => {
         stderr = text(child.stderr!);
@@ -82,11 +84,22 @@ test.each(["0", "2"])("a write that is not decided, with %s front ends: code 1",
 });
 
 test.each([
-  ["thread", DUTIES],
-  ["pool", "a file operation"],
-])("%s: what cannot be ended from within is killed", async (hang, named) => {
-  const { service, stderr } = await startHanging(hang);
+  // It is stuck before anything is closed, even before the signal.
+  ["deaf", "the service", 1, UNDECIDED],
+  ["thread", DUTIES, 1, UNDECIDED],
+  ["pool", "a file operation", 0, LOSSLESS],
+])("%s: what cannot be ended from within is killed by the parent", async (hang, named, code, rest) => {
+  const { service, file, stderr } = await startHanging(hang);
   expect((await register(service)).status).toBe(200);
-  expect(await stop(service)).toBe("SIGKILL");
-  expect(await stderr).toContain(`cairnlog: the service was killed while this hung: ${named}\n`);
+  if (hang === "deaf") {
+    writeFileSync(file, "");
+    const isDeaf = () =>
+      fetch(`${service.url}/livez`, { signal: AbortSignal.timeout(500) }).then(
+        () => false,
+        () => true,
+      );
+    await until(isDeaf);
+  }
+  expect(await stop(service)).toBe(code);
+  expect(await stderr).toContain(`cairnlog: the service was killed while this hung: ${named}; ${rest}\n`);
 });

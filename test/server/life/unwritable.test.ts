@@ -24,7 +24,7 @@ test.each(cases)("%s, with %s front ends", async (how, frontEnds) => {
   const service = await startService(
     dataDir,
     { LOG_LEVEL: "debug", SERVICE_FRONT_ENDS: frontEnds },
-    { wrapper: ["python3", WRAPPER, how, closed] },
+    { hasParent: true, wrapper: ["python3", WRAPPER, how, closed] },
   );
   writeFileSync(closed, "");
   const register = () =>
