@@ -25,9 +25,12 @@ import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 
+/** One time for all entries, which the machine's clock may follow. */
+const CLOCK = Date.now() * 1000;
+
 /** A closed log whose entries hold these numbers, with one private row. */
 async function builtLog(numbers: readonly number[]): Promise<string> {
-  const { log, path } = await openTestLog({ clock: () => 1_700_000_000_000_000 });
+  const { log, path } = await openTestLog({ clock: () => CLOCK });
   for (const n of numbers) await log.append({ event_type: "note", payload: { n } });
   await runIn(log, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await log.close();
