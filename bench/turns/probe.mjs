@@ -18,8 +18,11 @@ const SAMPLING_US = 500;
 const FUNCTIONS = 25;
 
 const folder = process.env.TURNS;
+const module = process.argv[1] ?? "worker";
 /** A worker thread is called by the folder of its module. */
-const name = isMainThread ? "main" : `${basename(dirname(process.argv[1] ?? "worker"))}-${threadId}`;
+const name = isMainThread ? "main" : `${basename(dirname(module))}-${threadId}`;
+/** A thread of the pool waits for its next task outside of its loop. It could not answer, and nobody waits for its loop. */
+const isPool = !isMainThread && module.includes("piscina");
 
 const clock = openSync("/proc/thread-self/schedstat", "r");
 const text = Buffer.alloc(64);
@@ -96,17 +99,21 @@ function answer() {
   return `${line}\n`;
 }
 
-if (profiler) {
-  profiler.connect();
-  command("enable");
-  command("setSamplingInterval", { interval: SAMPLING_US });
-  command("start");
+function listen() {
+  if (profiler) {
+    profiler.connect();
+    command("enable");
+    command("setSamplingInterval", { interval: SAMPLING_US });
+    command("start");
+  }
+  mkdirSync(folder, { recursive: true });
+  setImmediate(turn).unref();
+  createServer((socket) => {
+    socket.on("data", () => socket.write(answer())).on("error", () => {});
+    socket.unref();
+  })
+    .listen(join(folder, `${process.pid}.${threadId}`))
+    .unref();
 }
-mkdirSync(folder, { recursive: true });
-setImmediate(turn).unref();
-createServer((socket) => {
-  socket.on("data", () => socket.write(answer())).on("error", () => {});
-  socket.unref();
-})
-  .listen(join(folder, `${process.pid}.${threadId}`))
-  .unref();
+
+if (!isPool) listen();

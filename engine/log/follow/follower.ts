@@ -4,7 +4,7 @@
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
-import { TermTable } from "../../store/postings/termtable.js";
+import { FLUSH_ENTRIES } from "../../store/postings/postings.js";
 import { HASH, type TableName } from "../../store/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { catchUp } from "../apply/derive.js";
@@ -21,6 +21,12 @@ import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
 
 /** Leaves that may wait to be added to the trees. With more, the trees are read from disk, which costs the same at any size. */
 const MAX_PENDING = 4096;
+
+/**
+ * Entries whose postings may wait to be added. A run of `FLUSH_ENTRIES` takes less time to make than as many entries to come; if it
+ * takes longer, or cannot be made, the oldest are added as new ones come.
+ */
+const MAX_UNTAKEN = 2 * FLUSH_ENTRIES;
 
 /** Terms of new entries, as the writer has told them. */
 type Terms = Pick<FeedMessage & { kind: "batch" }, "firstIndex" | "size" | "terms">;
@@ -49,8 +55,8 @@ export class LogFollower extends LogView implements Executor {
   #pendingLeaves = 0;
   /**
    * What the writer has told of postings, and this thread has not added: terms of entries, and that those before are on
-   * their way into a run. To add them costs 6 µs an entry, and where only entries are written nobody asks for them before
-   * they are in a run.
+   * their way into a run. To add them costs 1 µs an entry, and where only entries are written nobody asks for them before
+   * they are in a run. They are of at most `MAX_UNTAKEN` entries, because the first question for postings adds all of them.
    */
   #untaken: (Terms | { readonly frozenAt: number })[] = [];
   readonly queued = 0;
@@ -65,6 +71,8 @@ export class LogFollower extends LogView implements Executor {
     this.#memory = memory;
     this.#entries = new EntryReader(store);
     this.#restore();
+    // Entries that are in no run are read and parsed one by one. This thread serves nobody yet; later, somebody would wait.
+    this.readyPostings();
   }
 
   /** Shows what the writer has told. To be called with every message, in order. */
@@ -102,6 +110,7 @@ export class LogFollower extends LogView implements Executor {
       this.#pendingLeaves += size - firstIndex;
       if (this.#pendingLeaves > MAX_PENDING) this.#pending = [];
       this.show(size);
+      this.#takeEarly();
     }
     for (const row of rows) this.#changed(row);
   }
@@ -122,19 +131,29 @@ export class LogFollower extends LogView implements Executor {
   }
 
   protected override readyPostings(): void {
-    const { postings } = this.#memory;
-    for (const told of this.#untaken.splice(0)) {
-      if ("frozenAt" in told) {
-        // After a start in the middle of a run's making the postings of this thread are parted nowhere; they go as a whole.
-        if (postings.size === told.frozenAt) postings.freeze();
-        continue;
-      }
-      this.#addMissing(told.firstIndex);
-      const table = new TermTable();
-      table.addPacked(told.terms, told.firstIndex);
-      postings.add(told.size, table);
-    }
+    while (this.#untaken.length) this.#takeOldest();
     this.#addMissing(this.size);
+  }
+
+  /** Adds the oldest postings while there are too many: when a run takes long to make, or cannot be made. */
+  #takeEarly(): void {
+    const isFull = () => {
+      const oldest = this.#untaken.find((told) => "size" in told);
+      return oldest && this.size - oldest.firstIndex > MAX_UNTAKEN;
+    };
+    while (isFull()) this.#takeOldest();
+  }
+
+  #takeOldest(): void {
+    const { postings } = this.#memory;
+    const told = this.#untaken.shift()!;
+    if ("size" in told) {
+      this.#addMissing(told.firstIndex);
+      postings.addPacked(told.size, told.terms, told.firstIndex);
+    } else if (postings.size === told.frozenAt) {
+      // After a start in the middle of a run's making the postings of this thread are parted nowhere; they go as a whole.
+      postings.freeze();
+    }
   }
 
   /** Adds the postings of entries below `size` that are in no run and that nobody told, from the entries. */

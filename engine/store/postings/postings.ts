@@ -195,6 +195,12 @@ export class Postings {
     this.#maintain();
   }
 
+  /** Adds the postings of the entries [size, to), as `TermTable.pack` has written them with `base`. Only for a reader. */
+  addPacked(to: number, words: Int32Array, base: number): void {
+    this.#memory.terms.addPacked(words, base);
+    this.#memory.to = to;
+  }
+
   /**
    * The lowest leaf index of a term, or undefined. For an absent term, a run is read only after a false positive of its
    * filter.

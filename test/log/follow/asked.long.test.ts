@@ -8,8 +8,10 @@ import { CairnlogError } from "#cairnlog/engine/error.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import type { LogFollower, WriterLink } from "#cairnlog/engine/log/follow/follower.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
+import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
 import type { LogView } from "#cairnlog/engine/log/view.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
+import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../harness.js";
@@ -95,6 +97,52 @@ test("proofs after so many leaves that the trees are read from the disk, and aft
         expect(follower.inclusionProof(index, { treeVersion })).toEqual(log.inclusionProof(index, { treeVersion }));
     expect(listed(follower)).toEqual(listed(log));
   }
+});
+
+describe("a question for postings", () => {
+  const BATCH = 512;
+  const MAX_UNTAKEN = 2 * 4096;
+  const parsed = () => vi.spyOn(EntryReader.prototype, "entry");
+  const added = () => vi.spyOn(Postings.prototype, "addPacked");
+  /** Number of entries whose postings these calls have added. */
+  const entriesOf = ({ mock }: ReturnType<typeof added>) =>
+    mock.calls.reduce((sum, [to, , from]) => sum + to - from, 0);
+
+  test("adds those of a bounded number of entries, however long no run is made; so does a batch that is told", async () => {
+    const { log, path } = await openTestLog();
+    await append(log, 1);
+    const { follower, sent } = follow(log, path);
+    const adding = added();
+    try {
+      for (let n = 0; n < 3 * MAX_UNTAKEN; n += BATCH) {
+        await append(log, BATCH);
+        // As if the writer could make no run.
+        for (const message of sent.splice(0)) if (message.kind === "batch") follower.follow(message);
+        expect(entriesOf(adding)).toBeLessThanOrEqual(BATCH);
+        adding.mockClear();
+      }
+      const all = { eventTypes: ["type 0", "type 1", "type 2"] };
+      expect(follower.match(all, 0, 1).total).toBe(log.size);
+      expect(entriesOf(adding)).toBe(MAX_UNTAKEN);
+    } finally {
+      adding.mockRestore();
+    }
+  });
+
+  test("parses no entries that were on the log when it was opened", async () => {
+    const { log, path } = await openTestLog();
+    await append(log, 1000);
+    const { follower, hear } = follow(log, path);
+    await append(log, 10);
+    hear();
+    const parsing = parsed();
+    try {
+      expect(listed(follower)).toEqual(listed(log));
+      expect(parsing).not.toHaveBeenCalled();
+    } finally {
+      parsing.mockRestore();
+    }
+  });
 });
 
 describe("messages", () => {
