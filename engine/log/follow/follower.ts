@@ -59,6 +59,8 @@ export class LogFollower extends LogView implements Executor {
    * they are in a run. They are of at most `MAX_UNTAKEN` entries, because the first question for postings adds all of them.
    */
   #untaken: (Terms | { readonly frozenAt: number })[] = [];
+  /** The entry below which postings are on their way into a run, if the writer has told that before the batch that ends there. */
+  #frozenAhead: number | null = null;
   readonly queued = 0;
   readonly lastFailure = null;
   batches = 0;
@@ -82,7 +84,8 @@ export class LogFollower extends LogView implements Executor {
         this.#take(message);
         return;
       case "frozen":
-        this.#untaken.push({ frozenAt: message.to });
+        if (message.to > this.size) this.#frozenAhead = message.to;
+        else this.#untaken.push({ frozenAt: message.to });
         return;
       case "runs":
         this.#takeRuns();
@@ -106,6 +109,10 @@ export class LogFollower extends LogView implements Executor {
         return;
       }
       this.#untaken.push({ firstIndex, size, terms });
+      if (size === this.#frozenAhead) {
+        this.#untaken.push({ frozenAt: size });
+        this.#frozenAhead = null;
+      }
       this.#pending.push({ firstIndex, digests });
       this.#pendingLeaves += size - firstIndex;
       if (this.#pendingLeaves > MAX_PENDING) this.#pending = [];
@@ -168,7 +175,7 @@ export class LogFollower extends LogView implements Executor {
     this.#memory.postings.reload();
     this.#memory.titles.takeRuns();
     this.#memory.restore();
-    [this.#pending, this.#pendingLeaves, this.#untaken] = [[], 0, []];
+    [this.#pending, this.#pendingLeaves, this.#untaken, this.#frozenAhead] = [[], 0, [], null];
     this.showDisk();
   }
 

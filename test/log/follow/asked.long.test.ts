@@ -145,6 +145,32 @@ describe("a question for postings", () => {
   });
 });
 
+test("questions parse no entry, whether they come before a run is begun, while it is made or afterwards", async () => {
+  const { log, path } = await openTestLog();
+  await append(log, 1);
+  const { follower, sent } = follow(log, path);
+  const held: FeedMessage[] = [];
+  const seen = new Set<string>();
+  const parsing = vi.spyOn(EntryReader.prototype, "entry");
+  try {
+    for (let n = 0; n < 50; n++) {
+      await append(log, 200);
+      // A run takes as long to make as some batches.
+      if (n % 7 === 0) for (const message of held.splice(0)) follower.follow(message);
+      for (const message of sent.splice(0)) {
+        seen.add(message.kind);
+        if (message.kind === "runs") held.push(message);
+        else follower.follow(message);
+      }
+      expect(listed(follower)).toEqual(listed(log));
+    }
+    expect(seen).toEqual(new Set(["batch", "frozen", "runs"]));
+    expect(parsing).not.toHaveBeenCalled();
+  } finally {
+    parsing.mockRestore();
+  }
+});
+
 describe("messages", () => {
   test("of one batch show that batch, and not the next one, which is on the disk", async () => {
     const { log, path } = await openTestLog();
