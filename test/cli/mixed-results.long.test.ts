@@ -97,7 +97,7 @@ describe("verify", () => {
   test("2: one attestation for several files", async () => {
     expect(await verify("one", "two", "--attestation", "x")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("--attestation goes with one FILE"),
+      stderr: expect.stringContaining("--attestation and --proof go with one FILE"),
     });
   });
 });

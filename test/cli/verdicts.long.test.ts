@@ -31,6 +31,18 @@ const attest = (...args: string[]) => cairnlog(["attest", ...args, "--key", at("
 const verify = (...args: string[]) =>
   cairnlog(["verify", ...args, "--operator-key", at("data/operator.pub.pem"), "--json"]);
 
+/** Who, as what, when, where and witnessed by whom, of an attestation that holds. */
+const SUMMARY = {
+  who: { fingerprint: expect.stringMatching(/^sha256:/), algorithm: "ed25519", is_named: false },
+  as: { type: "authorship", is_signed: true, statement: null },
+  when: expect.stringMatching(/Z$/),
+  where: {
+    ...{ url: null, operator_key: expect.stringMatching(/^sha256:/) },
+    ...{ log_entry_id: expect.any(Number), leaf_index: expect.any(Number) },
+  },
+  witnessed_by: null,
+  key_status: null,
+};
 const NOTHING = { who: null, as: null, when: null, where: null, witnessed_by: null, key_status: null };
 
 describe("verify --json", () => {
@@ -43,15 +55,7 @@ describe("verify --json", () => {
       valid: true,
       checks: expect.any(Array),
       signed: { attestation_type: true, intent_statement: true },
-      who: { fingerprint: expect.stringMatching(/^sha256:/), algorithm: "ed25519", is_named: false },
-      as: { type: "authorship", is_signed: true, statement: null },
-      when: expect.stringMatching(/Z$/),
-      where: {
-        ...{ url: null, operator_key: expect.stringMatching(/^sha256:/) },
-        ...{ log_entry_id: expect.any(Number), leaf_index: expect.any(Number) },
-      },
-      witnessed_by: null,
-      key_status: null,
+      ...SUMMARY,
     });
     expect(verdict.checks.length).toBeGreaterThan(4);
     for (const check of verdict.checks)
@@ -104,6 +108,7 @@ describe("verify --composite", () => {
         { name: "file", ok: true, detail: "The files are the parts of the document, in their order." },
       ]),
       signed: { attestation_type: true, intent_statement: true },
+      ...SUMMARY,
     });
   });
 
