@@ -219,7 +219,7 @@ export const TABLE = {
     fallback: "",
     fallbackShown: "none",
     about:
-      "origins of mirrors and followers of this log, comma-separated; a start asks them, and the witnesses, whether the log was set back to an old state",
+      "origins of mirrors and followers, comma-separated, that a start asks (beside witnesses) whether the log was set back",
     ...origins(MAX_MIRRORS),
   },
   predicateBase: {

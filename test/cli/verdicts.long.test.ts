@@ -229,7 +229,7 @@ test("keygen makes an Ed25519 key unless it is told otherwise", async () => {
 });
 
 test("serve says how long it takes to end at most", () => {
-  expect(serve.about).toContain("within\n10 seconds");
+  expect(serve.about).toContain("SERVICE_STOP_TIMEOUT_S seconds");
 });
 
 describe("bench", () => {

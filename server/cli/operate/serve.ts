@@ -43,8 +43,9 @@ export const serve = subcommand({
   forms: ["[--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
-SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service. SIGHUP has it read the files of the certificate and its key again,
-unless it runs on a terminal, which sends this signal when it is closed: then the service ends.
+SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service.
+SIGHUP has it read the files of the certificate and its key again, unless it runs on a terminal, which sends this signal when
+it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
   options: OPTIONS,
   notes: `It is set up by environment variables; defaults in parentheses:
