@@ -26,6 +26,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   memory: () => import("./engine/memory.js"),
   queries: () => import("./engine/queries.js"),
   graph: () => import("./engine/graph.js"),
+  trust: () => import("./engine/trust.js"),
   explorer: () => import("./explorer.js"),
 };
 

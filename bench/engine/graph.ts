@@ -10,7 +10,7 @@ import { type RunningServer, readSettings, startServer } from "cairnlog/server";
 import { median, quantile, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 
-type Registry = RunningServer["registry"];
+export type Registry = RunningServer["registry"];
 
 const KEYS = 100_000;
 const ENDORSEMENTS_EACH = 3;
@@ -21,9 +21,9 @@ const IN_FLIGHT = 64;
 const ROUND_MS = 1_000;
 const ROUNDS = 5;
 
-const keyOf = (i: number): string => `sha256:${hash("sha256", `key ${i}`)}`;
+export const keyOf = (i: number): string => `sha256:${hash("sha256", `key ${i}`)}`;
 /** The same graph in every run: a generator of whole numbers below `limit`. */
-function numbers(): (limit: number) => number {
+export function numbers(): (limit: number) => number {
   let state = 1;
   return (limit) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -34,8 +34,12 @@ function numbers(): (limit: number) => number {
 /**
  * Writes keys and endorsements as rows, which is what a traversal reads. In the order of their keys: rows written at
  * random in large transactions would leave a list of free pages that slows down every later commit.
+ * @param gates number of keys that `anchor` endorses: those of the first numbers
  */
-async function fill({ log }: Registry): Promise<void> {
+export async function fill(
+  { log }: Registry,
+  { each = ENDORSEMENTS_EACH, anchor, gates = 0 }: { each?: number; anchor?: string; gates?: number } = {},
+): Promise<void> {
   const random = numbers();
   const time = "2024-01-01T00:00:00.000000Z";
   const key = { public_key: "", pseudonym: "someone", algorithm: "ed25519", status: "active" } as const;
@@ -50,12 +54,13 @@ async function fill({ log }: Registry): Promise<void> {
   const edge = { category: "x-service:human_attestation", institution: null, ...validity } as const;
   const keys = Array.from({ length: KEYS }, (_, i) => keyOf(i)).sort();
   const edges = keys.flatMap((from, i) =>
-    Array.from({ length: ENDORSEMENTS_EACH }, (_, n) => ({
-      id: 1 + i * ENDORSEMENTS_EACH + n,
+    Array.from({ length: each }, (_, n) => ({
+      id: 1 + i * each + n,
       from,
       to: keys[random(KEYS)]!,
     })),
   );
+  for (let i = 0; i < gates; i++) edges.push({ id: 1 + KEYS * each + i, from: anchor!, to: keyOf(i) });
   await inChunks(log, keys, (transaction, from) =>
     transaction.put("keys", from, { fingerprint: from, ...key, ...rest, registered_at: time, log_entry_id: 0 }),
   );

@@ -26,21 +26,12 @@ export interface AskedKeys {
   readonly unnamed: ReadonlySet<string>;
 }
 
-/** Whether an event may change an answer. Members of imported history may be anything; what is no fingerprint is in no set. */
-export type Touches = (event: KindedEvent) => boolean;
-
 /**
  * Whether the entries from leaf index `size` on may change what an answer says of its keys: an event of the graph names
  * one, or one has named itself. Clients decide how many such events there are; with more than a few hundred, the answer
  * is true without reading them.
  */
-export function isTouchedSince(
-  log: Log,
-  size: number,
-  { asked, unnamed }: AskedKeys,
-  touches: Touches = ({ payload }) => MEMBERS.some((member) => asked.has(payload[member] as string)),
-  types: readonly EventType[] = GRAPH_EVENTS,
-): boolean {
+export function isTouchedSince(log: Log, size: number, { asked, unnamed }: AskedKeys): boolean {
   if (size === log.size) return false;
   // A busy log has many registrations, nearly all of keys that nobody has asked for. So the rows are read instead.
   if (unnamed.size && log.postings(REGISTRATIONS).seek(size) < log.postings(REGISTRATIONS).length) {
@@ -48,7 +39,9 @@ export function isTouchedSince(
     for (const fingerprint of unnamed) if (log.row("keys", fingerprint)?.named) return true;
   }
   let read = 0;
-  for (const type of types) {
+  // Members of imported history may be anything; what is no fingerprint is in no set.
+  const touches = ({ payload }: KindedEvent) => MEMBERS.some((member) => asked.has(payload[member] as string));
+  for (const type of GRAPH_EVENTS) {
     const list = log.postings(hashedTerm(POSTING.eventType, type));
     for (let rank = list.seek(size); rank < list.length; rank++)
       if (++read > MAX_READ || touches(log.entryAt(list.at(rank))!)) return true;

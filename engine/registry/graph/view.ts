@@ -12,7 +12,7 @@ import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements
 import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
 import { type KeyStanding, standingOf } from "../keys/status.js";
 import type { Steps } from "../slices.js";
-import type { TrustView } from "../trust/trust.js";
+import type { Endorser, TrustView } from "../trust/trust.js";
 
 /** Rows between two pauses. */
 const STEP = 32;
@@ -59,9 +59,8 @@ export class GraphView implements TrustView {
   readonly asked = new Set<string>();
   /** Those of them that have not named themselves: a registration may change their name and status. */
   readonly unnamed = new Set<string>();
-  /** Keys whose issued endorsements were read, and keys with alerts, whose received endorsements therefore count. */
-  readonly readIssued = new Set<string>();
-  readonly readReceived = new Set<string>();
+  /** Whether an alert was read. It counts only while the endorsement of its endorser does. */
+  #hasAlerts = false;
   /** Microseconds: until then, all answers stay valid unless `isTouchedSince` says that they changed. */
   holdsUntil = Number.POSITIVE_INFINITY;
 
@@ -102,6 +101,24 @@ export class GraphView implements TrustView {
     }
   }
 
+  /** A view of its own reads the key, so that it is known what this key depends on, and until when. */
+  *endorser(fingerprint: string): Steps<Endorser> {
+    const view = new GraphView(this.#snapshot, this.#parts, this.now);
+    const isActive = view.isActive(fingerprint);
+    const isAlerted = isActive && (yield* view.isAlerted(fingerprint));
+    const issued = isActive ? yield* view.issued(fingerprint) : [];
+    const others = [...view.asked].filter((asked) => asked !== fingerprint);
+    return {
+      isActive,
+      isAlerted,
+      hasAlerts: view.#hasAlerts,
+      issued,
+      others,
+      unnamed: view.unnamed,
+      until: view.holdsUntil,
+    };
+  }
+
   *issued(fingerprint: string): Steps<string[]> {
     const endorsed: string[] = [];
     for (const edge of yield* this.active(fingerprint)) endorsed.push(edge.other_fingerprint);
@@ -110,7 +127,6 @@ export class GraphView implements TrustView {
 
   /** The active endorsements that the key has issued, oldest offer first. */
   *active(fingerprint: string): Steps<Edge[]> {
-    this.readIssued.add(fingerprint);
     const active: Edge[] = [];
     let seen = 0;
     for (const edge of this.edges(fingerprint, "issued")) {
@@ -135,7 +151,7 @@ export class GraphView implements TrustView {
       if (++seen % STEP === 0) yield;
     }
     if (!newest.size) return false;
-    this.readReceived.add(fingerprint);
+    this.#hasAlerts = true;
     for (const { other_fingerprint, offer_entry_id, status } of this.#edgesIn("acceptedEndorsements", fingerprint)) {
       const alert = newest.get(other_fingerprint);
       if (alert !== undefined && alert > offer_entry_id && status === "active" && this.isActive(other_fingerprint))

@@ -1,14 +1,14 @@
 /**
- * Trust levels as the service answers them. The trust from anchors (*p*) is evaluated for all keys at once. The result
- * is kept until an event names a key that affected it, or until an endorsement or key in it changes with time. The rest
- * of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
+ * Trust levels as the service answers them. The trust from anchors (*p*) is kept for all keys at once (`levels.ts`), until an
+ * event changes a key that it depends on, or something in it changes with time. Then what has changed is evaluated again.
+ * The rest of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
 import type { Clock } from "../../log/clock.js";
-import { isTouchedSince } from "../graph/events.js";
 import { type GraphParts, type GraphView, viewing } from "../graph/view.js";
 import type { Slices, Steps } from "../slices.js";
-import { type ReadKeys, TRUST_EVENTS, touchesTrust } from "./touching.js";
-import { capacityOf, endorsedTrust, ownTrust, reaches } from "./trust.js";
+import { type EndorsedTrust, TrustLevels } from "./levels.js";
+import { changedKeys, eventsSince } from "./touching.js";
+import { capacityOf, ownTrust, reaches } from "./trust.js";
 
 export interface TrustSettings {
   /** Fingerprints of anchors besides the operator key. */
@@ -21,6 +21,10 @@ export interface TrustSettings {
 
 export const DEFAULT_TRUST_SETTINGS: TrustSettings = { anchors: [], baseCapacity: 5, minTrust: 0.1 };
 
+/** Pauses of the look at new events that a call makes at once, before it is work for slices. */
+const LOOKS = 16;
+/** Number of events that are looked at, however little there is to read instead. */
+const MIN_EVENTS = 1_000;
 /** Milliseconds for which `isReached` does not look whether its evaluation holds. */
 const REFRESH_MS = 5_000;
 
@@ -39,10 +43,8 @@ export interface TrustStanding {
 /** Judges one key in a view of the graph. */
 export type Judge = (view: GraphView, fingerprint: string) => Steps<TrustStanding>;
 
-/** With the keys that affected the result. A change of one of them makes the evaluation invalid. */
-interface Evaluation extends ReadKeys {
-  /** *p* of every key for which it is not 0. */
-  readonly trust: ReadonlyMap<string, number>;
+interface Evaluation {
+  readonly trust: EndorsedTrust;
   /** Number of anchors that were keys at the time. An anchor that is registered later makes the evaluation invalid. */
   readonly anchorsFound: number;
   /** The interval in which it is valid, microseconds. */
@@ -60,12 +62,16 @@ export class TrustService {
   readonly #settings: TrustSettings;
   readonly #anchors: readonly string[];
   #kept: Evaluation | null = null;
+  /** What `#kept` was made from. Null before the first evaluation, during each, and after one that failed. */
+  #levels: TrustLevels | null = null;
   /** The running evaluation, and the one that follows it for callers that came meanwhile. */
   #running: Promise<Evaluation> | null = null;
   #next: Promise<Evaluation> | null = null;
   #refreshAt = Number.NEGATIVE_INFINITY;
   /** Number of evaluations since the start. */
   evaluations = 0;
+  /** Number of keys and endorsements that these have read. */
+  read = 0;
 
   /** Use `openRegistry`. */
   constructor(parts: {
@@ -139,13 +145,13 @@ export class TrustService {
    */
   isReached(fingerprint: string): boolean {
     this.#refresh();
-    return fingerprint === this.#parts.operator || (this.#kept?.trust.get(fingerprint) ?? 0) > 0;
+    return fingerprint === this.#parts.operator || (this.#kept?.trust.of(fingerprint) ?? 0) > 0;
   }
 
   /** Whether an anchor reaches the key, in a graph no older than the call. @throws CairnlogError `overloaded`, `closed` */
   async reaches(fingerprint: string): Promise<boolean> {
     const { trust } = await this.#current();
-    return fingerprint === this.#parts.operator || (trust.get(fingerprint) ?? 0) > 0;
+    return fingerprint === this.#parts.operator || trust.of(fingerprint) > 0;
   }
 
   /** Looks whether the evaluation holds, and makes another one if not; at most once in some seconds. */
@@ -171,11 +177,11 @@ export class TrustService {
     return slices.run(viewing(this.#parts, this.#clock, (view) => work(view, judge)));
   }
 
-  *#judge(view: GraphView, trust: ReadonlyMap<string, number>, fingerprint: string): Steps<TrustStanding> {
+  *#judge(view: GraphView, trust: EndorsedTrust, fingerprint: string): Steps<TrustStanding> {
     const { baseCapacity, minTrust } = this.#settings;
     const isActive = view.isActive(fingerprint);
     const own = ownTrust(isActive, isActive && (yield* view.isAlerted(fingerprint)));
-    const endorsed = isActive ? (trust.get(fingerprint) ?? 0) : 0;
+    const endorsed = isActive ? trust.of(fingerprint) : 0;
     const { length: used } = yield* view.issued(fingerprint);
     const { level, capacity, discount } = capacityOf(own, endorsed, used, baseCapacity);
     return {
@@ -190,8 +196,8 @@ export class TrustService {
 
   /** An evaluation of a graph no older than the call. */
   #current(): Promise<Evaluation> {
-    if (this.#kept && this.#holds(this.#kept)) return Promise.resolve(this.#kept);
     if (!this.#running) {
+      if (this.#kept && this.#holds(this.#kept)) return Promise.resolve(this.#kept);
       this.#running = this.#evaluate().finally(() => {
         this.#running = null;
       });
@@ -209,38 +215,55 @@ export class TrustService {
   }
 
   async #evaluate(): Promise<Evaluation> {
-    const rules = { anchors: this.#anchors, baseCapacity: this.#settings.baseCapacity };
     // Read before the snapshot is taken. An entry that comes in between is then checked once more, and never missed.
-    const { size } = this.#parts.log;
+    const { log } = this.#parts;
+    const { size } = log;
     const anchorsFound = this.#anchorsFound();
-    const evaluate = function* (view: GraphView): Steps<Evaluation> {
-      const trust = yield* endorsedTrust(view, rules);
-      return {
-        trust,
-        asked: view.asked,
-        unnamed: view.unnamed,
-        readIssued: view.readIssued,
-        readReceived: view.readReceived,
-        anchorsFound,
-        from: view.now,
-        until: view.holdsUntil,
-        size,
-      };
+    const kept = this.#kept;
+    const known = this.#levels;
+    // Evaluations change it step by step. If one is broken off, the next begins from nothing.
+    this.#levels = null;
+    const anchors = this.#anchors;
+    const rules = { anchors, baseCapacity: this.#settings.baseCapacity };
+    const evaluate = function* (view: GraphView) {
+      const follows =
+        known &&
+        kept &&
+        !known.isStale &&
+        view.now >= kept.from &&
+        eventsSince(log, kept.size) <= known.kept + MIN_EVENTS;
+      const levels = follows ? known : new TrustLevels(rules);
+      const changed = new Set(follows ? yield* changedKeys(log, kept.size, levels) : []);
+      if (anchorsFound !== kept?.anchorsFound) for (const anchor of anchors) changed.add(anchor);
+      const before = levels.read;
+      const trust = yield* levels.evaluate(view, changed);
+      const evaluation = { trust, anchorsFound, from: view.now, until: levels.until, size };
+      return { levels, evaluation, read: levels.read - before };
     };
-    this.#kept = await this.#slices.run(viewing(this.#parts, this.#clock, evaluate));
+    const { levels, evaluation, read } = await this.#slices.run(viewing(this.#parts, this.#clock, evaluate));
     this.evaluations++;
-    return this.#kept;
+    this.read += read;
+    this.#levels = levels;
+    this.#kept = evaluation;
+    return evaluation;
   }
 
-  /** Whether the evaluation is still valid. */
+  /** Whether the evaluation is still valid, as far as a short look shows. */
   #holds(evaluation: Evaluation): boolean {
     const now = this.#clock();
     const { log } = this.#parts;
-    if (now < evaluation.from || now >= evaluation.until) return false;
+    if (!this.#levels || now < evaluation.from || now >= evaluation.until) return false;
     if (evaluation.anchorsFound !== this.#anchorsFound()) return false;
-    if (isTouchedSince(log, evaluation.size, evaluation, touchesTrust(evaluation), TRUST_EVENTS)) return false;
-    evaluation.size = log.size;
-    return true;
+    const { size } = log;
+    const look = changedKeys(log, evaluation.size, this.#levels);
+    for (let looks = 0; looks < LOOKS; looks++) {
+      const { done, value } = look.next();
+      if (!done) continue;
+      if (value.size) return false;
+      evaluation.size = size;
+      return true;
+    }
+    return false;
   }
 
   #anchorsFound(): number {

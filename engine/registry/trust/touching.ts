@@ -1,33 +1,73 @@
 /**
- * Which events can change the trust that anchors pass on. An event that names a key within reach is not enough: anybody may
- * offer an endorsement to such a key, and each evaluation reads everything that anchors reach.
+ * Which keys an event changes for the trust that anchors pass on. An event that names a key within reach is not enough: anybody
+ * may offer an endorsement to such a key. The events are found through the postings by event type.
  */
+import type { Log } from "../../log/log.js";
+import { hashedTerm } from "../../store/postings/term.js";
+import { POSTING } from "../../store/schema.js";
 import type { EventType, KindedEvent } from "../../verify/kinds.js";
-import { type AskedKeys, GRAPH_EVENTS, type Touches } from "../graph/events.js";
-
-/** The keys that an evaluation has read. */
-export interface ReadKeys extends AskedKeys {
-  /** Keys within reach whose endorsements pass trust on. */
-  readonly readIssued: ReadonlySet<string>;
-  /** Those of them about which somebody has filed an alert. */
-  readonly readReceived: ReadonlySet<string>;
-}
+import { GRAPH_EVENTS } from "../graph/events.js";
+import type { Steps } from "../slices.js";
+import type { TrustLevels } from "./levels.js";
 
 /** An offer is no endorsement before it is accepted. */
-export const TRUST_EVENTS: readonly EventType[] = GRAPH_EVENTS.filter((type) => type !== "endorsement_offer");
-
+const TRUST_EVENTS: readonly EventType[] = GRAPH_EVENTS.filter((type) => type !== "endorsement_offer");
 const ENDORSEMENTS: readonly string[] = ["endorsement_acceptance", "endorsement_withdrawal", "acceptance_revocation"];
 /** Members that name the keys whose status an event changes, and the key of an alert. */
 const NAMING = ["fingerprint", "old_fingerprint", "compromised_key_fingerprint"] as const;
+/** Events between two pauses. */
+const STEP = 16;
+
+const eventsOf = (log: Log, type: EventType) => log.postings(hashedTerm(POSTING.eventType, type));
+
+/** Number of events since a size of the log that `changedKeys` reads. */
+export const eventsSince = (log: Log, size: number): number =>
+  TRUST_EVENTS.reduce((count, type) => {
+    const list = eventsOf(log, type);
+    return count + list.length - list.seek(size);
+  }, 0);
 
 /**
- * Whether an event of `TRUST_EVENTS` may change an evaluation that has read these keys. An endorsement is read from its
- * endorser; and from the endorsed key if there is an alert about it, which counts only while its endorsement does.
+ * The keys of which the entries from leaf index `size` on may have changed something that these levels depend on. An endorsement
+ * is read from its endorser; and from the endorsed key if there is an alert about it, which counts only while its endorsement does.
  */
-export const touchesTrust =
-  ({ asked, readIssued, readReceived }: ReadKeys): Touches =>
-  ({ event_type, payload }: KindedEvent) =>
-    ENDORSEMENTS.includes(event_type)
-      ? readIssued.has(payload.endorser_key_fingerprint as string) ||
-        readReceived.has(payload.endorsed_key_fingerprint as string)
-      : NAMING.some((member) => asked.has(payload[member] as string));
+export function* changedKeys(log: Log, size: number, levels: TrustLevels): Steps<ReadonlySet<string>> {
+  const changed = new Set<string>();
+  if (size === log.size) return changed;
+  // Members of imported history may be anything; what is no fingerprint names no key.
+  const key = (name: unknown) => {
+    if (levels.passesOn(name as string)) changed.add(name as string);
+    for (const alerted of levels.alertedBy(name as string)) changed.add(alerted);
+  };
+  const event = ({ event_type, payload }: KindedEvent) => {
+    const { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed } = payload;
+    if (!ENDORSEMENTS.includes(event_type)) for (const member of NAMING) key(payload[member]);
+    else {
+      if (levels.passesOn(endorser as string)) changed.add(endorser as string);
+      if (levels.hasAlerts(endorsed as string)) changed.add(endorsed as string);
+    }
+  };
+  let read = 0;
+  for (const type of TRUST_EVENTS) {
+    const list = eventsOf(log, type);
+    for (let rank = list.seek(size); rank < list.length; rank++) {
+      event(log.entryAt(list.at(rank))!);
+      if (++read % STEP === 0) yield;
+    }
+  }
+  // A busy log has many registrations, nearly all of keys that no anchor reaches. So either these are read, or the rows of keys
+  // that may name themselves, whichever are fewer.
+  const registrations = eventsOf(log, "key_registration");
+  const first = registrations.seek(size);
+  if (registrations.length - first <= levels.unnamed.size)
+    for (let rank = first; rank < registrations.length; rank++) {
+      key(log.entryAt(registrations.at(rank))!.payload.fingerprint);
+      if (++read % STEP === 0) yield;
+    }
+  else
+    for (const fingerprint of levels.unnamed) {
+      if (log.row("keys", fingerprint)?.named) key(fingerprint);
+      if (++read % STEP === 0) yield;
+    }
+  return changed;
+}

@@ -279,6 +279,61 @@ it("a swarm that no anchor reaches gains nothing, and causes no evaluation", asy
   expect(world.registry.trust.evaluations).toBe(evaluations);
 });
 
+describe("an evaluation after events", () => {
+  /** A chain from the operator with many endorsements beside it, all of them active. */
+  async function graph(): Promise<{ world: World; near: string; far: string; stranger: string }> {
+    const world = await open();
+    const [near, far, stranger] = [await newKey(world), await newKey(world), await newKey(world)];
+    await endorse(world, world.operator.fingerprint, near);
+    await endorse(world, near, far);
+    world.now += DAY;
+    const crowd = Array.from({ length: 500 }, (_, i) => keyNamed(`of a crowd ${i}`));
+    await putKeys(
+      world,
+      crowd.map((fingerprint) => ({ fingerprint })),
+    );
+    await putEndorsements(
+      world,
+      crowd.map((to, i) => ({ id: 100_000 + i, from: i < 20 ? far : crowd[i % 20]!, to })),
+    );
+    return { world, near, far, stranger };
+  }
+  const read = async ({ registry: { trust } }: World, key: string) => {
+    const before = trust.read;
+    await trust.level(key);
+    return trust.read - before;
+  };
+
+  it("reads the keys that these have changed, and no others", async () => {
+    const { world, near, far, stranger } = await graph();
+    expect(await read(world, far)).toBeGreaterThan(50);
+    const made = await endorse(world, near, stranger);
+    // The key, and its one endorsement that is active.
+    expect(await read(world, far)).toBe(2);
+    world.now += DAY - SECOND;
+    expect(await read(world, far)).toBe(0);
+    world.now += SECOND;
+    // With the one that has become active; and the key that it leads to.
+    expect(await read(world, far)).toBe(4);
+    expect(await world.registry.trust.level(stranger)).toBeGreaterThan(0.1);
+    await made.withdraw();
+    expect(await read(world, far)).toBe(2);
+    expect(await world.registry.trust.level(stranger)).toBe(0.1);
+  });
+
+  it("reads nothing after any number of events among keys that no anchor reaches", async () => {
+    const { world, far, stranger } = await graph();
+    await world.registry.trust.level(far);
+    const others = await Promise.all(Array.from({ length: 3 }, () => newKey(world)));
+    for (let round = 0; round < 60; round++)
+      for (const [i, from] of others.entries()) {
+        const made = await endorse(world, from, [...others, stranger][i + 1]!);
+        await made.withdraw();
+      }
+    expect(await read(world, far)).toBe(0);
+  });
+});
+
 describe("an event that can change nothing", () => {
   it("causes no evaluation: offers to keys within reach, and what these accept of strangers", async () => {
     const world = await open();

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";
-import { brought as broughtBy, evaluated, type Model, models, reached, workedOut } from "./trustmodel.js";
+import { brought as broughtBy, evaluated, levelsOf, type Model, models, reached, workedOut } from "./trustmodel.js";
 
 const RUNS = { numRuns: 400 };
 
@@ -88,6 +88,48 @@ describe("trust", () => {
         for (const [key, trusted] of evaluated(reversed, name, shuffle).entries()) {
           expect(trusted.level).toBeCloseTo(evaluated(model)[key]!.level, 12);
           expect(trusted.capacity).toBe(evaluated(model)[key]!.capacity);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it("is after any changes what it is from nothing, to the last bit", () => {
+    const history = models().chain((first) => {
+      const key = fc.nat(first.active.length - 1);
+      const change = fc.record({
+        kind: fc.constantFrom("edge", "edge", "edge", "active", "alert"),
+        from: key,
+        to: key,
+      });
+      return fc.record({ first: fc.constant(first), changes: fc.array(change, { maxLength: 12 }) });
+    });
+    fc.assert(
+      fc.property(history, ({ first, changes }) => {
+        let model = first;
+        const levels = levelsOf(model);
+        expect(evaluated(model, String, undefined, levels)).toEqual(evaluated(model));
+        for (const { kind, from, to } of changes) {
+          const changed = [from];
+          const toggled = <T>(list: readonly T[], is: (one: T) => boolean, other: T) =>
+            list.some(is) ? list.filter((one) => !is(one)) : [...list, other];
+          const { edges, alerts, active } = model;
+          if (kind === "active") {
+            model = { ...model, active: active.map((is, i) => (i === from ? !is : is)) };
+            // Their alerts count while it is active.
+            changed.push(...alerts.filter(({ by }) => by === from).map(({ on }) => on));
+          } else if (kind === "alert") {
+            model = {
+              ...model,
+              alerts: toggled(alerts, (one) => one.by === from && one.on === to, { by: from, on: to }),
+            };
+            changed.push(to);
+          } else if (from !== to) {
+            const isOne = (one: (typeof edges)[number]) => one.from === from && one.to === to;
+            model = { ...model, edges: toggled(edges, isOne, { from, to, active: true }) };
+            changed.push(to);
+          }
+          expect(evaluated(model, String, undefined, levels, changed)).toEqual(evaluated(model));
         }
       }),
       RUNS,

@@ -4,13 +4,8 @@
  */
 import fc from "fast-check";
 import type { Steps } from "#cairnlog/engine/registry/slices.js";
-import {
-  capacityOf,
-  endorsedTrust,
-  ownTrust,
-  type TrustRules,
-  type TrustView,
-} from "#cairnlog/engine/registry/trust/trust.js";
+import { TrustLevels } from "#cairnlog/engine/registry/trust/levels.js";
+import { capacityOf, ownTrust, type TrustView } from "#cairnlog/engine/registry/trust/trust.js";
 
 /** Keys are numbers here; `from` and `to` index `active`. */
 export interface Model {
@@ -63,32 +58,53 @@ export function complete<T>(steps: Steps<T>): T {
   }
 }
 
-/** Trust by the code under test, with names of keys by `name` and the order of endorsements by `order`. */
+/** A view of a model, with names of keys by `name` and the order of endorsements by `order`. */
+function viewOf(
+  model: Model,
+  name: (key: number) => string,
+  order: (edges: Model["edges"]) => Model["edges"],
+): TrustView {
+  const numbers = new Map(model.active.map((_, key) => [name(key), key]));
+  return {
+    now: 0,
+    *endorser(fingerprint) {
+      yield;
+      const key = numbers.get(fingerprint)!;
+      const isActive = model.active[key]!;
+      const issued = order(model.edges).filter(({ from, active }) => from === key && active);
+      const alerts = model.alerts.filter(({ on }) => on === key);
+      return {
+        isActive,
+        isAlerted: isActive && isAlerted(model, key),
+        hasAlerts: alerts.length > 0,
+        issued: isActive ? issued.map(({ to }) => name(to)) : [],
+        others: alerts.map(({ by }) => name(by)),
+        unnamed: [],
+        until: Number.POSITIVE_INFINITY,
+      };
+    },
+  };
+}
+
+/** Trust by the code under test. @param levels those of another model, of which the keys `changed` were different */
 export function evaluated(
   model: Model,
   name: (key: number) => string = String,
   order: (edges: Model["edges"]) => Model["edges"] = (edges) => edges,
+  levels = levelsOf(model, name),
+  changed: readonly number[] = [],
 ): Trusted[] {
-  const numbers = new Map(model.active.map((_, key) => [name(key), key]));
-  const issued = (key: number) => order(model.edges).filter(({ from, active }) => from === key && active);
-  const view: TrustView = {
-    isActive: (fingerprint) => model.active[numbers.get(fingerprint)!]!,
-    *isAlerted(fingerprint) {
-      yield;
-      return isAlerted(model, numbers.get(fingerprint)!);
-    },
-    *issued(fingerprint) {
-      yield;
-      return issued(numbers.get(fingerprint)!).map(({ to }) => name(to));
-    },
-  };
-  const rules: TrustRules = { anchors: model.anchors.map(name), baseCapacity: model.baseCapacity };
-  const endorsed = complete(endorsedTrust(view, rules));
+  const trust = complete(levels.evaluate(viewOf(model, name, order), changed.map(name)));
   return model.active.map((active, key) => {
     const own = ownTrust(active, active && isAlerted(model, key));
-    return capacityOf(own, endorsed.get(name(key)) ?? 0, issued(key).length, model.baseCapacity);
+    const used = model.edges.filter((edge) => edge.from === key && edge.active).length;
+    return capacityOf(own, active ? trust.of(name(key)) : 0, used, model.baseCapacity);
   });
 }
+
+/** Levels without an evaluation. */
+export const levelsOf = (model: Model, name: (key: number) => string = String): TrustLevels =>
+  new TrustLevels({ anchors: model.anchors.map(name), baseCapacity: model.baseCapacity });
 
 const isAlerted = ({ alerts, edges, active }: Model, key: number): boolean =>
   alerts.some(
