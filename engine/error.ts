@@ -47,6 +47,13 @@ export interface ErrorDetail {
   readonly message: string;
 }
 
+/** What an error may have beside its code and sentence. */
+interface ErrorParts {
+  cause?: unknown;
+  details?: readonly ErrorDetail[];
+  retryAfter?: number;
+}
+
 /**
  * Everything the engine throws on purpose. `details` is present only where single members are to blame, `retryAfter`
  * (seconds) only where waiting helps and it is known how long.
@@ -56,11 +63,7 @@ export class CairnlogError extends Error {
   declare readonly details?: readonly ErrorDetail[];
   declare readonly retryAfter?: number;
 
-  constructor(
-    code: ErrorCode,
-    message: string,
-    options: { cause?: unknown; details?: readonly ErrorDetail[]; retryAfter?: number } = {},
-  ) {
+  constructor(code: ErrorCode, message: string, options: ErrorParts = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.name = "CairnlogError";
     this.code = code;
@@ -68,3 +71,7 @@ export class CairnlogError extends Error {
     if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
   }
 }
+
+/** A value that somebody gave is wrong. Most errors of the engine are of this code. */
+export const inputError = (message: string, options?: ErrorParts): CairnlogError =>
+  new CairnlogError("invalid-input", message, options);

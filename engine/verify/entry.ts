@@ -8,7 +8,7 @@ import { blake3 } from "@noble/hashes/blake3.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { sha3_256 } from "@noble/hashes/sha3.js";
 import { kernel } from "../../wasm/index.js";
-import { CairnlogError } from "../error.js";
+import { inputError } from "../error.js";
 import { toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 import {
@@ -122,6 +122,16 @@ export function canonicalTimestamp(timestamp: unknown): string | undefined {
 }
 
 /**
+ * As `canonicalTimestamp`, of a time that somebody writes into a request or query: up to nine decimals, of which six count,
+ * and `t` and `z`, as RFC 3339 allows. Nothing here rounds, so a time never becomes a later one.
+ */
+export function requestedTime(time: unknown): string | undefined {
+  return canonicalTimestamp(
+    typeof time === "string" ? time.toUpperCase().replace(/(\.\d{6})\d{1,3}(?=[Z+-])/, "$1") : time,
+  );
+}
+
+/**
  * The bytes that an entry's digests are computed from, by its `chain_version` (1 if absent).
  * @throws CairnlogError `invalid-input` for another chain version or a timestamp that cannot be normalised;
  *   `not-i-json` for a payload without canonical form.
@@ -131,9 +141,9 @@ export function entryPreimage(
 ): Uint8Array {
   const { payload, previous_hash, chain_version = 1 } = entry;
   if (chain_version === 1) return utf8(canonicalJson(payload) + (previous_hash ?? ""));
-  if (chain_version !== 2) throw new CairnlogError("invalid-input", "The chain version is neither 1 nor 2.");
+  if (chain_version !== 2) throw inputError("The chain version is neither 1 nor 2.");
   const timestamp = canonicalTimestamp(entry.timestamp);
-  if (timestamp === undefined) throw new CairnlogError("invalid-input", "The timestamp cannot be normalised.");
+  if (timestamp === undefined) throw inputError("The timestamp cannot be normalised.");
   return utf8(V2_PREFIX + canonicalJson({ payload, previous_hash, timestamp }));
 }
 

@@ -28,6 +28,7 @@ export {
   type EntryProblem,
   entryHash,
   entryPreimage,
+  requestedTime,
 } from "./entry.js";
 export { checkServiceEntry, eventMisfit } from "./eventcheck.js";
 export { canonicalJson } from "./json/canonical.js";

@@ -65,8 +65,13 @@ interface KindOf<M extends Members> extends EventKind {
   readonly about: readonly (keyof M & string)[];
 }
 
-/** Exists only for its type: `keys` and `about` must name members of `payload`. */
-const kind = <M extends Members>(described: KindOf<M>): KindOf<M> => described;
+/** What most kinds have in common: webhooks do not report them, and they are neither good news nor bad. */
+const COMMON = { webhook: null, tone: "neutral" } as const;
+
+/** A kind, with what is common. `keys` and `about` must name members of `payload`. */
+const kind = <M extends Members>(
+  described: Omit<KindOf<M>, keyof typeof COMMON> & Partial<Pick<EventKind, keyof typeof COMMON>>,
+): KindOf<M> => ({ ...COMMON, ...described });
 
 const KEY = {
   fingerprint: text,
@@ -112,7 +117,6 @@ export const EVENT_KINDS = {
     added: ["new_key_signature"],
     changesGraph: true,
     scope: "keys",
-    webhook: null,
     label: "Key replaced",
     tone: "info",
     about: ["old_fingerprint"],
@@ -145,7 +149,6 @@ export const EVENT_KINDS = {
     actor: "old_fingerprint",
     changesGraph: true,
     scope: "keys",
-    webhook: null,
     label: "Operator key replaced",
     tone: "warning",
     about: ["fingerprint"],
@@ -156,9 +159,7 @@ export const EVENT_KINDS = {
     actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
-    webhook: null,
     label: "Endorsement offered",
-    tone: "neutral",
     about: ["endorsed_key_fingerprint"],
   }),
   endorsement_acceptance: kind({
@@ -169,7 +170,6 @@ export const EVENT_KINDS = {
     scope: "endorsements",
     webhook: "endorsement.created",
     label: "Endorsement accepted",
-    tone: "neutral",
     about: ["endorsed_key_fingerprint"],
   }),
   endorsement_withdrawal: kind({
@@ -205,7 +205,6 @@ export const EVENT_KINDS = {
     actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
-    webhook: null,
     label: "Compromise alert",
     tone: "bad",
     about: ["reason"],
@@ -227,9 +226,7 @@ export const EVENT_KINDS = {
     actor: "requester_fingerprint",
     changesGraph: false,
     scope: "requests",
-    webhook: null,
     label: "Attestation requested",
-    tone: "neutral",
     about: ["intent_statement", "attestation_type"],
   }),
   attestation_request_response: kind({
@@ -244,9 +241,7 @@ export const EVENT_KINDS = {
     actor: "responder_fingerprint",
     changesGraph: false,
     scope: "requests",
-    webhook: null,
     label: "Request answered",
-    tone: "neutral",
     about: ["reason", "decision"],
   }),
   request_policy: kind({
@@ -260,9 +255,7 @@ export const EVENT_KINDS = {
     actor: "target_fingerprint",
     changesGraph: false,
     scope: "requests",
-    webhook: null,
     label: "Request policy",
-    tone: "neutral",
     about: ["target_fingerprint"],
   }),
   encrypted_claim: kind({
@@ -279,9 +272,7 @@ export const EVENT_KINDS = {
     actor: null,
     changesGraph: false,
     scope: "claims",
-    webhook: null,
     label: "Encrypted claim",
-    tone: "neutral",
     about: [],
   }),
 } as const;
@@ -363,7 +354,8 @@ export const typesInScope = (scope: AuditScope): readonly EventType[] =>
   EVENT_TYPES.filter((type) => EVENT_KINDS[type].scope === scope);
 
 /** Members of payloads that name a key, in any kind. `signer_fingerprint` occurs in imported history. */
-export const KEY_MEMBERS: ReadonlySet<string> = new Set([
-  ...[...EVENT_TYPES.map((type) => EVENT_KINDS[type]), ATTESTATION_KIND].flatMap(({ keys }): readonly string[] => keys),
-  "signer_fingerprint",
-]);
+export const KEY_MEMBERS: ReadonlySet<string> = /* @__PURE__ */ new Set(
+  /* @__PURE__ */ [...Object.values(EVENT_KINDS), ATTESTATION_KIND, { keys: ["signer_fingerprint"] }].flatMap(
+    ({ keys }): readonly string[] => keys,
+  ),
+);

@@ -3,7 +3,7 @@
  * signer received it: with the attestations that it had, or with none.
  */
 import { kernel } from "../../wasm/index.js";
-import { CairnlogError } from "../error.js";
+import { inputError } from "../error.js";
 import { isHexHash, isPrefixedHash, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 import type { JsonObject } from "./json/shape.js";
@@ -58,7 +58,7 @@ export function manifestHash(manifest: Manifest): string {
  */
 export function attestationPayloads(manifest: Manifest, position: number): { covers: Coverage; bytes: Uint8Array }[] {
   if (!Number.isInteger(position) || position < 0 || position > manifest.attestations.length) {
-    throw new CairnlogError("invalid-input", `The manifest has no attestation number ${position}.`);
+    throw inputError(`The manifest has no attestation number ${position}.`);
   }
   const alone = { covers: "document" as const, bytes: signingPayload({ ...manifest, attestations: [] }) };
   if (position === 0) return [alone];

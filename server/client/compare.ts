@@ -1,5 +1,5 @@
 /** Compares requests with answers. Absent values count as null. */
-import { canonicalJson, canonicalTimestamp, normaliseContentHash } from "../../engine/verify/index.js";
+import { canonicalJson, normaliseContentHash, requestedTime } from "../../engine/verify/index.js";
 import { ClientError } from "./error.js";
 
 /** Whether two values have the same canonical JSON. */
@@ -42,5 +42,5 @@ export const asLogged = (fingerprint: string): string => normaliseContentHash(fi
 
 /** A moment in the log's form, or null if it is absent. A text that is no moment is returned unchanged. */
 export function moment(time: string | null | undefined): string | null {
-  return time == null ? null : (canonicalTimestamp(time) ?? time);
+  return time == null ? null : (requestedTime(time) ?? time);
 }

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../engine/error.js";
 import { parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
 import type { Criteria } from "../../engine/log/read/query.js";
-import { canonicalTimestamp } from "../../engine/verify/entry.js";
+import { requestedTime } from "../../engine/verify/entry.js";
 
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const DAY_MICROS = 86_400_000_000;
@@ -20,7 +20,7 @@ export function dateRange(log: Log, start: string | undefined, end: string | und
 
 /** The first moment of `text`, in microseconds. */
 function firstMoment(text: string, name: string): number {
-  const moment = canonicalTimestamp(DAY.test(text) ? `${text}T00:00:00Z` : text);
+  const moment = requestedTime(DAY.test(text) ? `${text}T00:00:00Z` : text);
   if (moment !== undefined) return parseTimestamp(moment);
   const message = "It must be a date (2025-01-31) or a date and time with an offset (2025-01-31T12:00:00Z).";
   throw new CairnlogError("invalid-input", `/${name}: ${message}`, { details: [{ path: `/${name}`, message }] });

@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createDigests } from "#cairnlog/engine/crypto/digests.js";
-import { canonicalTimestamp, checkEntry, type Entry, entryHash, entryPreimage } from "#cairnlog/engine/verify/entry.js";
+import {
+  canonicalTimestamp,
+  checkEntry,
+  type Entry,
+  entryHash,
+  entryPreimage,
+  requestedTime,
+} from "#cairnlog/engine/verify/entry.js";
 import { sha256 } from "./keys/keys.js";
 
 const payload = { title: "Grüße €", b: [1, 2.5, true, null], a: { z: "", y: 1e21 } };
@@ -228,4 +235,28 @@ describe("canonicalTimestamp", () => {
     null,
     0,
   ])("refuses %j", (spelling) => expect(canonicalTimestamp(spelling)).toBeUndefined());
+});
+
+describe("requestedTime", () => {
+  it.each([
+    ["2025-03-01t12:00:00z", "2025-03-01T12:00:00.000000Z"],
+    ["2025-03-01T12:00:00.123456789Z", "2025-03-01T12:00:00.123456Z"],
+    ["2025-03-01T12:00:00.999999999+02:00", "2025-03-01T10:00:00.999999Z"],
+    ["2025-03-01t12:00:00.1234567z", "2025-03-01T12:00:00.123456Z"],
+    ["2025-03-01T12:00:00.5-00:30", "2025-03-01T12:30:00.500000Z"],
+  ])("reads %j", (spelling, canonical) => expect(requestedTime(spelling)).toBe(canonical));
+
+  it.each([
+    "2025-03-01T12:00:00.1234567890Z",
+    "2025-02-30t12:00:00z",
+    "2025-03-01 12:00:00Z",
+    "2025-03-01T12:00:00.123456789",
+    7,
+    null,
+  ])("refuses %j", (spelling) => expect(requestedTime(spelling)).toBeUndefined());
+
+  it("is for requests only: what an entry hashes has six decimals and capital letters", () => {
+    for (const timestamp of ["2025-03-01t12:00:00z", "2025-03-01T12:00:00.123456789Z"])
+      expect(canonicalTimestamp(timestamp)).toBeUndefined();
+  });
 });

@@ -2,6 +2,7 @@
  * Composite documents: ordered parts, one hash over them, one manifest to sign. Each part keeps the manifest that it
  * came with, including its attestations, so that a verifier can judge each part.
  */
+import { MAX_TITLE_CHARACTERS } from "../../verify/contract.js";
 import { encodeBase64 } from "../../verify/encoding.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import {
@@ -18,7 +19,6 @@ import type { PreparedDocument } from "./documents.js";
 import { readManifest } from "./manifest.js";
 
 const MAX_PARTS = 1000;
-const MAX_TITLE_CHARACTERS = 500;
 const MAX_ROLE_CHARACTERS = 100;
 /** Maximum depth of composites within composites. Each level is verified in turn. */
 const MAX_DEPTH = 4;

@@ -3,9 +3,9 @@
  * signed. An attacker may choose everything in a manifest.
  */
 
-import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS, MAX_TITLE_CHARACTERS } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
 import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/manifest.js";
@@ -16,7 +16,6 @@ import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
 /** Each attestation costs a verification, and signs everything before it. */
 export const MAX_ATTESTATIONS = 256;
 export const MAX_STATEMENT_CHARACTERS = 4096;
-const MAX_TITLE_CHARACTERS = 500;
 const MAX_ID_CHARACTERS = 128;
 const MAX_TAGS = 32;
 /** The offline verifier counts tags in the same way. It must find exactly the tags that the log has taken over. */
@@ -141,7 +140,7 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
   if (!isKeyAlgorithm(value.signature_algorithm))
     faults.add(`${path}/signature_algorithm`, `It must be one of ${KEY_ALGORITHMS.join(", ")}.`);
   if (typeof value.signature !== "string") faults.add(`${path}/signature`, "It must be a string.");
-  if (canonicalTimestamp(value.timestamp) === undefined)
+  if (requestedTime(value.timestamp) === undefined)
     faults.add(`${path}/timestamp`, "It must be an ISO 8601 date and time with an offset.");
   const { intent_statement = null } = value;
   if (intent_statement !== null)

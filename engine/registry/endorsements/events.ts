@@ -46,10 +46,11 @@ export function endorsementStatus(
 /**
  * `value` in the form in which `valid_until` is stored: a date unchanged, a date-time in canonical form; undefined for
  * anything else.
+ * @param read which spellings of a date-time count: those of an entry, or those of a request
  */
-export function readValidUntil(value: unknown): string | undefined {
+export function readValidUntil(value: unknown, read = canonicalTimestamp): string | undefined {
   if (typeof value !== "string") return undefined;
-  if (!DATE.test(value)) return canonicalTimestamp(value);
+  if (!DATE.test(value)) return read(value);
   return canonicalTimestamp(`${value}T00:00:00Z`) && value;
 }
 

@@ -5,6 +5,7 @@
 
 import type { PlainObject } from "../../log/write/commands.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/contract.js";
+import { requestedTime } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults } from "../input.js";
@@ -77,7 +78,7 @@ export function readOffer(input: JsonObject): OfferContent {
   const faults = new Faults();
   const category = ENDORSEMENT_CATEGORIES.find((name) => name === input.category);
   if (!category) faults.add("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
-  const validUntil = input.valid_until == null ? null : readValidUntil(input.valid_until);
+  const validUntil = input.valid_until == null ? null : readValidUntil(input.valid_until, requestedTime);
   if (validUntil === undefined)
     faults.add("/valid_until", "It must be an ISO 8601 date, or a date and time with an offset.");
   const metadata = readMetadata(input.institutional_metadata, faults);

@@ -10,7 +10,7 @@ import {
   type EndorsementCategory,
   type EndorsementStatus,
 } from "../../verify/contract.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import { Faults } from "../input.js";
 import type { KeyStatus } from "../keys/status.js";
 import type { Steps } from "../slices.js";
@@ -199,7 +199,7 @@ function oneOf<T extends string>(
 
 function readMoment(text: string | undefined, timeOfDay: string, path: string, faults: Faults): string | null {
   if (text === undefined) return null;
-  const moment = canonicalTimestamp(DAY.test(text) ? text + timeOfDay : text);
+  const moment = requestedTime(DAY.test(text) ? text + timeOfDay : text);
   if (moment === undefined) faults.add(path, "It must be a date (2025-01-31) or a date and time with an offset.");
   return moment ?? null;
 }

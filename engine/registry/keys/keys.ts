@@ -11,7 +11,7 @@ import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { KeyRow } from "../../store/rows.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/contract.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { Faults, members } from "../input.js";
@@ -284,7 +284,7 @@ export function checkAlgorithm(named: unknown, path: string, key: ServerKey, fau
 /** Null if absent. The command checks whether it has passed, because only the command knows its time. */
 export function readExpiration(value: unknown, faults: Faults): string | null {
   if (value === undefined || value === null) return null;
-  const expiresAt = canonicalTimestamp(value);
+  const expiresAt = requestedTime(value);
   if (expiresAt === undefined) faults.add("/expiration_date", "It must be an ISO 8601 date and time with an offset.");
   return expiresAt ?? null;
 }

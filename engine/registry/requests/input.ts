@@ -3,7 +3,7 @@
  * chooses every value here.
  */
 import type { PlainObject } from "../../log/write/commands.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
 import { MAX_STATEMENT_CHARACTERS } from "../attestations/manifest.js";
@@ -68,7 +68,7 @@ export function readRequest(request: RequestInput): CheckedRequest {
   const nonce = text("nonce", MAX_NONCE_CHARACTERS);
   const intent_statement = optionalText(input.intent_statement, "/intent_statement", MAX_STATEMENT_CHARACTERS, faults);
   const claims = readClaims(input.claims, faults);
-  const deadline = input.deadline == null ? null : canonicalTimestamp(input.deadline);
+  const deadline = input.deadline == null ? null : requestedTime(input.deadline);
   if (deadline === undefined) faults.add("/deadline", "It must be an ISO 8601 date and time with an offset.");
   faults.check();
   return {

@@ -7,7 +7,7 @@ import type { Log } from "../../log/log.js";
 import type { PlainObject } from "../../log/write/commands.js";
 import type { PolicyRow } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
@@ -94,7 +94,7 @@ export class Policies {
     readNamedKey(input.target_fingerprint, "/target_fingerprint", faults);
     const predicates = readPredicates(input.predicates, "/predicates", faults);
     const action = readAction(input.default_action_on_failure, faults);
-    const effectiveFrom = input.effective_from == null ? null : canonicalTimestamp(input.effective_from);
+    const effectiveFrom = input.effective_from == null ? null : requestedTime(input.effective_from);
     if (effectiveFrom === undefined)
       faults.add("/effective_from", "It must be an ISO 8601 date and time with an offset.");
     faults.check();

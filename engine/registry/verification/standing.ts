@@ -2,7 +2,7 @@
  * Layer 2 of verification: the registry's information about a signer at the time of an attestation (`spec.md`,
  * Verification).
  */
-import { canonicalTimestamp } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
 import { MAX_SUCCESSORS } from "../keys/succession.js";
 
@@ -101,5 +101,5 @@ function judgeSuccession({ record, successors, chain: end }: Signer, time: strin
 
 /** Times in canonical form compare as text; only entries of version 1 may have others. */
 function instant(timestamp: string): string {
-  return canonicalTimestamp(timestamp) ?? timestamp;
+  return requestedTime(timestamp) ?? timestamp;
 }

@@ -19,7 +19,7 @@ import { expand, extract, hkdf } from "@noble/hashes/hkdf.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { randomBytes } from "@noble/hashes/utils.js";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, encodeBase64, fromHex, isHexHash, toHex, utf8 } from "../encoding.js";
 import { canonicalJson } from "../json/canonical.js";
 import { parseIJson } from "../json/ijson.js";
@@ -86,8 +86,7 @@ export function encryptClaim(
   plaintext: JsonObject | Uint8Array,
   { recipient, lookupKey, nameRecipient = false }: EncryptOptions,
 ): EncryptedClaim {
-  if (!isLookupKey(lookupKey))
-    throw new CairnlogError("invalid-input", "A lookup key must be 32 to 128 lower-case hexadecimal characters.");
+  if (!isLookupKey(lookupKey)) throw inputError("A lookup key must be 32 to 128 lower-case hexadecimal characters.");
   const text = plaintextBytes(plaintext);
   if (text.length + TAG_BYTES > MAX_CIPHERTEXT_BYTES)
     throw new CairnlogError(
@@ -158,10 +157,9 @@ export function verifyClaimCommitment(
   plaintext: JsonObject | Uint8Array,
   commitmentKey?: string | null,
 ): boolean {
-  if (!isObject(payload)) throw new CairnlogError("invalid-input", "A claim must be an object.");
+  if (!isObject(payload)) throw inputError("A claim must be an object.");
   const { commitment } = payload;
-  if (!isHexHash(commitment))
-    throw new CairnlogError("invalid-input", "The claim's commitment is not 64 lower-case hexadecimal characters.");
+  if (!isHexHash(commitment)) throw inputError("The claim's commitment is not 64 lower-case hexadecimal characters.");
   const value = isBytes(plaintext) ? wrapBytes(plaintext) : plaintext;
   switch (commitmentKind(payload)) {
     case "unsalted":
@@ -183,9 +181,9 @@ export function verifyClaimCommitment(
  */
 export function deriveLookupKey(secret: Uint8Array, context: string): string {
   if (secret.length < MIN_SECRET_BYTES)
-    throw new CairnlogError("invalid-input", `The lookup secret must have at least ${MIN_SECRET_BYTES} bytes.`);
+    throw inputError(`The lookup secret must have at least ${MIN_SECRET_BYTES} bytes.`);
   if (/\p{Surrogate}/u.test(context))
-    throw new CairnlogError("invalid-input", "The context holds half of a surrogate pair, which UTF-8 cannot carry.");
+    throw inputError("The context holds half of a surrogate pair, which UTF-8 cannot carry.");
   return toHex(hkdf(sha256, secret, undefined, utf8(LOOKUP_LABEL + context), KEY_BYTES));
 }
 
@@ -208,7 +206,7 @@ function readCommitmentKey(key: unknown): Uint8Array {
     );
   if (typeof key !== "string" || !COMMITMENT_KEY.test(key)) {
     const message = "It must be 64 hexadecimal characters.";
-    throw new CairnlogError("invalid-input", `The commitment key is malformed. ${message}`, {
+    throw inputError(`The commitment key is malformed. ${message}`, {
       details: [{ path: "/commitment_key", message }],
     });
   }
@@ -225,8 +223,7 @@ function isCommittedTo(commitment: string, plaintext: JsonObject, key: Uint8Arra
  */
 function plaintextBytes(plaintext: JsonObject | Uint8Array): Uint8Array {
   const text = canonicalJson(isBytes(plaintext) ? wrapBytes(plaintext) : plaintext);
-  if (!isObject(parseIJson(text)))
-    throw new CairnlogError("invalid-input", "The plaintext must be an object or bytes.");
+  if (!isObject(parseIJson(text))) throw inputError("The plaintext must be an object or bytes.");
   return utf8(text);
 }
 

@@ -3,7 +3,7 @@
  * this code too, so both sides accept the same payloads.
  */
 import { p256 } from "@noble/curves/nist.js";
-import { CairnlogError, type ErrorDetail } from "../../error.js";
+import { CairnlogError, type ErrorDetail, inputError } from "../../error.js";
 import { decodeBase64, isHexHash, isPrefixedHash } from "../encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
 
@@ -137,5 +137,5 @@ const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4;
 
 function invalidInput(details: readonly ErrorDetail[]): CairnlogError {
   const [first] = details;
-  return new CairnlogError("invalid-input", `${first!.path || "The claim"}: ${first!.message}`, { details });
+  return inputError(`${first!.path || "The claim"}: ${first!.message}`, { details });
 }

@@ -3,9 +3,10 @@
  * its statement. The document names the key that signed the envelope, and its signature, so the attester has signed both.
  */
 import { kernel } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
+import { inputError } from "../../error.js";
 import { type BundleCheck, type BundleTrust, type BundleVerdict, verifyBundle } from "../bundle/bundle.js";
 import type { AttestationBundle } from "../bundle/format.js";
+import { MAX_TITLE_CHARACTERS } from "../contract.js";
 import { encodeBase64, toHex } from "../encoding.js";
 import { isObject } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
@@ -22,16 +23,16 @@ export interface EnvelopeSubject {
  * The document of an envelope, after its own signature was verified.
  * @param value the envelope, as `parseIJson` read it
  * @param key the key that must have signed it
- * @param title default: the name of the first subject
+ * @param title default: the name of the first subject, cut to the length of a title
  * @throws CairnlogError `invalid-input` for what is no envelope of a statement, or that the key has not signed
  */
 export async function envelopeSubject(value: unknown, key: PublicKey, title?: string): Promise<EnvelopeSubject> {
   const envelope = parseDsseEnvelope(value);
   const { predicateType, subjects } = inTotoStatement(envelope);
   const signature = await dsseSignatureOf(envelope, key);
-  if (!signature) throw new CairnlogError("invalid-input", `The key ${key.fingerprint} has not signed this envelope.`);
+  if (!signature) throw inputError(`The key ${key.fingerprint} has not signed this envelope.`);
   const document = {
-    title: title ?? subjects[0] ?? predicateType,
+    title: title ?? cut(subjects[0] ?? predicateType),
     content_hash: payloadHash(envelope.payload),
     dsse: { payload_type: envelope.payloadType, public_key: key.pem, signature: encodeBase64(signature) },
   };
@@ -96,5 +97,9 @@ async function checkEnvelope(
     return wrong((error as Error).message);
   }
 }
+
+/** The beginning of a name, of any length, that is no longer than a title. It ends in no half of a surrogate pair. */
+const cut = (name: string): string =>
+  [...name.slice(0, 2 * MAX_TITLE_CHARACTERS)].slice(0, MAX_TITLE_CHARACTERS).join("");
 
 const payloadHash = (payload: Uint8Array): string => `sha256:${toHex(kernel.sha256(payload))}`;

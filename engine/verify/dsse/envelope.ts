@@ -2,9 +2,10 @@
  * DSSE envelopes (secure-systems-lab/dsse v1) with in-toto statements (in-toto/attestation v1): how build systems say what
  * they made and how. An envelope may be any text from an attacker.
  */
-import { CairnlogError } from "../../error.js";
+import { concatBytes } from "@noble/hashes/utils.js";
+import { type CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, utf8 } from "../encoding.js";
-import { parseIJson } from "../json/ijson.js";
+import { parseJsonOfUniqueNames } from "../json/ijson.js";
 import { isObject } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
@@ -23,7 +24,7 @@ export interface DsseEnvelope {
 /** What an in-toto statement says about what. */
 export interface Statement {
   readonly predicateType: string;
-  /** The names of its subjects, those that have one. */
+  /** The names of its subjects, those that have one. The name `_` says that there is none (in-toto, ResourceDescriptor). */
   readonly subjects: readonly string[];
 }
 
@@ -43,24 +44,18 @@ export function parseDsseEnvelope(value: unknown): DsseEnvelope {
   if (!payload) throw invalid("Its payload must be base64.");
   if (!Array.isArray(signatures) || !signatures.length || signatures.length > MAX_SIGNATURES)
     throw invalid(`It must have 1 to ${MAX_SIGNATURES} signatures.`);
-  return {
-    payloadType,
-    payload,
-    signatures: signatures.map((signature: unknown) => {
-      const sig = isObject(signature) ? bytesOf(signature.sig) : undefined;
-      if (!sig?.length) throw invalid("Each signature must be an object with a sig in base64.");
-      return sig;
-    }),
-  };
+  // One that is empty or of an unknown form is nobody's, and says nothing about the others.
+  const readable = signatures.flatMap((one: unknown) => {
+    const sig = isObject(one) ? bytesOf(one.sig) : undefined;
+    return sig?.length ? [sig] : [];
+  });
+  if (!readable.length) throw invalid("A signature must be an object with a sig in base64.");
+  return { payloadType, payload, signatures: readable };
 }
 
 /** The bytes that are signed: type and payload, each with its length before it, so that neither can be taken for the other. */
 export function preAuthEncoding({ payloadType, payload }: Pick<DsseEnvelope, "payloadType" | "payload">): Uint8Array {
-  const head = utf8(`DSSEv1 ${utf8(payloadType).length} ${payloadType} ${payload.length} `);
-  const encoded = new Uint8Array(head.length + payload.length);
-  encoded.set(head);
-  encoded.set(payload, head.length);
-  return encoded;
+  return concatBytes(utf8(`DSSEv1 ${utf8(payloadType).length} ${payloadType} ${payload.length} `), payload);
 }
 
 /** The signature of the envelope that the key has made; undefined if none of them holds. */
@@ -78,7 +73,8 @@ export function inTotoStatement({ payloadType, payload }: DsseEnvelope): Stateme
   if (payloadType !== IN_TOTO) throw invalid(`Its payload must be of the type ${IN_TOTO}.`);
   let statement: unknown;
   try {
-    statement = parseIJson(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload));
+    // Nothing is computed from its numbers, and build systems write some that no double holds.
+    statement = parseJsonOfUniqueNames(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload));
   } catch (cause) {
     throw invalid("Its payload is not JSON with unique names in UTF-8.", cause);
   }
@@ -88,12 +84,19 @@ export function inTotoStatement({ payloadType, payload }: DsseEnvelope): Stateme
   if (typeof predicateType !== "string" || !Array.isArray(subject))
     throw invalid("Its statement must have a predicateType and a list of subjects.");
   const names = subject.map((one: unknown) => (isObject(one) ? one.name : undefined));
-  return { predicateType, subjects: names.filter((name) => typeof name === "string" && name !== "") as string[] };
+  return {
+    predicateType,
+    subjects: names.filter((name) => typeof name === "string" && name !== "" && name !== "_") as string[],
+  };
 }
 
-/** Base64 of either alphabet: the specification allows both. */
+/** Base64 of either alphabet, with padding or without: the specification allows both alphabets, and Go writes no padding. */
 const bytesOf = (text: unknown): Uint8Array | undefined =>
-  typeof text === "string" ? decodeBase64(text.replaceAll("-", "+").replaceAll("_", "/")) : undefined;
+  typeof text === "string"
+    ? decodeBase64(
+        text.replaceAll("-", "+").replaceAll("_", "/") + "=".repeat(text.endsWith("=") ? 0 : -text.length & 3),
+      )
+    : undefined;
 
 const invalid = (why: string, cause?: unknown): CairnlogError =>
-  new CairnlogError("invalid-input", `This is not a DSSE envelope of an in-toto statement. ${why}`, { cause });
+  inputError(`This is not a DSSE envelope of an in-toto statement. ${why}`, { cause });

@@ -4,7 +4,7 @@
  * `JSON.parse` checks the grammar and makes the value. One scan over the text then finds what `JSON.parse` accepts
  * silently: duplicate members, lone surrogates, numbers that a double cannot hold, deep nesting, `__proto__`.
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError, inputError } from "../../error.js";
 
 /** Maximum levels of arrays and objects. Deeper text is refused before any recursive function gets it. */
 export const MAX_DEPTH = 64;
@@ -40,14 +40,28 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new CairnlogError("invalid-input", `Malformed JSON: ${(cause as Error).message}.`, { cause });
+    throw inputError(`Malformed JSON: ${(cause as Error).message}.`, { cause });
   }
 }
 
-/** @param value that `text` means @throws CairnlogError `not-i-json` as `parseIJson` does */
-export function checkIJson(text: string, value: unknown): void {
+/**
+ * As `parseIJson`, for texts of other makers whose numbers do not matter: they may be rounded.
+ * @throws CairnlogError as `parseIJson` does, but for numbers
+ */
+export function parseJsonOfUniqueNames(text: string): unknown {
+  const value = parseJson(text);
+  checkIJson(text, value, false);
+  return value;
+}
+
+/**
+ * @param value that `text` means
+ * @param numbers whether each number must be exact
+ * @throws CairnlogError `not-i-json` as `parseIJson` does
+ */
+export function checkIJson(text: string, value: unknown, numbers = true): void {
   // A duplicate makes the value have fewer members than the text. Only then are all names stored to find it.
-  if (new Scan(text, false).run() !== countMembers(value)) new Scan(text, true).run();
+  if (new Scan(text, false, numbers).run() !== countMembers(value)) new Scan(text, true, numbers).run();
 }
 
 /** The number of members of all objects in a value that nests at most 64 levels deep. */
@@ -65,6 +79,7 @@ export function countMembers(value: unknown): number {
 /** One pass over a text that `JSON.parse` accepted, so the grammar is not checked again. */
 class Scan {
   readonly #text: string;
+  readonly #numbers: boolean;
   readonly #suspectSurrogates: boolean;
   /** For each open container: the index of the current item in an array, −1 in an object. */
   readonly #indexes: number[] = [];
@@ -76,8 +91,9 @@ class Scan {
   #backslash: number;
   #members = 0;
 
-  constructor(text: string, findDuplicates: boolean) {
+  constructor(text: string, findDuplicates: boolean, numbers: boolean) {
     this.#text = text;
+    this.#numbers = numbers;
     this.#suspectSurrogates = !text.isWellFormed();
     this.#seen = findDuplicates ? [] : undefined;
     this.#backslash = this.#nextBackslash(0);
@@ -182,7 +198,7 @@ class Scan {
       if (code === 0x65 || code === 0x45) exponent = true;
       else if (!((code >= 0x30 && code <= 0x39) || code === 0x2e || code === MINUS || code === 0x2b)) break;
     }
-    if ((exponent || at - start > SAFE_DIGITS) && !survivesDouble(text.slice(start, at))) {
+    if (this.#numbers && (exponent || at - start > SAFE_DIGITS) && !survivesDouble(text.slice(start, at))) {
       this.#refuse("The number is not exactly a double-precision value; send it as a string.");
     }
     return at;

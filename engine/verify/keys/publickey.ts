@@ -3,8 +3,10 @@
  * of a SubjectPublicKeyInfo (RFC 5280 §4.1). Its fingerprint is its identity. The server uses this code too, so no key
  * can be valid for only one side.
  */
+
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
+import { concatBytes } from "@noble/hashes/utils.js";
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../contract.js";
@@ -92,7 +94,7 @@ function parse(pem: string, checks: Checks): PublicKey {
  */
 export function ed25519PublicKey(point: Uint8Array): PublicKey {
   checkEd25519Point(point);
-  return withForms("ed25519", concat(ED25519_SPKI_PREFIX, point));
+  return withForms("ed25519", concatBytes(ED25519_SPKI_PREFIX, point));
 }
 
 function withForms(algorithm: KeyAlgorithm, der: Uint8Array): PublicKey {
@@ -121,7 +123,7 @@ function readSpki(sent: Uint8Array, checks: Checks): { algorithm: KeyAlgorithm; 
       checks.checkPoint(key);
       return { algorithm: "ed25519", der: sent };
     case P256:
-      return { algorithm: "ecdsa-p256", der: concat(P256_SPKI_PREFIX, uncompressedPoint(key)) };
+      return { algorithm: "ecdsa-p256", der: concatBytes(P256_SPKI_PREFIX, uncompressedPoint(key)) };
     case RSA:
       checks.checkModulus(checkRsa(key));
       return { algorithm: "rsa-2048", der: sent };
@@ -193,13 +195,6 @@ function looksLikePkcs8(der: Uint8Array): boolean {
 function toPem(der: Uint8Array): string {
   const lines = encodeBase64(der).match(/.{1,64}/g)!;
   return `-----BEGIN PUBLIC KEY-----\n${lines.join("\n")}\n-----END PUBLIC KEY-----\n`;
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const out = new Uint8Array(a.length + b.length);
-  out.set(a);
-  out.set(b, a.length);
-  return out;
 }
 
 function invalidKey(message: string, cause?: unknown): CairnlogError {

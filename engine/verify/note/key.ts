@@ -3,7 +3,7 @@
  * `name+id+base64(type ‖ key)`. Two types are known here. With each, the key itself is Ed25519.
  */
 import { kernel } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, encodeBase64, toHex, utf8 } from "../encoding.js";
 import { ed25519PublicKey, type PublicKey } from "../keys/publickey.js";
 import { isNoteName } from "./note.js";
@@ -49,11 +49,7 @@ export function noteKeyId(name: string, key: PublicKey, type: NoteKeyType = "ed2
  * @throws CairnlogError `invalid-key` unless the key is Ed25519; `invalid-input` for a name that notes cannot hold
  */
 export function noteKey(name: string, key: PublicKey, type: NoteKeyType = "ed25519"): NoteKey {
-  if (!isNoteName(name))
-    throw new CairnlogError(
-      "invalid-input",
-      "The name of a note's key has no spaces, control characters and plus signs.",
-    );
+  if (!isNoteName(name)) throw inputError("The name of a note's key has no spaces, control characters and plus signs.");
   return { name, id: toHex(noteKeyId(name, key, type)), type, key };
 }
 

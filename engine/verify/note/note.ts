@@ -2,6 +2,7 @@
  * Signed notes (c2sp.org/signed-note): a text, an empty line, and lines with signatures over the text. Here they are
  * read and written; `verify.ts` checks signatures. A note may be any text from an attacker.
  */
+import { concatBytes } from "@noble/hashes/utils.js";
 import { decodeBase64, encodeBase64, toHex } from "../encoding.js";
 
 /** One signature line. Nothing about it has been verified. */
@@ -40,10 +41,7 @@ export function isNoteName(name: string): boolean {
 
 /** A signature line with its line feed. `keyId` is 4 bytes, `name` one that `isNoteName` accepts. */
 export function signatureLine(name: string, keyId: Uint8Array, signature: Uint8Array): string {
-  const bytes = new Uint8Array(keyId.length + signature.length);
-  bytes.set(keyId);
-  bytes.set(signature, keyId.length);
-  return `${DASH}${name} ${encodeBase64(bytes)}\n`;
+  return `${DASH}${name} ${encodeBase64(concatBytes(keyId, signature))}\n`;
 }
 
 /** The whole note: `text`, which ends with a line feed, and one signature line. */

@@ -2,10 +2,12 @@
  * The parts of an OpenTimestamps proof, and how they are read and written. Operations turn one message into another.
  * Attestations say that a message existed. Formats and limits are those of the reference client.
  */
+
 import { ripemd160, sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import { CairnlogError } from "../../error.js";
+import { concatBytes } from "@noble/hashes/utils.js";
+import { type CairnlogError, inputError } from "../../error.js";
 import { fromHex, toHex, utf8 } from "../encoding.js";
 
 /** Maximum bytes of a message, and of the result of an operation. */
@@ -50,7 +52,7 @@ export type OtsAttestation =
   | { readonly kind: "unknown"; readonly tag: string; readonly payload: Uint8Array };
 
 /** The error for an invalid proof. The code blames the author of the bytes. */
-export const otsError = (sentence: string): CairnlogError => new CairnlogError("invalid-input", sentence);
+export const otsError = (sentence: string): CairnlogError => inputError(sentence);
 
 /** Reads bytes in order. An attacker may choose everything in them, above all lengths. */
 export class OtsReader {
@@ -107,17 +109,6 @@ export function varuint(value: number): Uint8Array {
   return Uint8Array.from([...bytes, rest]);
 }
 
-/** All of `parts`, one after the other. */
-export function concatenated(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 /**
  * The result of `operation` on `message`, which must not be empty.
  * @throws CairnlogError `invalid-input` if the result is longer than 4096 bytes
@@ -131,9 +122,9 @@ export function applyOperation(operation: OtsOperation, message: Uint8Array): Ui
 function rawResult(operation: OtsOperation, message: Uint8Array): Uint8Array {
   switch (operation.name) {
     case "append":
-      return concatenated([message, operation.argument]);
+      return concatBytes(message, operation.argument);
     case "prepend":
-      return concatenated([operation.argument, message]);
+      return concatBytes(operation.argument, message);
     case "sha256":
       return sha256(message);
     case "sha1":
@@ -160,7 +151,7 @@ export function readOperation(reader: OtsReader, tag: number): OtsOperation {
 /** The encoding of an operation. */
 export function operationBytes(operation: OtsOperation): Uint8Array {
   const tag = Uint8Array.of(OPERATION_TAGS[operation.name]);
-  return "argument" in operation ? concatenated([tag, varuint(operation.argument.length), operation.argument]) : tag;
+  return "argument" in operation ? concatBytes(tag, varuint(operation.argument.length), operation.argument) : tag;
 }
 
 /** Canonical order: by tag, then by argument. */
@@ -193,14 +184,14 @@ function readUri(reader: OtsReader): string {
 /** The encoding of an attestation, without the zero byte before it. */
 export function attestationBytes(attestation: OtsAttestation): Uint8Array {
   const [tag, payload] = tagAndPayload(attestation);
-  return concatenated([fromHex(tag), varuint(payload.length), payload]);
+  return concatBytes(fromHex(tag), varuint(payload.length), payload);
 }
 
 function tagAndPayload(attestation: OtsAttestation): [tag: string, payload: Uint8Array] {
   switch (attestation.kind) {
     case "pending": {
       const uri = utf8(attestation.uri);
-      return [PENDING, concatenated([varuint(uri.length), uri])];
+      return [PENDING, concatBytes(varuint(uri.length), uri)];
     }
     case "bitcoin":
       return [BITCOIN, varuint(attestation.height)];

@@ -3,13 +3,13 @@
  * files and bare timestamps as the reference client does, and returns what a proof commits to. Proofs are not confirmed
  * here: that a block exists and has the Merkle root can only be checked with the block.
  */
+import { concatBytes } from "@noble/hashes/utils.js";
 import { toHex } from "../encoding.js";
 import {
   applyOperation,
   attestationBytes,
   compareAttestations,
   compareOperations,
-  concatenated,
   MAX_MESSAGE,
   type OtsAttestation,
   type OtsOperation,
@@ -204,7 +204,7 @@ export function serialiseOtsFile({ hash, timestamp }: OtsFile): Uint8Array {
 }
 
 function withinSize(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = concatenated(parts);
+  const bytes = concatBytes(...parts);
   if (bytes.length > MAX_OTS_BYTES) throw otsError(`An OpenTimestamps proof has at most ${MAX_OTS_BYTES} bytes.`);
   return bytes;
 }

@@ -3,7 +3,7 @@
  * cosigned a checkpoint. A line each: `log VKEY [URL]`, `witness NAME VKEY [URL]`, `group NAME all|any|K MEMBER…`, and
  * one `quorum NAME`.
  */
-import { CairnlogError } from "../../error.js";
+import { inputError } from "../../error.js";
 import { type NoteKey, type NoteKeyType, parseVkey } from "../note/key.js";
 import { parseNote } from "../note/note.js";
 import { type SignatureCheck, verifySignatures } from "../note/verify.js";
@@ -70,16 +70,16 @@ interface Reading {
  */
 export function parsePolicy(text: string): Policy {
   if (typeof text !== "string" || text.length > MAX_CHARACTERS)
-    throw new CairnlogError("invalid-input", "A policy is a text of at most 2^20 characters.");
+    throw inputError("A policy is a text of at most 2^20 characters.");
   const reading: Reading = { logs: [], witnesses: [], groups: [], names: new Map(), quorum: undefined };
   for (const [at, line] of text.split("\n").entries())
     try {
       readLine(line, reading);
     } catch (cause) {
-      throw new CairnlogError("invalid-input", `Line ${at + 1} of the policy: ${(cause as Error).message}`, { cause });
+      throw inputError(`Line ${at + 1} of the policy: ${(cause as Error).message}`, { cause });
     }
   const { logs, witnesses, groups, quorum } = reading;
-  if (quorum === undefined) throw new CairnlogError("invalid-input", "The policy has no quorum line.");
+  if (quorum === undefined) throw inputError("The policy has no quorum line.");
   return { logs, witnesses, groups, quorum };
 }
 

@@ -2,7 +2,7 @@
  * Proof files (c2sp.org/tlog-proof): everything that shows offline that a log has an entry, and that witnesses have seen
  * the log with it. A text: a header, extra data, the index, the inclusion proof, an empty line, the checkpoint.
  */
-import { CairnlogError } from "../../error.js";
+import { type CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, encodeBase64, fromHex } from "../encoding.js";
 import type { NoteKey } from "../note/key.js";
 import type { SignatureCheck } from "../note/verify.js";
@@ -94,4 +94,4 @@ export async function verifyTlogProof(
 
 const refused = (reason: string): TlogProofVerdict => ({ isValid: false, reason });
 
-const invalid = (why: string): CairnlogError => new CairnlogError("invalid-input", `This is not a proof file. ${why}`);
+const invalid = (why: string): CairnlogError => inputError(`This is not a proof file. ${why}`);

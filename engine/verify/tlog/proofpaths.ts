@@ -3,7 +3,7 @@
  * a range of leaves. It is given here as the complete subtrees that make up the range, which are the nodes that tiles
  * hold; `foldSubtrees` makes the hash from their roots.
  */
-import { CairnlogError } from "../../error.js";
+import { inputError } from "../../error.js";
 import { coverPositions, type NodePosition } from "../tree/merkle.js";
 
 /** The complete subtrees under one hash of a proof, left to right. */
@@ -15,7 +15,7 @@ export type ProofPart = readonly NodePosition[];
  */
 export function inclusionParts(index: number, size: number): ProofPart[] {
   if (!isSize(index) || !isSize(size) || index >= size)
-    throw new CairnlogError("invalid-input", `A tree of ${size} leaves has no leaf ${index}.`);
+    throw inputError(`A tree of ${size} leaves has no leaf ${index}.`);
   const parts: ProofPart[] = [];
   // Downwards from the root: the half without the leaf goes into the proof.
   for (let start = 0, end = size; end - start > 1; ) {
@@ -38,7 +38,7 @@ export function inclusionParts(index: number, size: number): ProofPart[] {
  */
 export function consistencyParts(from: number, to: number): ProofPart[] {
   if (!isSize(from) || !isSize(to) || from > to)
-    throw new CairnlogError("invalid-input", `A tree of ${to} leaves does not begin with one of ${from}.`);
+    throw inputError(`A tree of ${to} leaves does not begin with one of ${from}.`);
   if (from === 0 || from === to) return [];
   const parts: ProofPart[] = [];
   let start = 0;

@@ -4,7 +4,7 @@
  * operators: division by a power of two is exact in a double.
  */
 import { kernel } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
+import { inputError } from "../../error.js";
 import { fromHex } from "../encoding.js";
 import { coverPositions, EMPTY_ROOT as EMPTY_ROOT_HEX } from "../tree/merkle.js";
 
@@ -45,7 +45,7 @@ export function leafHash(data: Uint8Array): Uint8Array {
 
 /** SHA-256(0x01 ‖ left ‖ right), RFC 9162 §2.1.1. @throws CairnlogError `invalid-input` unless both are 32 bytes */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
-  if (!isHash(left) || !isHash(right)) throw new CairnlogError("invalid-input", "A node's hash has 32 bytes.");
+  if (!isHash(left) || !isHash(right)) throw inputError("A node's hash has 32 bytes.");
   const input = new Uint8Array(1 + 2 * HASH_BYTES);
   input[0] = NODE_PREFIX;
   input.set(left, 1);

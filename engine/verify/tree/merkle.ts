@@ -5,7 +5,7 @@
  * here uses 32-bit operators: division by a power of two is exact in a double.
  */
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
+import { inputError } from "../../error.js";
 import { fromHex, isHexHash, toHex } from "../encoding.js";
 
 export type { TreeVersion };
@@ -60,7 +60,7 @@ export function nodeHash(left: string, right: string, version: TreeVersion): str
 
 /** Level of the root of a tree of `size` ≥ 1 leaves: ⌈log2 size⌉. @throws CairnlogError `invalid-input`. */
 export function height(size: number): number {
-  if (checkedSize(size) === 0) throw new CairnlogError("invalid-input", "A tree without leaves has no height.");
+  if (checkedSize(size) === 0) throw inputError("A tree without leaves has no height.");
   let level = 0;
   for (let nodes = size; nodes > 1; nodes = Math.ceil(nodes / 2)) level++;
   return level;
@@ -81,7 +81,7 @@ export function peakPositions(size: number): NodePosition[] {
  * @throws CairnlogError `invalid-input`.
  */
 export function coverPositions(from: number, to: number): NodePosition[] {
-  if (checkedSize(from) > checkedSize(to)) throw new CairnlogError("invalid-input", "A cover runs from left to right.");
+  if (checkedSize(from) > checkedSize(to)) throw inputError("A cover runs from left to right.");
   const positions: NodePosition[] = [];
   for (let start = from; start < to; ) {
     let level = 0;
@@ -104,7 +104,7 @@ export function coverPositions(from: number, to: number): NodePosition[] {
 export function foldPeaks(peaks: readonly string[], size: number, version: TreeVersion): string {
   const positions = peakPositions(size);
   if (peaks.length !== positions.length) {
-    throw new CairnlogError("invalid-input", `A tree of ${size} leaves has ${positions.length} peaks.`);
+    throw inputError(`A tree of ${size} leaves has ${positions.length} peaks.`);
   }
   if (size === 0) return EMPTY_ROOT;
   const stack = positions.map(({ level, index }, i) => ({ level, index, hash: hashBytes(peaks[i]!) }));
@@ -194,16 +194,16 @@ function isSize(value: unknown): value is number {
 }
 
 function checkedSize(size: number): number {
-  if (!isSize(size)) throw new CairnlogError("invalid-input", "A tree size is an integer from 0 to 2^53 − 1.");
+  if (!isSize(size)) throw inputError("A tree size is an integer from 0 to 2^53 − 1.");
   return size;
 }
 
 function checkedVersion(version: TreeVersion): TreeVersion {
-  if (!isVersion(version)) throw new CairnlogError("invalid-input", "A tree version is 1 or 2.");
+  if (!isVersion(version)) throw inputError("A tree version is 1 or 2.");
   return version;
 }
 
 function hashBytes(hex: string): Uint8Array {
-  if (!isHexHash(hex)) throw new CairnlogError("invalid-input", "A hash is 64 lower-case hexadecimal characters.");
+  if (!isHexHash(hex)) throw inputError("A hash is 64 lower-case hexadecimal characters.");
   return fromHex(hex);
 }

@@ -7,7 +7,7 @@
  * Whoever holds one key of a chain can check the whole chain: forwards by the signatures of the old keys, backwards by
  * those of the new ones. A chain may come from an attacker.
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, isPrefixedHash, utf8 } from "../encoding.js";
 import { arrayOf, hexHash, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
@@ -96,10 +96,10 @@ export class OperatorKeys {
    */
   static async verify(chain: unknown, pinned: PublicKey): Promise<OperatorKeys> {
     const misfit = OPERATOR_CHAIN(chain, "");
-    if (misfit !== undefined) throw new CairnlogError("invalid-input", `This is no chain of operator keys. ${misfit}`);
+    if (misfit !== undefined) throw inputError(`This is no chain of operator keys. ${misfit}`);
     const terms = chain as readonly OperatorTerm[];
     if (terms.length > MAX_OPERATOR_TERMS)
-      throw new CairnlogError("invalid-input", `The chain has more than ${MAX_OPERATOR_TERMS} operator keys.`);
+      throw inputError(`The chain has more than ${MAX_OPERATOR_TERMS} operator keys.`);
     const keys = terms.map(({ public_key }) => parsePublicKey(public_key));
     checkTerms(terms, keys);
     if (!keys.some(({ fingerprint }) => fingerprint === pinned.fingerprint))
@@ -160,9 +160,9 @@ function firstTerm({ fingerprint, algorithm, pem }: PublicKey): OperatorTerm {
 /** Whether names, sizes and keys of the terms fit together. */
 function checkTerms(terms: readonly OperatorTerm[], keys: readonly PublicKey[]): void {
   const refuse = (i: number, why: string) => {
-    throw new CairnlogError("invalid-input", `Operator key ${i + 1} of the chain ${why}.`);
+    throw inputError(`Operator key ${i + 1} of the chain ${why}.`);
   };
-  if (!terms.length) throw new CairnlogError("invalid-input", "The chain has no operator key.");
+  if (!terms.length) throw inputError("The chain has no operator key.");
   for (const [i, term] of terms.entries()) {
     const { fingerprint, algorithm, pem } = keys[i]!;
     if (term.key_id !== fingerprint || term.algorithm !== algorithm || term.public_key !== pem)

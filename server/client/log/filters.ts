@@ -3,7 +3,7 @@
  * shows whether it belongs in the list.
  */
 import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
-import { canonicalTimestamp, type Entry, kindOf } from "../../../engine/verify/index.js";
+import { type Entry, kindOf, requestedTime } from "../../../engine/verify/index.js";
 import { hasTitleWords, soughtWords } from "../../../engine/verify/titles.js";
 import { asLogged } from "../compare.js";
 
@@ -76,6 +76,6 @@ function texts({ payload }: Entry, members: readonly string[]): string[] {
  * not be valid moments.
  */
 function isInOrder(earlier: string, later: string, momentOfDay: string): boolean {
-  const [from, to] = [earlier, later].map((time) => canonicalTimestamp(DATE.test(time) ? time + momentOfDay : time));
+  const [from, to] = [earlier, later].map((time) => requestedTime(DATE.test(time) ? time + momentOfDay : time));
   return from === undefined || to === undefined || from <= to;
 }

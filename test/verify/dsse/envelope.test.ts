@@ -9,7 +9,7 @@ import {
   parsePublicKey,
   preAuthEncoding,
 } from "#cairnlog/engine/verify/index.js";
-import { envelopeOf, STATEMENT } from "./envelopes.js";
+import { encodingOf, envelopeOf, PAYLOAD_TYPE, STATEMENT } from "./envelopes.js";
 
 const keyOf = ({ publicKey }: { publicKey: KeyObject }) =>
   parsePublicKey(publicKey.export({ type: "spki", format: "pem" }) as string);
@@ -65,6 +65,77 @@ describe.each([
     const digest = pair.privateKey.asymmetricKeyType === "ed25519" ? null : "sha256";
     const sig = sign(digest, Buffer.from(envelope.payload, "base64"), pair.privateKey).toString("base64");
     await expect(envelopeSubject({ ...envelope, signatures: [{ sig }] }, key)).rejects.toThrow("has not signed");
+  });
+});
+
+/** An envelope whose statement is this text, signed. */
+function signedText(text: string, { privateKey } = generateKeyPairSync("ed25519")) {
+  const payload = Buffer.from(text);
+  const sig = sign(null, encodingOf(payload), privateKey).toString("base64");
+  return { payloadType: PAYLOAD_TYPE, payload: payload.toString("base64"), signatures: [{ sig }] };
+}
+
+describe("what other makers write", () => {
+  const pair = generateKeyPairSync("ed25519");
+  const key = keyOf(pair);
+  const good = envelopeOf(STATEMENT, pair.privateKey);
+
+  test("numbers that no double holds, and exponents", async () => {
+    const text = JSON.stringify(STATEMENT).replace(
+      '"predicate":{',
+      '"predicate":{"size":9007199254740993,"ns":1763999999123456789,"tiny":1e-999,"pi":3.14159265358979323846,',
+    );
+    expect(text).toContain("9007199254740993");
+    const { document } = await envelopeSubject(signedText(text, pair), key);
+    expect(document.title).toBe("app-1.0.tar.gz");
+  });
+
+  test.each([
+    ["empty", { sig: "" }],
+    ["of unknown form", { sig: "?" }],
+    ["absent", { keyid: "a" }],
+    ["no object", "a"],
+  ])("a signature that is %s among good ones", async (_, odd) => {
+    for (const signatures of [
+      [odd, ...good.signatures],
+      [...good.signatures, odd],
+    ])
+      expect((await envelopeSubject({ ...good, signatures }, key)).type).toBe(STATEMENT.predicateType);
+    expect(() => parseDsseEnvelope({ ...good, signatures: [odd, odd] })).toThrow("a sig in base64");
+  });
+
+  test("base64url without padding, of every length", async () => {
+    for (const title of ["a", "ab", "abc", "abcd"]) {
+      const envelope = envelopeOf({ ...STATEMENT, subject: [{ name: title }] }, pair.privateKey);
+      const bare = (text: string) => Buffer.from(text, "base64").toString("base64url");
+      const signatures = envelope.signatures.map(({ sig }) => ({ sig: bare(sig) }));
+      const { document } = await envelopeSubject({ ...envelope, payload: bare(envelope.payload), signatures }, key);
+      expect(document).toMatchObject({ title, dsse: { signature: envelope.signatures[0]!.sig } });
+    }
+    for (const payload of ["A", "AAAAA", "AB", "A=", "AA=", "AAA==", "=", "===="])
+      expect(() => parseDsseEnvelope({ ...good, payload }), payload).toThrow("payload must be base64");
+  });
+
+  test("`_` names no subject", async () => {
+    const titled = async (...names: (string | undefined)[]) =>
+      (
+        await envelopeSubject(
+          envelopeOf({ ...STATEMENT, subject: names.map((name) => ({ name })) }, pair.privateKey),
+          key,
+        )
+      ).document.title;
+    expect(await titled("_", "app")).toBe("app");
+    expect(await titled("_", undefined, "")).toBe(STATEMENT.predicateType);
+  });
+
+  test.each([
+    ["a".repeat(501), "a".repeat(500)],
+    ["a".repeat(500), "a".repeat(500)],
+    ["\u{1f600}".repeat(501), "\u{1f600}".repeat(500)],
+    [`a${"\u{1f600}".repeat(1000)}`, `a${"\u{1f600}".repeat(499)}`],
+  ])("a name that is too long for a title is cut (%#)", async (name, title) => {
+    const envelope = envelopeOf({ ...STATEMENT, subject: [{ name }] }, pair.privateKey);
+    expect((await envelopeSubject(envelope, key)).document.title).toBe(title);
   });
 });
 
