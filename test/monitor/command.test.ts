@@ -143,6 +143,9 @@ test("the README's dishonest operator: a monitor that knew the log notices, and 
   const body = JSON.stringify(registration(signer, "Ada"));
   const registered = await fetch(`${first.url}/api/v1/keys/register`, { method: "POST", body });
   expect(registered.status).toBe(200);
+  // The service itself looks at its newest entry when it starts.
+  const later = JSON.stringify(registration(newSigner(), "Bob"));
+  expect((await fetch(`${first.url}/api/v1/keys/register`, { method: "POST", body: later })).status).toBe(200);
   // The front keeps its address when the service comes back on another port.
   const front = await LyingProxy.before(first.url);
   const { url } = front;

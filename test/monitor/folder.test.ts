@@ -51,7 +51,7 @@ test.each([
   writeFileSync(join(path, name), content);
   const read = async () => (name === "told.json" ? folder.told : folder.store.load());
   await expect(read()).rejects.toMatchObject({
-    code: "invalid-input",
+    code: "corrupt-log",
     message: expect.stringContaining(`${join(path, name)} is damaged. Begin anew in another directory`),
   });
 });
