@@ -54,6 +54,8 @@ export interface ClientOptions {
   readonly store?: Store | undefined;
   /** A session to continue. */
   readonly session?: Session | undefined;
+  /** Milliseconds for which nodes that are behind what was seen are asked again; 30,000 if absent. */
+  readonly patience?: number | undefined;
   /** Default: the global one. */
   readonly fetch?: typeof fetch | undefined;
 }
@@ -92,8 +94,9 @@ export class Client {
       session,
       store = memoryStore(),
       fetch: fetcher = fetch,
+      patience,
     } = options;
-    this.#http = new Http(server, fetcher, publicOrigin);
+    this.#http = new Http(server, fetcher, publicOrigin, patience);
     const watch = new Watch(this.#http, store, operatorKey);
     this.#authority = new Authority(this.#http, signer, session);
     const [http, authority] = [this.#http, this.#authority];

@@ -55,7 +55,7 @@ export class ClientError extends Error {
   declare readonly retryAfter?: number;
   /** With 429: how many requests the limit has left. More than none if a batch holds more. */
   declare readonly remaining?: number;
-  /** Present only with `log-misbehaved`. */
+  /** Present only with `log-misbehaved`, and with `stale-answer` for a head that is older than the last seen one. */
   declare readonly evidence?: Evidence;
 
   constructor(code: string, detail: string, options: ClientErrorOptions = {}) {

@@ -19,6 +19,9 @@ export type Headers = Readonly<Record<string, string>>;
 export const PREFIX = "/api/v1";
 /** How often one request is sent on to the node that leads. */
 const MAX_MOVES = 3;
+/** Milliseconds for which a request is sent again to nodes that are behind. */
+const PATIENCE_MS = 30_000;
+const LONGEST_PAUSE_S = 5;
 
 export class Http {
   /** Base address without `/api/v1` and without a slash at the end. */
@@ -28,6 +31,12 @@ export class Http {
   /** The origins that the user named: those of services whose challenges may be signed. */
   readonly origins: readonly string[];
   readonly #fetch: typeof fetch;
+  readonly #patience: number;
+  /**
+   * Number of entries that the log has shown, signed. Every request says it, so that of several nodes one that has less waits,
+   * or says that it is behind.
+   */
+  #seen = 0;
   /**
    * The node of a replicated log that writes it, if another one has said so. It is asked everything then, because it has
    * what it has acknowledged.
@@ -37,9 +46,15 @@ export class Http {
   /**
    * @param server the address of the service, or those of all its nodes: the first one is asked first
    * @param publicOrigin the origin by which the service is known, if its addresses here are others
+   * @param patience milliseconds for which a request is sent again to nodes that are behind
    * @throws TypeError when an address is not http(s), when there is none, or when `publicOrigin` is no origin
    */
-  constructor(server: string | readonly string[], fetcher: typeof fetch, publicOrigin?: string) {
+  constructor(
+    server: string | readonly string[],
+    fetcher: typeof fetch,
+    publicOrigin?: string,
+    patience: number = PATIENCE_MS,
+  ) {
     const addresses = (typeof server === "string" ? [server] : server).map(baseOf);
     const [first] = addresses;
     if (first === undefined) throw new TypeError("No address of a service is given.");
@@ -49,6 +64,12 @@ export class Http {
     this.#named = new Map(addresses.map((address) => [new URL(address).origin, address]));
     this.origins = publicOrigin === undefined ? [...this.#named.keys()] : [publicOrigin];
     this.#fetch = fetcher;
+    this.#patience = patience;
+  }
+
+  /** The log has shown that it has `size` entries: answers from now on must be of a log that is as large. */
+  hasSeen(size: number): void {
+    this.#seen = Math.max(this.#seen, size);
   }
 
   /** @throws ClientError */
@@ -98,12 +119,19 @@ export class Http {
     init: RequestInit,
     prefix = PREFIX,
   ): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
+    const until = performance.now() + this.#patience;
     for (let moves = 0; ; moves++) {
       const server = this.#leader ?? this.server;
       const { response, bytes } = await this.#fetched(server, prefix + path, init);
       const { status } = response;
       if (response.ok) return { bytes, status };
       const error = refusal(response, readAnswer(bytes), server);
+      if (error.code === "behind" && performance.now() < until) {
+        // Whoever answers decides how long it says. Another node may answer the next time.
+        await new Promise((resolve) => setTimeout(resolve, Math.min(error.retryAfter ?? 1, LONGEST_PAUSE_S) * 1000));
+        moves--;
+        continue;
+      }
       if (error.code !== "not-leader") throw error;
       const told = response.headers.get("cairnlog-leader");
       this.#leader = this.#nodeAt(told, server);
@@ -129,7 +157,12 @@ export class Http {
   ): Promise<{ readonly response: Response; readonly bytes: Uint8Array }> {
     try {
       // A redirect could carry a token or a proof to another host.
-      const response = await this.#fetch.call(globalThis, server + path, { ...init, redirect: "error" });
+      const headers = this.#seen ? { ...init.headers, "cairnlog-size": `${this.#seen}` } : init.headers;
+      const response = await this.#fetch.call(globalThis, server + path, {
+        ...init,
+        ...(headers && { headers }),
+        redirect: "error",
+      });
       return { response, bytes: await readBody(response) };
     } catch (cause) {
       if (cause instanceof OversizedAnswer)

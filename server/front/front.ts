@@ -11,7 +11,7 @@ import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
 import { Origins } from "../http/origins.js";
 import { ServicePages } from "../http/pages.js";
-import { routeTable } from "../http/routes/index.js";
+import { asHere, routeTable } from "../http/routes/index.js";
 import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";
 import type { Services } from "../http/services.js";
@@ -66,7 +66,7 @@ export class Front {
           operatesApart: settings.metricsAddress !== null,
           explorer: settings.explorer,
         }),
-        ...furtherTileRoutes(registry.log),
+        ...asHere(furtherTileRoutes(registry.log), registry.log, services.replication, settings.readOnly),
         ...(settings.explorer ? explorerRoutes(settings) : []),
       ],
       pages: new ServicePages(this.#origins, settings),

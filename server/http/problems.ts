@@ -96,6 +96,7 @@ const HTTP_CODES = {
   "internal-error": 500,
   "not-ready": 503,
   "not-leader": 503,
+  behind: 503,
 } as const;
 
 /** What a witness answers, and the service never does. */
@@ -161,7 +162,13 @@ function refusalOf(error: unknown): { readonly problem: Problem; readonly header
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
 export const isCommonplace = (error: unknown): boolean => COMMONPLACE.has(refusalCode(error));
 
-const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode>(["overloaded", "closed", "not-leader", "clock-suspect"]);
+const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode | keyof typeof HTTP_CODES>([
+  "overloaded",
+  "closed",
+  "not-leader",
+  "clock-suspect",
+  "behind",
+]);
 
 /** The length of a body can be read in two ways. */
 export const ambiguousLength = (): HttpError =>

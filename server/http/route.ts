@@ -112,6 +112,11 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
     /** Number of requests in a body that fits `frame`. */
     count(body: Static<B>): number;
   };
+  /**
+   * Whether the log here reaches as far as the request asks. Absent where the request names no place in the log. Nodes that
+   * may be behind look at it (`reach.ts`).
+   */
+  readonly reached?: (context: Context<P, Q, B, W>) => boolean;
   /** How clients may cache the answer; not at all, if absent. Only for GET. */
   readonly keep?: (context: Context<P, Q, B, W>) => Keep;
   /** @param refusal for a route with `bulk`: makes the refusal of a part, which is counted and logged as others are */
@@ -122,9 +127,13 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
 }
 
 /** A row with any schemas. */
-export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep" | "spell"> & {
+export type Route = Omit<
+  Definition<TObject, TObject, TSchema, TSchema, unknown>,
+  "handle" | "keep" | "spell" | "reached"
+> & {
   handle(context: Context, refusal?: (error: unknown) => PartRefusal): unknown;
   readonly keep?: (context: Context) => Keep;
+  readonly reached?: (context: Context) => boolean;
   readonly spell?: (answer: never) => string;
 };
 

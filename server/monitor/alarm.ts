@@ -3,7 +3,7 @@
  * had before, so that a third party can judge it offline (`docs/monitor.md`).
  */
 import type { Entry, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
-import type { Evidence } from "../client/index.js";
+import { ClientError, type Evidence } from "../client/index.js";
 
 /** The kinds of misbehaviour. Scripts of users depend on these names. */
 export type Misconduct =
@@ -13,9 +13,11 @@ export type Misconduct =
   | "bad-signature"
   /** A tree head is signed by an operator key that was retired before its size. */
   | "retired-key"
-  /** Two signed heads of one size, or a signed head that does not go on from the last one. */
+  /** Two signed heads that cannot both be of one log. */
   | "fork"
-  /** The newest head is smaller than one that was shown before. */
+  /** The service does not prove that a signed head goes on from the last one. */
+  | "missing-proof"
+  /** The newest head has been smaller than one that was shown before for longer than `--max-silence`. */
   | "shrunken"
   /** A signed head has a timestamp in the future. */
   | "future-head"
@@ -55,8 +57,8 @@ export interface TiledEvidence {
   /** The checkpoint of the misbehaviour. */
   readonly shown: string | null;
   /**
-   * The root, in hexadecimal, that the tree of `shown` has for the size of `known`, with `fork`; and the consistency proof
-   * from it to `shown`, in base64. It holds, so `known` is of another tree.
+   * With `fork`: the root, in hexadecimal, that the larger of the two trees has for the size of the smaller one; and the
+   * consistency proof from it to the larger one, in base64. It holds, so the smaller checkpoint is of another tree.
    */
   readonly prefixRoot: string | null;
   readonly proof: readonly string[] | null;
@@ -74,6 +76,32 @@ export class Misbehaviour<E extends MonitorEvidence | TiledEvidence = MonitorEvi
     this.name = "Misbehaviour";
     this.kind = kind;
     this.evidence = evidence;
+  }
+}
+
+/**
+ * The kinds that rest on something that a service does not answer: a node that is behind, or a cache, may not have it yet. The
+ * others rest on what was received.
+ */
+const DENIALS: ReadonlySet<Misconduct> = new Set(["missing-proof", "missing-head", "missing-entry"]);
+
+/**
+ * Whether a later answer may show that the log is honest. Such a round is begun again, for as long as the monitor is
+ * patient.
+ */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof OlderHead || (error instanceof Misbehaviour && DENIALS.has(error.kind));
+
+/**
+ * The newest head or checkpoint is signed and of the mirrored tree, but smaller than the last one. An honest cache may have
+ * kept it, so the round is not finished. If it lasts, it is `misbehaviour`.
+ */
+export class OlderHead extends ClientError {
+  readonly misbehaviour: Misbehaviour<MonitorEvidence | TiledEvidence>;
+
+  constructor(misbehaviour: Misbehaviour<MonitorEvidence | TiledEvidence>) {
+    super("stale-answer", `${misbehaviour.message} It is of the same log, and older.`);
+    this.misbehaviour = misbehaviour;
   }
 }
 

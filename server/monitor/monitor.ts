@@ -23,7 +23,7 @@ import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
 import * as wire from "../wire/log/log.js";
-import { Misbehaviour, type Misconduct, type MonitorEvidence } from "./alarm.js";
+import { Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
 import { fetchCheckpoint, fetchText } from "./tlog.js";
@@ -47,6 +47,8 @@ export interface MonitorOptions {
   readonly server: string;
   readonly folder: MonitorFolder;
   readonly fetch: typeof fetch;
+  /** Milliseconds for which nodes that are behind are asked again. */
+  readonly patience?: number | undefined;
   /** PEM. If absent, the key in the folder is used, or else the first one that the service shows. */
   readonly operatorKey?: string | undefined;
   /** Fingerprints in the log's form. */
@@ -73,7 +75,7 @@ export class Monitor {
   /** @throws TypeError for an invalid address; CairnlogError `invalid-key` */
   constructor(options: MonitorOptions) {
     this.#options = options;
-    this.#http = new Http(options.server, options.fetch);
+    this.#http = new Http(options.server, options.fetch, undefined, options.patience);
     this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey, (head) =>
       isFromFuture(head) ? fromFuture(head) : undefined,
     );
@@ -91,7 +93,8 @@ export class Monitor {
 
   /**
    * One round: all new entries of the log, verified and mirrored.
-   * @throws Misbehaviour; ClientError if the service cannot be asked; CairnlogError `storage-failed`
+   * @throws Misbehaviour; ClientError if the service cannot be asked, `OlderHead` if it shows an older head; CairnlogError
+   *   `storage-failed`
    */
   async round({ audit = false }: RoundOptions = {}): Promise<void> {
     let key = await this.#operators();
@@ -100,6 +103,7 @@ export class Monitor {
     await this.#tellWatched();
     // The checkpoint is fetched first, so that the head that is fetched next must cover it.
     const note = await this.#checkpoint();
+    if (note !== null) await this.#expectAtLeast(note, key);
     const shown = await fetchCheckpoint(this.#http.server, this.#options.fetch);
     const head = await this.#newest();
     // The log may have been handed over in the middle of this round.
@@ -146,12 +150,22 @@ export class Monitor {
       return await this.#watch.newest();
     } catch (error) {
       if (!(error instanceof ClientError) || !error.evidence) throw error;
-      throw await this.#convicted(await this.#watch.knownOperators(), error.detail, error.evidence);
+      const isProven = error.code === "stale-answer";
+      throw await this.#convicted(await this.#watch.knownOperators(), error.detail, error.evidence, isProven);
     }
   }
 
-  /** Which kind of lie the client's evidence shows; where two signed heads of one size can be had, with both. */
-  async #convicted(key: OperatorKeys, detail: string, evidence: Evidence): Promise<Misbehaviour> {
+  /**
+   * Which kind of lie the client's evidence shows; where two signed heads of one size can be had, with both. A head that is
+   * signed and of the same tree, but smaller than the last one, is no lie.
+   * @param isProven whether the service has proven that the tree of a smaller head is the beginning of that of the last one
+   */
+  async #convicted(
+    key: OperatorKeys,
+    detail: string,
+    evidence: Evidence,
+    isProven = false,
+  ): Promise<Misbehaviour | OlderHead> {
     const { known, shown } = evidence;
     if (!shown) return this.#caught("missing-head", detail, evidence);
     if (!(await verifyTreeHead(shown, key)))
@@ -160,12 +174,13 @@ export class Monitor {
     const ours = this.#mirror?.head(shown.tree_size);
     if (ours && ours.root_hash !== shown.root_hash)
       return this.#caught("fork", twoHeads(shown.tree_size), { ...evidence, known: ours });
-    if (known && shown.tree_size < known.tree_size) return this.#caught("shrunken", detail, evidence);
+    if ((ours || isProven) && known && shown.tree_size < known.tree_size)
+      return new OlderHead(await this.#caught("shrunken", detail, evidence));
     // A signed head of the service for the known size convicts the operator without any proof.
     const theirs = known && (await this.#headOf(known.tree_size));
     if (theirs && theirs.root_hash !== known.root_hash && (await verifyTreeHead(theirs, key)))
       return this.#caught("fork", twoHeads(known.tree_size), { ...evidence, shown: theirs });
-    return this.#caught("fork", detail, evidence);
+    return this.#caught("missing-proof", detail, evidence);
   }
 
   /** The head that the service now gives for a size; null if it gives none. */
@@ -266,6 +281,12 @@ export class Monitor {
     return note;
   }
 
+  /** Has the head that is asked for next be as large as a checkpoint, if the checkpoint is signed. */
+  async #expectAtLeast(note: string, key: OperatorKeys): Promise<void> {
+    const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
+    if (checkpoint) this.#http.hasSeen(checkpoint.treeSize);
+  }
+
   /** A checkpoint must say of its size what the mirror says of it. */
   async #takeCheckpoint(mirror: Mirror, key: OperatorKeys, note: string, head: TreeHead | undefined): Promise<void> {
     const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
@@ -273,14 +294,10 @@ export class Monitor {
     if (!checkpoint)
       throw await this.#caught("bad-signature", "The checkpoint is not signed by the pinned operator key.", evidence);
     const { treeSize, rootHash } = checkpoint;
-    if (treeSize > mirror.size)
-      throw await this.#caught(
-        "shrunken",
-        `The checkpoint has ${treeSize} leaves, the head that came later has less.`,
-        {
-          ...evidence,
-        },
-      );
+    if (treeSize > mirror.size) {
+      const detail = `The checkpoint has ${treeSize} leaves, the head that came later has less.`;
+      throw new OlderHead(await this.#caught("shrunken", detail, evidence));
+    }
     const known = mirror.head(treeSize);
     if (known && known.root_hash !== rootHash)
       throw await this.#caught("fork", `Checkpoint and tree head of size ${treeSize} have different roots.`, {

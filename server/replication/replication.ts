@@ -235,13 +235,13 @@ export class Replication {
 
   /** Gives signs of life while this node leads. Never rejects. */
   async #live(): Promise<void> {
-    const { journal, leadership, nodeUrl } = this.#parts;
+    const { journal, role, leadership, nodeUrl } = this.#parts;
     let swept = performance.now();
     while (!this.#stop.signal.aborted) {
       await this.#untilBeat();
       this.#judgeAge();
       if (!journal.isLeading) continue;
-      const wanted = await journal.beat(await leadership.checkpoint());
+      const wanted = await journal.beat(await leadership.checkpoint(), () => role.confirm());
       if (this.#leading && wanted !== null && wanted !== nodeUrl) await this.#handOver(wanted);
       if (performance.now() - swept < SWEEP_MS) continue;
       swept = performance.now();

@@ -3,6 +3,7 @@ import { CairnlogError } from "../../engine/error.js";
 
 const LEADS = 0;
 const STALE = 1;
+const CONFIRMATIONS = 2;
 
 const NOT_LEADING = new CairnlogError("not-leader", "Another node writes this log now.", { retryAfter: 1 });
 
@@ -11,6 +12,8 @@ export interface RoleReader {
   readonly leads: boolean;
   /** Whether it has had no news of the log for too long. */
   readonly isStale: boolean;
+  /** How often the journal has confirmed that this node leads; it may begin again at a negative number. */
+  readonly confirmations: number;
 }
 
 /** The role in the memory that the writer's thread has made. */
@@ -23,12 +26,15 @@ export function roleIn(buffer: SharedArrayBuffer): RoleReader {
     get isStale() {
       return Atomics.load(words, STALE) === 1;
     },
+    get confirmations() {
+      return Atomics.load(words, CONFIRMATIONS);
+    },
   };
 }
 
 /** Belongs to the writer's thread. A node begins as a follower that knows nothing. */
 export class Role implements RoleReader {
-  readonly buffer = new SharedArrayBuffer(8);
+  readonly buffer = new SharedArrayBuffer(12);
   readonly #words = new Int32Array(this.buffer);
   readonly #reader = roleIn(this.buffer);
 
@@ -56,6 +62,15 @@ export class Role implements RoleReader {
   follow(): void {
     this.refusal = NOT_LEADING;
     this.retire();
+  }
+
+  get confirmations(): number {
+    return this.#reader.confirmations;
+  }
+
+  /** The journal has said that this node leads. */
+  confirm(): void {
+    Atomics.add(this.#words, CONFIRMATIONS, 1);
   }
 
   get isStale(): boolean {

@@ -21,5 +21,7 @@ test("a second machine takes over without loss or fork", async () => {
   expect(report.problems).toEqual([]);
   expect(report.rounds).toBe(NAMES.length);
   expect(report.acknowledged).toBeGreaterThan(10 * NAMES.length);
+  expect(report.balanced.attestations).toBeGreaterThan(2 * NAMES.length);
+  expect(report.balanced.rounds).toBeGreaterThan(NAMES.length);
   expect(report.epochs).toBeGreaterThan(2);
 });

@@ -82,6 +82,8 @@ function print(report: CheckReport): void {
     console.log(`${String(gap).padStart(6)} ms without an append: ${name}`);
   const answers = Object.entries(report.answers).map(([kind, count]) => `${count} ${kind}`);
   console.log(`answers: ${answers.join(", ")}`);
+  const { attestations, rounds: watched } = report.balanced;
+  console.log(`through a balancer: ${attestations} attestations, ${watched} rounds of a monitor`);
   console.log(
     `${report.rounds} rounds in ${report.seconds} s, ${report.acknowledged} acknowledged attestations, ` +
       `${report.records} records in ${report.epochs} epochs, ${report.refused} refused, ${report.problems.length} problems`,

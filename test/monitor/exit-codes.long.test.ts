@@ -326,10 +326,53 @@ describe("3: the log lies", () => {
     const state = await acquainted();
     await setClock(10_000);
     proxy.lie = (path, answer) => (isAudit(path) ? { heads: answer.heads.slice(1) } : answer);
-    const { code, stdout } = await once(state, "--watch", alice.fingerprint, "--max-silence", "1");
+    const { code, stdout } = await once(state, "--watch", alice.fingerprint, "--max-silence", "1", "--patience", "0");
     expect(lines(stdout).map(({ alarm }) => alarm)).toEqual(["watched", "missing-head"]);
     expect(code).toBe(3);
   });
+});
+
+describe("an older head, as an honest cache may keep it", () => {
+  /** A monitor's folder; from now on the log shows the head that it had before the newest entry. */
+  async function outdated(): Promise<string> {
+    const older = (await service.get("/log/sth")).body;
+    await service.server.registry.log.append([anyEvent()]);
+    const state = temporaryFolder();
+    await once(state);
+    proxy.lie = (path, answer) => (path === "/log/sth" ? older : answer);
+    return state;
+  }
+
+  test("is a round that is not finished", async () => {
+    const { code, stdout, stderr } = await monitor(await outdated(), "--once", "--patience", "0");
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^The tree head has \d+ leaves, .* It is of the same log, and older\.\n$/);
+  });
+
+  test("is asked for again while the monitor is patient", async () => {
+    const state = await outdated();
+    const { lie } = proxy;
+    let asked = 0;
+    proxy.lie = (path, answer, query) => (path === "/log/sth" && asked++ ? answer : lie!(path, answer, query));
+    expect(await monitor(state, "--once", "--patience", "20")).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("is an alarm when nothing else came for longer than the log may be silent", async () => {
+    const state = await outdated();
+    const quick = ["--patience", "0", "--interval", "1", "--max-silence", "1", "--json"];
+    const { code, stdout } = await monitor(state, ...quick);
+    expect(code).toBe(3);
+    expect(lines(stdout).at(-1)).toMatchObject({ alarm: "shrunken", evidence_file: expect.any(String) });
+  });
+});
+
+test("what a node denies that is behind is asked for again while the monitor is patient", async () => {
+  const state = temporaryFolder();
+  await once(state);
+  let asked = 0;
+  proxy.lie = (path, answer) => (isAudit(path) && !asked++ ? { heads: answer.heads.slice(1) } : answer);
+  expect(await monitor(state, "--once", "--patience", "20")).toMatchObject({ code: 0, stderr: "" });
+  expect(asked).toBeGreaterThan(1);
 });
 
 describe("4: a watched key is named", () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { newSigner } from "../server/signers.js";
 import { at, COMMON, grow, isHeads, isPage, Liar, newestAt, noSignature, otherHash, rechained } from "./liar.js";
-import { caught, expectFork, forged, hastyFetch, isSigned, newMonitor } from "./monitors.js";
+import { caught, expectFork, forged, hastyFetch, isSigned, newMonitor, older } from "./monitors.js";
 
 const liar = Liar.forTests();
 
@@ -93,7 +93,7 @@ describe("the newest head", () => {
         const told = path === `/log/sth/${size}` ? theirs(head, path) : path;
         return told === path ? answer : told;
       };
-      const evidence = await caught(monitor.round(), "fork", /is not shown to be the beginning of that of/);
+      const evidence = await caught(monitor.round(), "missing-proof", /is not shown to be the beginning of that of/);
       expect(evidence).toMatchObject({ known: head, shown: { tree_size: size + 3 } });
       expect(evidence.proof).not.toBeNull();
       expect([isSigned(evidence, evidence.known), isSigned(evidence, evidence.shown)]).toEqual([true, true]);
@@ -146,7 +146,7 @@ describe("the newest head", () => {
     const { monitor, folder, size, head } = await liar.acquainted();
     const earlier: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     liar.proxy.lie = newestAt(() => earlier);
-    const evidence = await caught(monitor.round(), "shrunken");
+    const evidence = await older(monitor.round());
     expect(evidence).toMatchObject({ known: head, shown: earlier });
     expect([isSigned(evidence, evidence.known), isSigned(evidence, evidence.shown)]).toEqual([true, true]);
     await liar.expectUnharmed(monitor, folder, size);

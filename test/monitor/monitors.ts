@@ -2,7 +2,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { expect } from "vitest";
 import type { Entry, TreeHead } from "#cairnlog/engine/verify/index.js";
-import { Misbehaviour, type Misconduct, type MonitorEvidence } from "#cairnlog/server/monitor/alarm.js";
+import { Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor, type MonitorOptions } from "#cairnlog/server/monitor/monitor.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
@@ -45,6 +45,17 @@ export async function caught(
   expect(Object.values(error.evidence)).not.toContain(undefined);
   expect(error.evidence.operatorKey).toContain("BEGIN PUBLIC KEY");
   return error.evidence;
+}
+
+/** The evidence that is kept for the case that `work`, which must see an older head, goes on seeing it. */
+export async function older(work: Promise<unknown>): Promise<MonitorEvidence> {
+  const error = await work.then(
+    () => expect.fail("it was taken, and is older"),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof OlderHead)) throw error;
+  expect(error.code).toBe("stale-answer");
+  return (await caught(Promise.reject(error.misbehaviour), "shrunken")) as MonitorEvidence;
 }
 
 /** Whether the evidence's key signed a head, checked by OpenSSL without the code under test. */

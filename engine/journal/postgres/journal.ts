@@ -317,9 +317,10 @@ export class PostgresJournal implements Journal {
 
   /**
    * Tells others that this node leads, and what is decided. To be called more than once in a lease.
+   * @param confirmed called when PostgreSQL has said that this node leads, after this call began
    * @returns the address of a node that asks for the lead; null if none does
    */
-  async beat(checkpoint: string | null): Promise<string | null> {
+  async beat(checkpoint: string | null, confirmed: () => void = () => {}): Promise<string | null> {
     return this.#writer.alone(async () => {
       const held = this.#held;
       if (!held) return null;
@@ -339,6 +340,7 @@ export class PostgresJournal implements Journal {
         wanted = outcome.rows[0]!.wanted as string | null;
         this.#heard = started;
         held.told = held.sequence;
+        confirmed();
       }
       return wanted;
     });

@@ -37,14 +37,18 @@ export function tiledFollower({
   server,
   folder,
   fetch,
+  patience,
   onProgress,
   policy,
-}: Pick<MonitorOptions, "server" | "folder" | "fetch" | "onProgress"> & { readonly policy: Policy }): Follower {
+}: Pick<MonitorOptions, "server" | "folder" | "fetch" | "patience" | "onProgress"> & {
+  readonly policy: Policy;
+}): Follower {
   const monitor = new TiledMonitor({
     url: server,
     policy,
     mirror: join(folder.path, "mirror"),
     fetch,
+    patience,
     ...(onProgress && { onProgress }),
   });
   let cosigned: readonly string[] = [];

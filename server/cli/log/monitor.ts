@@ -6,7 +6,7 @@ import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
-import { type Alarm, Misbehaviour } from "../../monitor/alarm.js";
+import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alarm.js";
 import { MonitorFolder } from "../../monitor/folder.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
@@ -36,6 +36,7 @@ const OPTIONS = {
   audit: flag("compare every mirrored entry, in every round, not just a page"),
   interval: textOr("SECONDS", "60", "between rounds"),
   "max-silence": text("SECONDS", 'raise the alarm "stalled" when the newest head is older, by this machine\'s clock'),
+  patience: textOr("SECONDS", "30", "for which a log is asked again that denies something, or shows an older head"),
   json: flag("one line of JSON for each alarm and each round"),
 } as const;
 
@@ -43,6 +44,7 @@ const OPTIONS = {
 const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, watched: 4, stalled: 5 } as const;
 const LONGEST_PAUSE_S = 600;
 const STALL_CHECK_MS = 1_000;
+const ASK_AGAIN_MS = 1_000;
 
 export const monitor = subcommand({
   forms: ["URL --state DIR"],
@@ -77,6 +79,8 @@ class Run {
   readonly #values: Given;
   readonly #interval: number;
   readonly #maxSilence: number | null;
+  /** Milliseconds. */
+  readonly #patience: number;
   readonly #webhook: string | undefined;
   readonly #folder: MonitorFolder;
   #follower: Follower;
@@ -86,6 +90,8 @@ class Run {
   #hasSeenWatched = false;
   /** The beginning of the silence for which an alarm was raised. */
   #told: number | null = null;
+  /** When the first of the rounds ended that have all seen an older head, by a clock that nobody sets. */
+  #olderSince: number | null = null;
 
   constructor(server: string, values: Given, interrupted: AbortSignal) {
     this.#interrupted = interrupted;
@@ -94,6 +100,7 @@ class Run {
     this.#interval = readInterval(values.interval);
     const silence = values["max-silence"];
     this.#maxSilence = silence === undefined ? null : readNumber(silence, "--max-silence");
+    this.#patience = readNumber(values.patience, "--patience") * 1000;
     this.#webhook = values.webhook === undefined ? undefined : webAddress(values.webhook, "--webhook");
     this.#folder = new MonitorFolder(required(values.state, "--state"));
     this.#follower = this.#newFollower();
@@ -106,6 +113,7 @@ class Run {
       server: this.#server,
       folder: this.#folder,
       fetch: patientFetch({ signal: this.#interrupted, say: (sentence) => this.#say(sentence) }),
+      patience: this.#patience,
       onProgress: (what: "entries" | "audit", done: number, total: number) => this.#showProgress(what, done, total),
     };
     if (vkey === undefined && policy === undefined)
@@ -151,8 +159,9 @@ class Run {
   /** @returns whether the round was completed. @throws Misbehaviour, and errors that waiting cannot cure */
   async #round(): Promise<boolean> {
     try {
-      await this.#follower.round({ audit: this.#values.audit });
+      await this.#askUntilCertain();
     } catch (error) {
+      if (error instanceof OlderHead) this.#judgeOlder(error);
       if (isFinal(error)) throw error;
       if (!this.#interrupted.aborted) this.#say((error as Error).message);
       // Nobody knows what such an error left in memory. What is on disk was verified before it was written.
@@ -162,6 +171,7 @@ class Run {
       this.#progress?.bar.end();
       this.#progress = null;
     }
+    this.#olderSince = null;
     const { text, json } = await this.#follower.verified();
     console.log(this.#values.json ? printableJson(json) : printable(text));
     return true;
@@ -172,6 +182,28 @@ class Run {
     this.#say(`The round failed by an error of this program, and is tried again. Please report it: ${stack}`);
     await this.#follower.close().catch(() => {});
     this.#follower = this.#newFollower();
+  }
+
+  /**
+   * One round. Where it ends with something that a node which is behind, or a cache, could have caused, it is begun again
+   * until the patience ends: the next answer may come from another one.
+   */
+  async #askUntilCertain(): Promise<void> {
+    const signal = this.#interrupted;
+    for (const until = performance.now() + this.#patience; ; ) {
+      try {
+        return await this.#follower.round({ audit: this.#values.audit });
+      } catch (error) {
+        if (!mayPass(error) || performance.now() >= until || signal.aborted) throw error;
+        await sleep(ASK_AGAIN_MS, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** @throws Misbehaviour if the log has shown nothing but older heads for longer than it may be silent */
+  #judgeOlder({ misbehaviour }: OlderHead): void {
+    this.#olderSince ??= performance.now();
+    if (this.#maxSilence !== null && performance.now() - this.#olderSince > this.#maxSilence * 1000) throw misbehaviour;
   }
 
   #verdict(isDone: boolean, isStalled: boolean): number {

@@ -88,7 +88,7 @@ export class Watch {
   /** The size of the last seen head; 0 before the first. */
   async floor(): Promise<number> {
     await this.operatorKey();
-    return (await this.#store.load())?.head?.tree_size ?? 0;
+    return (await this.#knownHead())?.tree_size ?? 0;
   }
 
   /**
@@ -268,17 +268,26 @@ export class Watch {
     const objection = this.#objection(head);
     if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
     const known = await this.#knownHead();
-    if (head.tree_size < atLeast)
-      throw await this.misbehaved(
-        `The tree head has ${head.tree_size} leaves, which is less than the ${atLeast} there must be.`,
-        { shown: head },
-      );
+    this.#http.hasSeen(head.tree_size);
     if (known !== null) await this.#checkConsistent(known, head);
+    if (head.tree_size < atLeast) await this.#refuseOlder(head, atLeast, known);
     if (known === null || head.tree_size > known.tree_size) await this.#pins.keep(head);
   }
 
   async #knownHead(): Promise<TreeHead | null> {
-    return ((await this.#store.load())?.head ?? null) as TreeHead | null;
+    const head = ((await this.#store.load())?.head ?? null) as TreeHead | null;
+    this.#http.hasSeen(head?.tree_size ?? 0);
+    return head;
+  }
+
+  /**
+   * A signed head whose tree is the beginning of the last one's is true, and older: a cache may have kept it. A head that is
+   * older than what a receipt names without one contradicts the receipt.
+   */
+  async #refuseOlder(shown: TreeHead, atLeast: number, known: TreeHead | null): Promise<never> {
+    const detail = `The tree head has ${shown.tree_size} leaves, which is less than the ${atLeast} there must be.`;
+    if (known === null || known.tree_size < atLeast) throw await this.misbehaved(detail, { shown });
+    throw new ClientError("stale-answer", detail, { evidence: (await this.misbehaved(detail, { shown })).evidence! });
   }
 
   /** A head must be signed by the key whose term its size is in. Where that is not the known one, the chain is asked for. */
@@ -322,8 +331,11 @@ export class Watch {
 
   /** The newest head is that of the last rotation at least, and the log under it has every rotation at its place. */
   async #checkRotations(rotations: readonly ShownRotation[]): Promise<void> {
+    // The chain is signed: some node has the last rotation.
+    const atLeast = rotations.at(-1)!.leafIndex + 1;
+    this.#http.hasSeen(atLeast);
     const newest = await this.owed(this.#http.get(wire.TreeHead, "/log/sth"), {});
-    await this.#accept(newest, rotations.at(-1)!.leafIndex + 1);
+    await this.#accept(newest, atLeast);
     for (const { before, entryId, leafIndex, expected } of rotations) {
       await this.consistency(before, newest);
       const shown = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: newest.tree_size });

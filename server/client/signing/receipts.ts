@@ -92,10 +92,10 @@ export class Receipts {
    * @throws ClientError `log-misbehaved`, `unverifiable-receipt`
    */
   async verified(submitted: Submitted, receipt: AttestationReceipt, size: number): Promise<Attested> {
-    const { log_entry_id, leaf_index, duplicate } = receipt;
+    const { log_entry_id, leaf_index } = receipt;
     // An attestation of an imported history may be older than the first head.
     const own = receipt.sth as TreeHead | null;
-    if (own) await this.#watch.accept(own, duplicate ? 0 : size);
+    if (own) await this.#watch.accept(own);
     const { indexAt, pinned } = await this.#terms();
     // A head of a key that was retired before the pinned one began proves nothing to those who are offline.
     const head = own && indexAt(own.tree_size) >= pinned ? own : await this.#watch.newest();

@@ -105,6 +105,13 @@ export const HEADERS = {
     schema: { type: "string" },
     example: "https://b.log.example",
   },
+  "Cairnlog-Size": {
+    required: false,
+    description:
+      "Of `behind`: the number of entries that this node has. A client that sends the header says how many it has seen; a node with fewer waits for them, a second at most.",
+    schema: { type: "integer" },
+    example: 1042,
+  },
   Allow: {
     required: true,
     description: "The methods that the path knows.",
@@ -166,7 +173,10 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   429: { means: "A limit of requests or a budget of bytes is used up.", headers: ["Retry-After"] },
   500: { means: "A fault of the service; its log knows more under the request id." },
   502: { means: "No calendar took the digest; nothing was written." },
-  503: { means: "The service cannot do it at the moment.", headers: ["Retry-After", "Cairnlog-Leader"] },
+  503: {
+    means: "The service cannot do it at the moment.",
+    headers: ["Retry-After", "Cairnlog-Leader", "Cairnlog-Size"],
+  },
 };
 
 /** Answers to HEAD that are no errors, as components. */

@@ -2,6 +2,7 @@
 import type { Served } from "../../../engine/registry/registry.js";
 import type { Gate } from "../gate.js";
 import type { Origins } from "../origins.js";
+import { Reach } from "../reach.js";
 import type { Route } from "../route.js";
 import type { Services } from "../services.js";
 import type { Sessions } from "../sessions.js";
@@ -48,6 +49,18 @@ export interface RouteOptions {
   readonly explorer?: boolean;
 }
 
+/** `routes` as a service answers them that may not write the log, or may not have all of it. */
+export function asHere(
+  routes: readonly Route[],
+  log: Served["log"],
+  replication: Services["replication"],
+  isReadOnly: boolean,
+): readonly Route[] {
+  const reach = new Reach(log, replication?.role ?? null);
+  if (replication) return atNode(isReadOnly ? readOnly(routes) : routes, replication, reach);
+  return isReadOnly ? readOnly(routes).map((row) => reach.before(row)) : routes;
+}
+
 /** All routes of the API. */
 export function routeTable(
   registry: Served,
@@ -80,7 +93,6 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
-  const offered = isReadOnly ? readOnly(all) : all;
-  const routes = replication ? atNode(offered, replication) : offered;
+  const routes = asHere(all, registry.log, replication, isReadOnly);
   return [...routes, ...descriptionRoutes(routes, explorer)];
 }

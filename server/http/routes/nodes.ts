@@ -1,6 +1,7 @@
 /** The route table of a node of a replicated log: only the leader writes, and nobody answers with what is too old. */
 import { isOrigin } from "../../wire/origin.js";
 import { HttpError } from "../problems.js";
+import type { Reach } from "../reach.js";
 import type { Route } from "../route.js";
 import type { Services } from "../services.js";
 import { isComputing } from "./read-only.js";
@@ -20,10 +21,14 @@ const TOO_OLD =
   "This node of the log has had no news for too long: what it would answer may be outdated. Ask another node, or try again.";
 
 /** `routes` as a node answers them. */
-export function atNode(routes: readonly Route[], replication: NonNullable<Services["replication"]>): Route[] {
+export function atNode(
+  routes: readonly Route[],
+  replication: NonNullable<Services["replication"]>,
+  reach: Reach,
+): Route[] {
   return routes.map((row) => {
     if (ALWAYS.has(row.path)) return row;
-    if (row.method === "GET" || isComputing(row.path)) return fresh(row, replication);
+    if (row.method === "GET" || isComputing(row.path)) return fresh(reach.before(row), replication);
     return atLeader(row, replication);
   });
 }

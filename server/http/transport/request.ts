@@ -64,6 +64,8 @@ export class Request {
   /** Never logged. */
   authorization = "";
   ifNoneMatch = "";
+  /** `Cairnlog-Size`: how many entries of the log the client has seen. */
+  seen = "";
   acceptEncoding = "";
   /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
   forwardedFor = "";
@@ -124,6 +126,9 @@ export class Request {
         break;
       case "if-none-match":
         this.ifNoneMatch ||= value;
+        break;
+      case "cairnlog-size":
+        this.seen ||= value;
         break;
       case "accept-encoding":
         this.acceptEncoding ||= value;

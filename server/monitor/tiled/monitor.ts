@@ -7,6 +7,7 @@
 import { randomInt } from "node:crypto";
 import { encodeBase64, toHex } from "../../../engine/verify/encoding.js";
 import {
+  type Checkpoint,
   consistencyParts,
   formatVkey,
   type Policy,
@@ -19,7 +20,7 @@ import {
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { Http } from "../../client/http.js";
 import { ClientError } from "../../client/index.js";
-import { Misbehaviour, type Misconduct, type TiledEvidence } from "../alarm.js";
+import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 import { AuthenticTiles, WrongTile } from "./authentic.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, ServedTiles } from "./served.js";
@@ -34,6 +35,8 @@ export interface TiledMonitorOptions {
   /** Where the mirror is. */
   readonly mirror: string;
   readonly fetch: typeof fetch;
+  /** Milliseconds for which nodes that are behind are asked again. */
+  readonly patience?: number | undefined;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -46,7 +49,7 @@ export class TiledMonitor {
   /** @throws TypeError for an invalid address */
   constructor(options: TiledMonitorOptions) {
     this.#options = options;
-    this.#served = new ServedTiles(new Http(options.url, options.fetch));
+    this.#served = new ServedTiles(new Http(options.url, options.fetch, undefined, options.patience));
     this.#mirror = new TiledMirror(options.mirror);
   }
 
@@ -58,7 +61,8 @@ export class TiledMonitor {
   /**
    * One round: everything that the newest checkpoint covers, verified and mirrored.
    * @returns who signed the checkpoint
-   * @throws Misbehaviour; ClientError if the log cannot be asked, or its checkpoint has no quorum yet; CairnlogError
+   * @throws Misbehaviour; ClientError if the log cannot be asked, or its checkpoint has no quorum yet, `OlderHead` if it is
+   *   older than the last one; CairnlogError
    *   `invalid-input`, `storage-failed`
    */
   async round({ audit = false }: { readonly audit?: boolean } = {}): Promise<PolicyVerdict> {
@@ -108,12 +112,7 @@ export class TiledMonitor {
         "malformed-answer",
         `This directory has the log ${known.origin}, and the checkpoint is of ${origin}.`,
       );
-    if (known && treeSize < known.treeSize)
-      throw this.#caught(
-        "shrunken",
-        `The newest checkpoint has ${treeSize} entries, which is less than the ${known.treeSize} there must be.`,
-        { known: known.note, shown: note },
-      );
+    if (known && treeSize < known.treeSize) throw await this.#older(known, verdict.checkpoint, note);
     if (known?.treeSize === treeSize && known.rootHash !== rootHash)
       throw this.#caught("fork", `The log has signed two different roots of size ${treeSize}.`, {
         known: known.note,
@@ -127,12 +126,54 @@ export class TiledMonitor {
     );
   }
 
+  /** A checkpoint that is smaller than the known one: older, or of another tree than the mirrored one. */
+  async #older(
+    known: KeptCheckpoint,
+    shown: Checkpoint,
+    note: string,
+  ): Promise<Misbehaviour<TiledEvidence> | OlderHead> {
+    const evidence = { known: known.note, shown: note };
+    const { treeSize } = shown;
+    const tiles = await this.#mirrored(known, evidence);
+    const root = toHex(await tiles.fold(peakPositions(treeSize)));
+    if (root !== shown.rootHash)
+      return this.#caught(
+        "fork",
+        `The first ${treeSize} entries of the tree of ${known.treeSize} have another root than the log has signed for them.`,
+        { ...evidence, prefixRoot: root, proof: await proofIn(tiles, treeSize) },
+      );
+    return new OlderHead(
+      this.#caught(
+        "shrunken",
+        `The newest checkpoint has ${treeSize} entries, which is less than the ${known.treeSize} there must be.`,
+        evidence,
+      ),
+    );
+  }
+
+  /** The tree of the known checkpoint, from the mirror; from the log if the disk has lost tiles. */
+  async #mirrored({ treeSize, rootHash }: KeptCheckpoint, evidence: Pair): Promise<AuthenticTiles> {
+    const kept = (level: number, index: number, width = FULL_TILE) => this.#mirror.read({ level, index, width });
+    const served = (level: number, index: number, width: number) => this.#served.tile(level, index, width);
+    const ours = { kept, served: async (...name: [number, number, number]) => kept(...name) ?? served(...name) };
+    for (const source of [ours, { kept, served }])
+      try {
+        return await AuthenticTiles.open(treeSize, rootHash, source);
+      } catch (error) {
+        if (!(error instanceof WrongTile)) throw error;
+      }
+    throw this.#caught(
+      "wrong-root",
+      `The tiles do not make the root of the checkpoint of ${treeSize} entries.`,
+      evidence,
+    );
+  }
+
   /** The tree of a checkpoint must begin with that of the known one. */
   async #compare(known: KeptCheckpoint, tiles: AuthenticTiles, evidence: Pair): Promise<void> {
     const prefix = toHex(await tiles.fold(peakPositions(known.treeSize)));
     if (prefix === known.rootHash) return;
-    const proof: string[] = [];
-    for (const part of consistencyParts(known.treeSize, tiles.size)) proof.push(encodeBase64(await tiles.fold(part)));
+    const proof = await proofIn(tiles, known.treeSize);
     throw this.#caught(
       "fork",
       `The first ${known.treeSize} entries of the tree of ${tiles.size} have another root than the log has signed for them.`,
@@ -225,6 +266,13 @@ export class TiledMonitor {
       ...parts,
     });
   }
+}
+
+/** The consistency proof from the tree of `size` entries to a larger one, in base64. */
+async function proofIn(tiles: AuthenticTiles, size: number): Promise<string[]> {
+  const proof: string[] = [];
+  for (const part of consistencyParts(size, tiles.size)) proof.push(encodeBase64(await tiles.fold(part)));
+  return proof;
 }
 
 /** The checkpoint that was believed until now, and the new one. */

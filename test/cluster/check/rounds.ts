@@ -3,6 +3,7 @@
  * everything is mended, the log must go on, and the invariants of replication must hold for all that is there and all
  * that anybody was told.
  */
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../reliability/random.js";
 import { newManifest, newSigner, submission } from "../../server/signers.js";
@@ -13,6 +14,7 @@ import { plannedFaults } from "./faults/all.js";
 import type { Fault } from "./faults/fault.js";
 import { Judge } from "./judge.js";
 import { Load, patient } from "./load.js";
+import { Readers } from "./readers.js";
 import { refusedOf } from "./refused.js";
 
 const WORKERS = 8;
@@ -43,6 +45,8 @@ export interface CheckReport {
   /** Number of answers by kind. */
   answers: Record<string, number>;
   acknowledged: number;
+  /** What clients and a monitor behind a balancer have finished. */
+  balanced: Readers["finished"];
   records: number;
   epochs: number;
   /** Number of records that the journal refused. */
@@ -56,9 +60,14 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
   const began = Date.now();
   const rig = await Rig.start({ dist: options.dist, hasLinks: true, hasClocks: true });
   try {
-    const report = await new Rounds(rig, options).run();
-    report.seconds = Math.round((Date.now() - began) / 1000);
-    return report;
+    const readers = await Readers.of(rig);
+    try {
+      const report = await new Rounds(rig, options, readers).run();
+      report.seconds = Math.round((Date.now() - began) / 1000);
+      return report;
+    } finally {
+      await readers.close();
+    }
   } finally {
     await rig.remove();
   }
@@ -71,17 +80,19 @@ class Rounds {
   readonly #facts = new Facts();
   readonly #load: Load;
   readonly #judge: Judge;
+  readonly #readers: Readers;
   readonly #report: CheckReport;
 
-  constructor(rig: Rig, options: CheckOptions) {
+  constructor(rig: Rig, options: CheckOptions, readers: Readers) {
     this.#rig = rig;
+    this.#readers = readers;
     this.#options = options;
     this.#random = new Random(options.seed);
     this.#load = new Load(rig.nodes, this.#facts);
     this.#judge = new Judge(rig, this.#facts);
     this.#report = {
       ...{ seed: options.seed, rounds: 0, faults: {}, gaps: {}, answers: {} },
-      ...{ acknowledged: 0, records: 0, epochs: 0, refused: 0, seconds: 0, problems: [] },
+      ...{ acknowledged: 0, balanced: readers.finished, records: 0, epochs: 0, refused: 0, seconds: 0, problems: [] },
     };
   }
 
@@ -99,7 +110,7 @@ class Rounds {
         // What is wrong with the records may be the reason.
         problems.push(...(await this.#judge.newRecords().catch(() => [])), (error as Error).stack ?? String(error));
       }
-      problems.push(...this.#facts.problems.splice(0));
+      problems.push(...this.#facts.problems.splice(0), ...this.#readers.problems.splice(0));
       problems.splice(
         0,
         Number.POSITIVE_INFINITY,
@@ -118,8 +129,10 @@ class Rounds {
     const leader = await this.#rig.leader();
     const follower = this.#rig.nodes.find((node) => node !== leader) ?? leader;
     const stop = new AbortController();
+    // Every request that is under way listens.
+    setMaxListeners(0, stop.signal);
     this.#facts.restartGap();
-    const load = this.#load.work(WORKERS, random.fork(), stop.signal);
+    const load = Promise.all([this.#load.work(WORKERS, random.fork(), stop.signal), this.#readers.work(stop.signal)]);
     try {
       await sleep(random.between(...CALM_MS));
       const scene = { rig: this.#rig, leader, follower };

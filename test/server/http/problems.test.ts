@@ -63,6 +63,7 @@ const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "rate-limited": 429,
   "internal-error": 500,
   "not-leader": 503,
+  behind: 503,
   "not-ready": 503,
 };
 const TITLES: Readonly<Record<number, string>> = {

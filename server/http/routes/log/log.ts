@@ -60,6 +60,7 @@ function entryRoutes(log: Log): Route[] {
       answer: Entry,
       refusals: [404],
       limit: "general",
+      reached: ({ params }) => hasPassed(log, params.entry_id),
       // The entry may get an anchoring proof later, and the proof may grow.
       keep: () => "revalidate",
       handle({ params }) {
@@ -70,6 +71,10 @@ function entryRoutes(log: Log): Route[] {
     }),
   ];
 }
+
+/** Whether the log has the entry with this id, or a later one: imported history may leave ids out. */
+const hasPassed = (log: Log, id: number): boolean =>
+  log.leafIndexOf(id) !== undefined || log.leafIndexAfter(id) < log.size;
 
 /**
  * The tag of an entry as it is served. What is on the log never changes, so its hash, which the text ends with, tells as
@@ -100,6 +105,7 @@ function treeRoutes(log: Log): Route[] {
       answer: TreeHead,
       refusals: [404],
       limit: "general",
+      reached: ({ params }) => params.tree_size <= log.size,
       keep: () => "forever",
       handle: ({ params }) => treeHead(log, params.tree_size),
     }),
@@ -131,6 +137,7 @@ function treeRoutes(log: Log): Route[] {
       answer: InclusionProof,
       refusals: [404],
       limit: "general",
+      reached: ({ params, query }) => Math.max(params.leaf_index + 1, query.tree_size ?? 0) <= log.size,
       keep: ({ query }) => (query.tree_size === undefined ? "revalidate" : "forever"),
       handle({ params, query }) {
         if (params.leaf_index >= log.size)
@@ -147,6 +154,7 @@ function treeRoutes(log: Log): Route[] {
       answer: InclusionProof,
       refusals: [404],
       limit: "general",
+      reached: ({ params, query }) => (query.tree_size ?? 0) <= log.size && hasPassed(log, params.entry_id),
       keep: ({ query }) => (query.tree_size === undefined ? "revalidate" : "forever"),
       handle({ params, query }) {
         const leafIndex = log.leafIndexOf(params.entry_id);
@@ -161,6 +169,7 @@ function treeRoutes(log: Log): Route[] {
       query: ConsistencyQuery,
       answer: ConsistencyProof,
       limit: "general",
+      reached: ({ query }) => Math.max(query.from, query.to ?? 0) <= log.size,
       keep: ({ query }) => (query.to === undefined ? "revalidate" : "forever"),
       handle: ({ query }) => log.consistencyProof(query.from, query.to, query.tree_version as TreeVersion | undefined),
     }),

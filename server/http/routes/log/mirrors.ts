@@ -3,6 +3,7 @@
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Checkpoints } from "../../../../engine/log/tree/checkpoints.js";
+import { TILE_WIDTH } from "../../../../engine/log/tree/tree.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import { CheckpointNote, PartialTileParams, Tile, TileParams } from "../../../wire/log/log.js";
 import { type Route, route } from "../../route.js";
@@ -33,6 +34,7 @@ export function mirrorRoutes(log: Log, checkpoints: Pick<Checkpoints, "newest">)
       answerType: TILE_TYPE,
       refusals: [404],
       limit: "general",
+      reached: ({ params: { level, index } }) => leavesOf(level, index, TILE_WIDTH) <= log.size,
       keep: () => "forever",
       handle: ({ params: { version, level, index } }) =>
         tileAnswer(log.tile(version as TreeVersion, level, index), level, index),
@@ -46,6 +48,8 @@ export function mirrorRoutes(log: Log, checkpoints: Pick<Checkpoints, "newest">)
       answerType: TILE_TYPE,
       refusals: [404],
       limit: "general",
+      reached: ({ params: { level, index_p, width } }) =>
+        leavesOf(level, Number.parseInt(index_p, 10), width) <= log.size,
       keep: () => "forever",
       handle({ params: { version, level, index_p, width } }) {
         const index = Number.parseInt(index_p, 10);
@@ -54,6 +58,10 @@ export function mirrorRoutes(log: Log, checkpoints: Pick<Checkpoints, "newest">)
     }),
   ];
 }
+
+/** How many leaves there must be before a tile has so many hashes. */
+export const leavesOf = (level: number, index: number, width: number): number =>
+  (index * TILE_WIDTH + width) * TILE_WIDTH ** level;
 
 function tileAnswer(hashes: Uint8Array | undefined, level: number, index: number): Answer {
   if (!hashes)

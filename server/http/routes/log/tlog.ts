@@ -10,6 +10,7 @@ import { LensCheckpoint, LensTile, tileParams, Vkey } from "../../../wire/log/tl
 import { type Route, route } from "../../route.js";
 import type { Tlog } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
+import { leavesOf } from "./mirrors.js";
 
 const TEXT_TYPE = "text/plain; charset=utf-8";
 const TILE_TYPE = "application/octet-stream";
@@ -19,7 +20,7 @@ const LISTED_PARTS = [1, 2];
 const FURTHER_PARTS = [3, 4];
 
 /** `GET /tlog/checkpoint`, `/tlog/vkey` and the tiles whose paths have one or two parts after the level. */
-export function tlogRoutes(log: Pick<Log, "lens" | "digests">, tlog: Tlog): Route[] {
+export function tlogRoutes(log: Pick<Log, "lens" | "digests" | "size">, tlog: Tlog): Route[] {
   return [
     route({
       method: "GET",
@@ -55,13 +56,14 @@ export function tlogRoutes(log: Pick<Log, "lens" | "digests">, tlog: Tlog): Rout
  * The other tiles, up to index 999,999,999. They are not in the OpenAPI document, which has no way to say that a parameter
  * has any number of parts; the summary of the others says what their paths are.
  */
-export const furtherTileRoutes = (log: Pick<Log, "lens" | "digests">): Route[] =>
+export const furtherTileRoutes = (log: Pick<Log, "lens" | "digests" | "size">): Route[] =>
   FURTHER_PARTS.map((count) => tileRoute(log, count));
 
 /** The tiles and bundles whose paths have `count` parts after the level. */
-function tileRoute(log: Pick<Log, "lens" | "digests">, count: number): Route {
+function tileRoute(log: Pick<Log, "lens" | "digests" | "size">, count: number): Route {
   const params = tileParams(count);
   const names = Object.keys(params.properties);
+  const partsOf = (values: unknown) => names.map((name) => (values as Readonly<Record<string, string>>)[name]!);
   return route({
     method: "GET",
     path: `/tlog/tile/${names.map((name) => `{${name}}`).join("/")}`,
@@ -71,16 +73,17 @@ function tileRoute(log: Pick<Log, "lens" | "digests">, count: number): Route {
     answerType: TILE_TYPE,
     refusals: [404],
     limit: "tlog",
-    keep: () => "forever",
-    handle({ params: values }) {
-      const parts = names.map((name) => (values as Readonly<Record<string, string>>)[name]!);
-      return new Answer(tileBytes(log, parts), { contentType: TILE_TYPE });
+    reached({ params: values }) {
+      const name = parseTilePath(partsOf(values));
+      return !name || leavesOf(name.level === "entries" ? 0 : name.level, name.index, name.width) <= log.size;
     },
+    keep: () => "forever",
+    handle: ({ params: values }) => new Answer(tileBytes(log, partsOf(values)), { contentType: TILE_TYPE }),
   });
 }
 
 /** @throws CairnlogError `not-found` for a path that names no tile, and for a tile that has not so many hashes yet */
-function tileBytes(log: Pick<Log, "lens" | "digests">, parts: readonly string[]): Buffer {
+function tileBytes(log: Pick<Log, "lens" | "digests" | "size">, parts: readonly string[]): Buffer {
   const name = parseTilePath(parts);
   if (!name) throw new CairnlogError("not-found", `No tile has the path tile/${parts.join("/")}.`);
   const { level, index, width } = name;
