@@ -203,6 +203,7 @@ describe("says enough", () => {
       Vary: { required: false, schema: text, example: "origin" },
       "Retry-After": { required: true, schema: number, example: 30 },
       "Cairnlog-Leader": { required: false, schema: text, example: "https://b.log.example" },
+      "Cairnlog-Size": { required: false, schema: number, example: 1042 },
       Allow: { required: true, schema: text, example: "GET, HEAD, OPTIONS" },
       "WWW-Authenticate": { required: true, schema: text, example: "Bearer" },
     });
@@ -258,7 +259,7 @@ describe("says enough", () => {
       500: ["internal-error", "corrupt-log", "wrong-operator", "in-use"],
       502: ["calendars-unavailable"],
       503: [
-        ...["not-ready", "not-leader", "overloaded", "closed", "signer-unavailable"],
+        ...["not-ready", "not-leader", "behind", "overloaded", "closed", "signer-unavailable"],
         ...["storage-failed", "storage-full", "clock-suspect", "worker-failed", "indexing"],
       ],
     });
