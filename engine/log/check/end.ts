@@ -31,8 +31,11 @@ export function checkEnd(store: StoreReader, frontier: Frontier, operators: Oper
   if (!head) return;
   const { treeVersion } = last.headInfo!;
   const root = hex(head.root);
-  const message = treeHeadMessage(root, size, formatTimestamp(head.timestamp));
-  if (!verifySync(operators.keyAt(size), message, head.signature))
+  // A time that was damaged may be none, and then nobody can have signed it.
+  const isSigned =
+    Number.isSafeInteger(head.timestamp) &&
+    verifySync(operators.keyAt(size), treeHeadMessage(root, size, formatTimestamp(head.timestamp)), head.signature);
+  if (!isSigned)
     throw damaged(
       `The head of ${size} entries does not have its signature. Restore the newest backup (cairnlog restore).`,
     );
