@@ -189,12 +189,17 @@ export class PageWalk {
     if (lower % 2 || lower > upper || upper > room || count < (flags === BRANCH ? 2 : 1))
       return wrong(`has room for ${count} records from ${lower} to ${upper}`);
     const steps: Step[] = [];
+    let behind: Buffer | undefined;
     for (let i = count - 1; i >= 0; i--) {
       const at = bytes.readUInt16LE(PAGE_HEADER + 2 * i);
       const isInside = at >= upper && at % 2 === 0 && at + NODE_HEADER <= room;
       const node = PAGE_HEADER + at;
       const keyEnd = isInside ? node + NODE_HEADER + bytes.readUInt16LE(node + 6) : Number.POSITIVE_INFINITY;
       if (keyEnd > this.#pageSize) return wrong(`has a record that does not lie in it`);
+      // LMDB makes a table anew that it does not find by its name, and then a log is empty.
+      const key = bytes.subarray(node + NODE_HEADER, keyEnd);
+      if (tree.kind === "names" && behind && Buffer.compare(key, behind) >= 0) return wrong("has names out of order");
+      behind = key;
       const found =
         flags === BRANCH
           ? this.#child(bytes, node, tree, page, level)
