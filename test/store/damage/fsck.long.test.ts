@@ -3,9 +3,13 @@ import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";
 import { MAIN } from "../../service.js";
-import { DamagedLogs } from "./damages.js";
+import { DamagedLogs, PAGE, pageDamage } from "./damages.js";
 
 const SIZE = 150;
+/** In the header of a page of LMDB's: its kind, and how many pages a value has that does not fit into one. */
+const KIND = 18;
+const COUNT = 20;
+const OVERFLOW = 4;
 const logs = new DamagedLogs();
 beforeAll(() => logs.build(SIZE));
 afterAll(() => logs.remove());
@@ -46,8 +50,17 @@ test("pages that were cut off are named, although LMDB ends the process that rea
   expect(said).toMatch(/Reading the log ended with SIG(BUS|SEGV) /);
 });
 
+/** The second page of the first value that has several pages: here a batch. */
+function pageOfEntries(file: Buffer): number {
+  for (let page = 2; page < file.length / PAGE; page++)
+    if (file.readUInt16LE(PAGE * page + KIND) === OVERFLOW && file.readUInt32LE(PAGE * page + COUNT) > 1)
+      return page + 1;
+  throw new Error("no value has several pages");
+}
+
 test("a damaged page inside of the entries is found by the entries' hashes", () => {
-  const { status, report } = fsck(logs.damaged("data.mdb", "a page in the middle zeroed"));
+  const zeroed = (file: Buffer, seed: string) => pageDamage(pageOfEntries(file), true)(file, seed);
+  const { status, report } = fsck(logs.damaged("data.mdb", "a page of entries zeroed", zeroed));
   expect(status).toBe(1);
   expect(report.counts.entries).toBeGreaterThan(0);
 });
