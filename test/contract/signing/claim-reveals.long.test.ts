@@ -127,7 +127,9 @@ describe("a revealed plaintext leaves no trace", () => {
       ["answers", answers.join("\n")],
       ...files(dataDir).map((file): [string, string] => [file, readFileSync(file, "latin1")]),
     ];
-    expect(places.some(([, content]) => content.includes(payload.commitment))).toBe(true);
+    // Entries are stored in shorthand: hexadecimal digits as bytes.
+    const commitment = Buffer.from(payload.commitment, "hex").toString("latin1");
+    expect(places.some(([, content]) => content.includes(commitment))).toBe(true);
     const key = Buffer.from(commitmentKey, "hex");
     const secrets = [marker, commitmentKey, key.toString("base64").slice(0, 40), key.toString("latin1")];
     for (const [place, content] of places)
