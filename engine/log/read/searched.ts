@@ -24,7 +24,7 @@ export function searchCondition(postings: CandidatePostings, search: string): Co
     ranges: [...candidates(term, complete)],
     postings: () => [postings],
     matches: (entry) => matchesSearch(entry, term, complete),
-    tooMany: () => tooWide(`More than ${REACH} entries match. Give more of it.`),
+    tooMany: () => tooWide(`More than ${REACH} matches would have to be looked at. Give more of it.`),
     isServedWhole: complete !== undefined,
     ...(complete === undefined ? {} : { exact: () => postings.list(hashTerm(POSTING.document, complete)) }),
   };

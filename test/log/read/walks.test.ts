@@ -135,7 +135,9 @@ describe("a search that matches too much", () => {
         search: "dra",
       });
     expect(found(200_000)).toMatchObject({ total: 200_000 });
-    expect(() => found(200_001)).toThrow(tooWide("More than 200000 entries match. Give more of it."));
+    expect(() => found(200_001)).toThrow(
+      tooWide("More than 200000 matches would have to be looked at. Give more of it."),
+    );
   });
 
   const empty = sourcesOf({}, 10);
