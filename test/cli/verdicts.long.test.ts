@@ -52,6 +52,7 @@ describe("verify --json", () => {
     const verdict = JSON.parse(stdout);
     expect(verdict).toEqual({
       file: at("one"),
+      receipt: at("one.attestation.json"),
       valid: true,
       checks: expect.any(Array),
       signed: { attestation_type: true, intent_statement: true },
@@ -70,6 +71,7 @@ describe("verify --json", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(JSON.parse(stdout)).toEqual({
       file: at(name),
+      receipt: at(`${name}.attestation.json`),
       valid: false,
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(detail) }],
       signed: null,
@@ -83,6 +85,7 @@ describe("verify --json", () => {
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toEqual({
       file: at("one"),
+      receipt: at("broken"),
       valid: false,
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(`^${at("broken")}: Malformed JSON`) }],
       signed: null,
@@ -103,6 +106,7 @@ describe("verify --composite", () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
       files: [at("one"), at("two")],
+      receipt: at("both.attestation.json"),
       valid: true,
       checks: expect.arrayContaining([
         { name: "file", ok: true, detail: "The files are the parts of the document, in their order." },
@@ -160,7 +164,9 @@ describe("attest", () => {
     const { code, stdout } = await attest(at("signed.json"), "--manifest");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\S+signed\.json: entry \d+, /);
-    expect(stdout.replace(/^\S+: entry \d+, /, "")).toBe(`${at("signed.json")}.attestation.json${words}\n`);
+    // Each case is another attestation, whose receipt has another number.
+    const end = stdout.replace(/^\S+: entry \d+, /, "").replace(/\.attestation(\.\d+)?\.json/, "");
+    expect(end).toBe(`${at("signed.json")}${words}\n`);
   });
 
   test("keeps a receipt that people can read", async () => {

@@ -1,15 +1,22 @@
 /** `cairnlog receipt`: an entry's place in the log as a file that tools of other transparency logs verify offline. */
 import { existsSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/error.js";
-import { type AttestationBundle, type Entry, normaliseContentHash } from "../../../engine/verify/index.js";
+import {
+  type AttestationBundle,
+  type Entry,
+  normaliseContentHash,
+  parseTlogProof,
+} from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
+import { Beside } from "../beside.js";
 import { READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
 import { hashFile } from "../signing/file-hash.js";
-import { only } from "../usage.js";
+import { only, UsageError } from "../usage.js";
 
 const OPTIONS = {
   vkey: text(
@@ -31,8 +38,9 @@ export const receipt = subcommand({
 checkpoint at /tlog/ with all its signatures. Everything is checked before it is written. cairnlog verify checks the file
 offline, and so do tools of other transparency logs; for them the leaf is the entry's hash as hexadecimal text.
 
-Of a FILE that was attested (FILE.attestation.json is beside it) the entry of its attestation is taken, and FILE.tlog-proof is written:
-cairnlog verify FILE --proof FILE.tlog-proof --policy POLICY ties the witnesses' signatures to the document.
+Of a FILE that was attested the entries of the receipts beside it are taken, as far as they are in this log, and FILE.tlog-proof is
+written: cairnlog verify FILE --proof FILE.tlog-proof --policy POLICY ties the witnesses' signatures to the document. The proof of
+another entry is never overwritten: the next one is FILE.tlog-proof.2.
 
 An entry that is newer than the newest checkpoint is waited for.`,
   options: OPTIONS,
@@ -41,37 +49,68 @@ An entry that is newer than the newest checkpoint is waited for.`,
   examples: "cairnlog receipt 42\ncairnlog receipt report.pdf",
   async run(positionals, values) {
     const named = only(positionals, "ENTRY");
-    const attested = /^\d+$/.test(named) || !existsSync(named) ? null : await entryOf(named);
-    const id = attested?.id ?? readNumber(named, "ENTRY");
+    const beside = new Beside();
+    const attested = /^\d+$/.test(named) || !existsSync(named) ? null : await entriesOf(named, beside);
+    const ids = attested ? [] : [readNumber(named, "ENTRY")];
     const seconds = readNumber(values.wait, "--wait");
-    const file = values.out ?? `${attested ? named : id}.tlog-proof`;
     await withClient(values, async (client) => {
-      if (attested && (await client.log.entry(id)).entry.entry_hash !== attested.entry_hash)
+      for (const { id, entry_hash } of attested ?? []) if ((await entryHashOf(client, id)) === entry_hash) ids.push(id);
+      if (!ids.length)
         throw new CairnlogError(
           "invalid-input",
-          `Entry ${id} of this log is not the one of ${named}: is it another log?`,
+          `Entry ${attested![0]!.id} of this log is not the one of ${named}: is it another log?`,
         );
-      const { text, leafIndex, checkpoint } = await covered(client, id, values, seconds);
-      writeFileSync(file, text);
-      const { origin, treeSize } = checkpoint;
-      const answer = { file, log_entry_id: id, leaf_index: leafIndex, origin, tree_size: treeSize };
-      report(values, answer, `${file}: entry ${id}, under the checkpoint of ${treeSize} entries of ${origin}`);
+      if (values.out !== undefined && ids.length > 1)
+        throw new UsageError(`--out goes with one entry; this log has ${ids.join(", ")} of ${named}`);
+      for (const id of ids) {
+        const { text, leafIndex, checkpoint } = await covered(client, id, values, seconds);
+        const { origin, treeSize } = checkpoint;
+        const file = values.out ?? beside.keep(named, "proof", text, (kept) => identity(kept) === identity(text));
+        if (values.out !== undefined) writeFileSync(file, text);
+        const answer = { file, log_entry_id: id, leaf_index: leafIndex, origin, tree_size: treeSize };
+        report(values, answer, `${file}: entry ${id}, under the checkpoint of ${treeSize} entries of ${origin}`);
+      }
     });
     return 0;
   },
 });
 
 /**
- * The log entry in the attestation of a document.
- * @throws CairnlogError `invalid-input` if there is none, or if it is about another document
+ * The log entries in the receipts of a document.
+ * @throws CairnlogError `invalid-input` if there is none, or if all are about another document
  */
-async function entryOf(document: string): Promise<Pick<Entry, "id" | "entry_hash">> {
-  const path = `${document}.attestation.json`;
-  const { manifest, entry } = readObject(path) as Partial<AttestationBundle>;
-  if (normaliseContentHash(manifest?.document?.content_hash) !== `sha256:${await hashFile(document)}`)
-    throw new CairnlogError("invalid-input", `${path} is not about this document: its hash is another one.`);
-  if (!Number.isSafeInteger(entry?.id)) throw new CairnlogError("invalid-input", `${path} names no log entry.`);
-  return entry!;
+async function entriesOf(document: string, beside: Beside): Promise<readonly Pick<Entry, "id" | "entry_hash">[]> {
+  const hash = `sha256:${await hashFile(document)}`;
+  const paths = beside.receipts(document);
+  if (!paths.length)
+    throw new CairnlogError("invalid-input", `${document} has no receipt (${basename(document)}.attestation.json).`);
+  const bundles = paths.map((path) => readObject(path) as Partial<AttestationBundle>);
+  const own = bundles.filter(({ manifest }) => normaliseContentHash(manifest?.document?.content_hash) === hash);
+  if (!own.length)
+    throw new CairnlogError("invalid-input", `${paths[0]} is not about this document: its hash is another one.`);
+  const entries = own.flatMap(({ entry }) => (entry && Number.isSafeInteger(entry.id) ? [entry] : []));
+  if (!entries.length) throw new CairnlogError("invalid-input", `${paths[0]} names no log entry.`);
+  return entries;
+}
+
+/** The hash of an entry; undefined if the log has none with this number. @throws ClientError */
+async function entryHashOf(client: Client, id: number): Promise<string | undefined> {
+  try {
+    return (await client.log.entry(id)).entry.entry_hash;
+  } catch (error) {
+    if (error instanceof ClientError && error.code === "not-found") return undefined;
+    throw error;
+  }
+}
+
+/** What a proof file is about: the entry and the log, without the checkpoint and the path to it. Null for no proof file. */
+function identity(text: string): string | null {
+  try {
+    const { index, extra, checkpoint } = parseTlogProof(text);
+    return `${index} ${extra && Buffer.from(extra)} ${checkpoint.split("\n", 1)[0]}`;
+  } catch {
+    return null;
+  }
 }
 
 /** @throws ClientError `not-found` without such an entry, or if no checkpoint covers it in time */

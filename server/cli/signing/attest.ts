@@ -1,8 +1,7 @@
 /**
- * `cairnlog attest`: hashes files and signs on this machine, submits the attestations, verifies the receipts, and writes
- * FILE.attestation.json beside each file. Neither a file nor the private key leaves this machine.
+ * `cairnlog attest`: hashes files and signs on this machine, submits the attestations, verifies the receipts, and keeps
+ * them beside the files. Neither a file nor the private key leaves this machine.
  */
-import { renameSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
 import {
@@ -13,6 +12,7 @@ import {
   signedWords,
 } from "../../../engine/verify/index.js";
 import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
+import { Beside, isDocument } from "../beside.js";
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
 import { namedFiles } from "../files.js";
 import { readPublicKey } from "../identity/public-key.js";
@@ -25,9 +25,6 @@ import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { required, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
-
-/** Files that the command writes. It does not attest them when it finds them in a directory. */
-const OWN_FILE = /\.attestation\.json(\.new)?$/;
 
 const OPTIONS = {
   type: text("TYPE", "authorship (default), editorial_review, peer_review, publication, or an https: predicate"),
@@ -51,10 +48,11 @@ const OPTIONS = {
 export const attest = subcommand({
   forms: ["PATH... --key KEY.pem"],
   about: `Hashes each file, signs a manifest of it with KEY, submits manifest and signature, checks the receipt, and writes
-FILE.attestation.json beside the file. The file itself is not sent.
+FILE.attestation.json beside the file. The file itself is not sent. The receipt of another attestation (signer, type, statement, log,
+or what was in the file) is never overwritten: the next one is FILE.attestation.2.json. cairnlog verify reads all of them.
 
 A PATH is a file, or a directory: then each regular file in it and in the directories below is attested, in the order of
-their paths, without symbolic links and *.attestation.json. Several files are submitted together, up to 1000 at once. One that
+their paths, without symbolic links and what cairnlog keeps beside files. Several files are submitted together, up to 1000 at once. One that
 cannot be read, or that the service refuses, is reported, and the others are attested. Files that were attested before get
 their first receipt again, so the command can be repeated. A limit of the service that ends within a minute is waited for.`,
   options: OPTIONS,
@@ -65,7 +63,7 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
   async run(paths, values) {
     if (values.manifest && values.title !== undefined) throw new UsageError("a manifest has its own title");
     if (!paths.length) throw new UsageError("name at least one FILE");
-    const { files, failures, hasDirectory } = namedFiles(paths, (name) => !OWN_FILE.test(name));
+    const { files, failures, hasDirectory } = namedFiles(paths, isDocument);
     const isAlone = files.length === 1 && !hasDirectory;
     if (values.title !== undefined && !isAlone) throw new UsageError("--title goes with one FILE");
     const envelope = await readEnvelope(values, isAlone ? files[0] : undefined);
@@ -73,6 +71,7 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
     const { title, type = envelope?.type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
     const options = { type, pseudonym, intent, password };
+    const beside = new Beside();
     const read = async (file: string): Promise<Subject> => {
       if (envelope) return envelope.document;
       if (values.manifest) return readObject(file) as Manifest;
@@ -82,14 +81,14 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
       if (isAlone) {
         const [file] = files as [string];
         const { receipt, bundle, notice } = await client.attest(await read(file), options);
-        keep(values, file, receipt, bundle);
+        keep(values, beside, file, receipt, bundle);
         if (notice !== undefined) console.error(printable(notice));
         return 0;
       }
       if (hasDirectory) console.error(`Attesting ${files.length} ${files.length === 1 ? "file" : "files"}.`);
       const warning = limitWords(files.length, (await client.health()).attestation_limit);
       if (warning !== null) console.error(warning);
-      const many = new ManyFiles(values, files, read);
+      const many = new ManyFiles(values, beside, files, read);
       for (const failure of failures) many.failed(failure);
       return many.attest(client, options);
     });
@@ -135,6 +134,7 @@ function duration(seconds: number): string {
 /** Attests several files. One that fails stops no other. */
 class ManyFiles {
   readonly #values: { readonly json: boolean };
+  readonly #beside: Beside;
   readonly #files: readonly string[];
   readonly #read: (file: string) => Promise<Subject>;
   readonly #progress: ReturnType<typeof startProgress>;
@@ -144,8 +144,14 @@ class ManyFiles {
   #hasFailed = false;
   #notice: string | undefined;
 
-  constructor(values: { readonly json: boolean }, files: readonly string[], read: (file: string) => Promise<Subject>) {
+  constructor(
+    values: { readonly json: boolean },
+    beside: Beside,
+    files: readonly string[],
+    read: (file: string) => Promise<Subject>,
+  ) {
     this.#values = values;
+    this.#beside = beside;
     this.#files = files;
     this.#read = read;
     this.#progress = startProgress("Attested:", files.length);
@@ -201,7 +207,7 @@ class ManyFiles {
   #keep(file: string, receipt: AttestationReceipt, bundle: AttestationBundle): void {
     this.#progress.end();
     try {
-      keep(this.#values, file, receipt, bundle);
+      keep(this.#values, this.#beside, file, receipt, bundle);
       this.#attested++;
     } catch (error) {
       if (!isOfFile(error)) throw error;
@@ -217,11 +223,14 @@ const isOfFile = (error: unknown): error is Error => error instanceof CairnlogEr
 /** Writes the bundle of a file and reports it. */
 function keep(
   values: { readonly json: boolean },
+  beside: Beside,
   file: string,
   { log_entry_id, duplicate, signed }: AttestationReceipt,
   bundle: AttestationBundle,
 ): void {
-  const path = writeBundle(file, bundle);
+  const { entry_hash } = bundle.entry;
+  const text = `${JSON.stringify(bundle, null, 2)}\n`;
+  const path = beside.keep(file, "receipt", text, (kept) => entryHashIn(kept) === entry_hash);
   const isSigned = signed.attestation_type && signed.intent_statement;
   report(
     values,
@@ -230,11 +239,11 @@ function keep(
   );
 }
 
-/** @returns the path of the bundle */
-function writeBundle(file: string, bundle: AttestationBundle): string {
-  const path = `${file}.attestation.json`;
-  // Written to another name first, so that an interrupted run leaves no partial receipt under the real name.
-  writeFileSync(`${path}.new`, `${JSON.stringify(bundle, null, 2)}\n`);
-  renameSync(`${path}.new`, path);
-  return path;
+/** The hash of the log entry in a text, if it is a receipt. Nothing of it is believed. */
+function entryHashIn(text: string): unknown {
+  try {
+    return (JSON.parse(text) as Partial<AttestationBundle> | null)?.entry?.entry_hash;
+  } catch {
+    return undefined;
+  }
 }

@@ -7,6 +7,12 @@ import { coloured, facts } from "../terminal/table.js";
 export const headline = (file: string, isValid: boolean): string =>
   `${printableLine(file)}: ${isValid ? coloured("green", "verified") : coloured("red", "NOT verified")}`;
 
+/** The line about a receipt that does not hold here, and does not count, because another one holds. */
+export const passedOver = (file: string, { checks }: BundleVerdict): string =>
+  `${printableLine(file)}: passed over: ${printableLine(firstWrong(checks))}`;
+
+const firstWrong = (checks: readonly BundleCheck[]): string => checks.find(({ ok }) => !ok)?.detail ?? "";
+
 /** A log: the key that signs its heads, its address if that is known, and words for it. */
 export interface Trusted {
   readonly key: PublicKey;
@@ -47,8 +53,7 @@ export function bundleText(file: string, { valid, checks }: BundleVerdict, summa
 
 /** One line: who signed, or the first thing that is wrong. */
 export function briefText(file: string, { valid, checks }: BundleVerdict, summary: Summary | null): string {
-  const wrong = checks.find(({ ok }) => !ok);
-  return `${headline(file, valid)}: ${printableLine(summary?.brief ?? wrong?.detail ?? "")}`;
+  return `${headline(file, valid)}: ${printableLine(summary?.brief ?? firstWrong(checks))}`;
 }
 
 /** The last line about a directory. */

@@ -1,6 +1,12 @@
 /** `cairnlog verify`: checks files and their .attestation.json offline, against a pinned operator key. */
-import { existsSync } from "node:fs";
-import { type AttestationBundle, type BundleCheck, parsePublicKey } from "../../../engine/verify/index.js";
+import { basename } from "node:path";
+import {
+  type AttestationBundle,
+  type BundleCheck,
+  type BundleVerdict,
+  parsePublicKey,
+} from "../../../engine/verify/index.js";
+import { Beside, isDocument } from "../beside.js";
 import { rememberedFor } from "../config/config-file.js";
 import { READING_OPTIONS, withClient } from "../connection.js";
 import { namedFiles } from "../files.js";
@@ -18,7 +24,16 @@ import { required, UsageError } from "../usage.js";
 import { type Trust, unreadable, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
 import { standingOf, type TrustConfig } from "./online.js";
 import { readSigners } from "./signers.js";
-import { briefText, bundleText, countText, NO_SUMMARY, namesOf, summaryOf, type Trusted } from "./verdict.js";
+import {
+  briefText,
+  bundleText,
+  countText,
+  NO_SUMMARY,
+  namesOf,
+  passedOver,
+  summaryOf,
+  type Trusted,
+} from "./verdict.js";
 
 const OPTIONS = {
   "operator-key": text(
@@ -27,7 +42,7 @@ const OPTIONS = {
   ),
   server: READING_OPTIONS.server,
   state: READING_OPTIONS.state,
-  attestation: text("FILE", "the attestation of the one FILE (default: FILE.attestation.json)"),
+  attestation: text("FILE", "the attestation of the one FILE (default: all that are beside it)"),
   composite: flag(
     "the FILEs are the parts, in their order, of the one document that was attested (cairnlog composite); where parts have attestations of their own, verify those apart",
   ),
@@ -55,7 +70,7 @@ const OPTIONS = {
   online: flag("ask the service whether the signer's key was revoked, replaced or has expired: its word, not a proof"),
   trust: text("FILE.json", "with --online: your trust configuration (docs/trust.md), by which the signer is judged"),
   details: flag("of directories: all checks of each file"),
-  json: flag("one line of JSON for each FILE"),
+  json: flag("one line of JSON for each receipt of each FILE"),
 } as const;
 
 export const verify = subcommand({
@@ -65,11 +80,12 @@ export const verify = subcommand({
     "FILE --proof FILE.tlog-proof (--vkey VKEY | --policy FILE) [--operator-key OPERATOR.pem]",
     "FILE.tlog-proof... (--vkey VKEY | --policy FILE) [--entry-hash HASH]",
   ],
-  about: `Checks each FILE against FILE.attestation.json without any connection: that the file is the one attested,
+  about: `Checks each FILE against the receipts beside it (FILE.attestation.json, FILE.attestation.2.json …) without any connection: that the file is the one attested,
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
 that the tree head is signed by the operator key you pinned, and with --signer that one of those has signed. Says of each whether
 it holds, and whether the signer signed the attestation's type and statement or only the log says so. If everything holds, it ends
-with who signed, as what, when, and in which log.
+with who signed, as what, when, and in which log. Of several receipts, each is judged: one must hold, and none may be damaged. One
+that is only of another log, of a signer whom you did not name, or of what was in the file before, does not count then.
 
 A PATH may be a directory: then each file in it and below that is no receipt is checked, with one line for each and a count at the
 end. A signature of anybody holds without --signer; the last line says so.
@@ -104,30 +120,54 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     const envelopeKey = values["envelope-key"];
     if (envelopeKey !== undefined && !values.dsse) throw new UsageError("--envelope-key goes with --dsse");
     if (values.dsse && composite) throw new UsageError("an envelope is no part of a --composite");
-    const isProofAlone = proof !== undefined && attestation === undefined && !existsSync(receiptOf(documents[0]!));
+    const beside = new Beside();
+    const isProofAlone = proof !== undefined && attestation === undefined && !beside.receipts(documents[0]!).length;
     if (isProofAlone) return verifyProofOf(documents[0]!, proof, values);
     const trusted = trustedKey(values);
     const trust: Trust = { operatorKey: trusted.key, signers: readSigners(values.signer) };
     const run = new Run(values, trusted, trust, hasDirectory && !values.details);
     if (compositePath !== undefined) {
-      await run.judge(compositePath, await verifyParts(paths, compositePath, trust), { files: paths });
+      const verified = await verifyParts(paths, compositePath, trust);
+      await run.judge(compositePath, [{ receipt: compositePath, verified }], { files: paths });
       return run.end();
     }
     const key = envelopeKey === undefined ? undefined : readPublicKey(envelopeKey);
     for (const file of documents) {
-      const path = attestation ?? receiptOf(file);
-      const checked = values.dsse ? verifyEnvelope(file, path, trust, key) : verifyFile(file, path, trust);
-      await run.judge(file, await checked.catch(unreadable), { file });
+      const found = attestation === undefined ? beside.receipts(file) : [attestation];
+      const read: Read[] = [];
+      for (const receipt of found.length ? found : [`${file}.attestation.json`]) {
+        const checked = values.dsse ? verifyEnvelope(file, receipt, trust, key) : verifyFile(file, receipt, trust);
+        read.push({ receipt, verified: await checked.catch(unreadable) });
+      }
+      await run.judge(file, read, { file });
     }
     for (const failure of failures) run.fail(failure);
     return run.end();
   },
 });
 
-/** The attestation file of a document. */
-const receiptOf = (file: string): string => `${file}.attestation.json`;
-/** Whether a file is no receipt of `attest` and `receipt`. */
-const isDocument = (name: string): boolean => !/\.(?:attestation\.json(?:\.new)?|tlog-proof)$/.test(name);
+/** A receipt, and what was found out about it offline. */
+interface Read {
+  readonly receipt: string;
+  readonly verified: Verified;
+}
+
+/** A receipt with everything that was asked for. */
+interface Judged {
+  readonly receipt: string;
+  readonly bundle: AttestationBundle;
+  readonly verdict: BundleVerdict;
+  readonly witnesses: readonly string[] | null;
+}
+
+/** Checks that a receipt fails if it is of other content, of another signer, or not the one that a proof is about. */
+const ELSEWHERE: ReadonlySet<BundleCheck["name"]> = new Set(["file", "signer", "witnesses"]);
+
+/** The operator keys that a receipt names. */
+const keysOf = ({ tree_head, operators = [] }: AttestationBundle): readonly string[] => [
+  tree_head.key_id,
+  ...operators.map(({ key_id }) => key_id),
+];
 
 /** The verdicts of one command: further checks, printing, and the count at the end. */
 class Run {
@@ -145,29 +185,52 @@ class Run {
     this.#isBrief = isBrief;
   }
 
-  /** Prints the verdict on a file, after what the options ask for beside it. */
-  async judge(file: string, { bundle, ...given }: Verified, named: object): Promise<void> {
-    const { online, proof, json } = this.#values;
-    const checks = [...given.checks];
+  /** Prints the verdict on each receipt of a file, after what the options ask for beside it. */
+  async judge(file: string, read: readonly Read[], named: object): Promise<void> {
+    const judged: Judged[] = [];
+    for (const one of read) judged.push(await this.#judged(one));
+    const isProven = judged.some(({ verdict }) => verdict.valid);
+    const isPassed = (one: Judged) => isProven && !one.verdict.valid && this.#isElsewhere(one);
+    for (const one of judged)
+      this.#print(judged.length > 1 ? `${file}, ${basename(one.receipt)}` : file, one, isPassed(one), named);
+    this.#count++;
+    if (!judged.every((one) => one.verdict.valid || isPassed(one))) this.#wrong++;
+  }
+
+  async #judged({ receipt, verified: { bundle: given, ...offline } }: Read): Promise<Judged> {
+    const { online, proof } = this.#values;
+    const bundle = given as AttestationBundle;
+    const checks = [...offline.checks];
     let witnesses: readonly string[] | null = null;
-    if (given.valid && proof !== undefined) {
-      const witnessed = await this.#witnessed(proof, bundle as AttestationBundle);
+    if (offline.valid && proof !== undefined) {
+      const witnessed = await this.#witnessed(proof, bundle);
       checks.push(witnessed.check);
       witnesses = witnessed.witnesses;
     }
-    if (given.valid && online) checks.push(...(await this.#standing(bundle as AttestationBundle)));
-    const verdict = { ...given, checks, valid: checks.every(({ ok }) => ok) };
+    if (offline.valid && online) checks.push(...(await this.#standing(bundle)));
+    return { receipt, bundle, verdict: { ...offline, checks, valid: checks.every(({ ok }) => ok) }, witnesses };
+  }
+
+  /** Whether nothing is wrong with a receipt but that it is about something else than what was asked. */
+  #isElsewhere({ bundle, verdict }: Judged): boolean {
+    return verdict.checks.every(
+      ({ name, ok }) =>
+        ok || ELSEWHERE.has(name) || (name === "tree-head" && !keysOf(bundle).includes(this.#trusted.key.fingerprint)),
+    );
+  }
+
+  #print(file: string, { receipt, bundle, verdict, witnesses }: Judged, isPassed: boolean, named: object): void {
     const summary = verdict.valid
-      ? summaryOf(bundle as AttestationBundle, verdict, {
+      ? summaryOf(bundle, verdict, {
           log: this.#trusted,
           witnesses,
           isNamed: this.#trust.signers !== undefined,
-          isOnline: online,
+          isOnline: this.#values.online,
         })
       : null;
-    this.#count++;
-    if (!verdict.valid) this.#wrong++;
-    if (json) console.log(printableJson({ ...named, ...verdict, ...(summary?.json ?? NO_SUMMARY) }));
+    if (this.#values.json)
+      console.log(printableJson({ ...named, receipt, ...verdict, ...(summary?.json ?? NO_SUMMARY) }));
+    else if (isPassed) console.log(passedOver(file, verdict));
     else if (this.#isBrief) console.log(briefText(file, verdict, summary));
     else console.log(bundleText(file, verdict, summary));
   }

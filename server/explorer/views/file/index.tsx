@@ -8,7 +8,8 @@ import { RecordsCard } from "./RecordsCard.js";
 import { SignCard } from "./SignCard.js";
 import "./file.css";
 
-const RECEIPT_ENDING = ".attestation.json";
+/** Names of receipts: the second one that `cairnlog attest` keeps of a document has a number. */
+const RECEIPT = /\.attestation(?:\.\d+)?\.json$/;
 
 export default function FileView() {
   const [file, setFile] = useState<File | null>(null);
@@ -17,8 +18,8 @@ export default function FileView() {
   const hashing = useHashing(file);
   const { hash } = hashing;
   const take = (files: readonly File[]) => {
-    const receiptTaken = files.find(({ name }) => name.endsWith(RECEIPT_ENDING)) ?? null;
-    const fileTaken = files.find(({ name }) => !name.endsWith(RECEIPT_ENDING)) ?? null;
+    const receiptTaken = files.find(({ name }) => RECEIPT.test(name)) ?? null;
+    const fileTaken = files.find(({ name }) => !RECEIPT.test(name)) ?? null;
     if (fileTaken) setFile(fileTaken);
     // A new file removes the receipt of the old one, unless the receipt came first and waits for its file.
     if (receiptTaken || (fileTaken && file)) setReceipt(receiptTaken);
