@@ -3,6 +3,7 @@
  * kind lacks a part, the code does not compile: `EventType` is the type of the table's keys, and other tables by event
  * type are `Record<EventType, …>`.
  */
+import { ATTESTED_MEMBERS } from "./attested.js";
 import {
   type AuditScope,
   DECISIONS,
@@ -280,14 +281,7 @@ export const EVENT_KINDS = {
 /** The kind of every event whose type is a predicate URL. */
 export const ATTESTATION_KIND = kind({
   payload: {
-    attestation_id: text,
-    attestation_type: text,
-    signer_key_fingerprint: text,
-    document_hash: text,
-    manifest_hash: text,
-    document_title: text,
-    signature_algorithm: text,
-    signature: text,
+    ...ATTESTED_MEMBERS,
     intent_statement: nullable(text),
     timestamp: text,
     tags: arrayOf(text),

@@ -1,6 +1,7 @@
 /**
  * The `.attestation.json` file: its types, and the shape that a file must have before its contents are judged.
  */
+import { ATTESTED_MEMBERS } from "../attested.js";
 import { ENTRY_MEMBERS, type Entry } from "../entry.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import type { Attestation, Manifest } from "../manifest.js";
@@ -91,14 +92,7 @@ export const BUNDLE = objectOf(
         chain_version: where("2", (value) => value === 2),
         payload: objectOf(
           {
-            attestation_id: text,
-            attestation_type: text,
-            signer_key_fingerprint: text,
-            document_hash: text,
-            manifest_hash: text,
-            document_title: text,
-            signature_algorithm: text,
-            signature: text,
+            ...ATTESTED_MEMBERS,
             timestamp: text,
           },
           { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },

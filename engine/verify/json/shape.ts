@@ -1,5 +1,6 @@
 /** Shapes of untrusted JSON: small checks that can be combined. Each names the first place that is wrong. */
 import { isHexHash } from "../encoding.js";
+import { isSize } from "../size.js";
 
 /** An object as `parseIJson` returns it. */
 export type JsonObject = { readonly [member: string]: unknown };
@@ -38,7 +39,7 @@ export const positiveInteger: Shape<number> = where(
   "an integer of at least 1",
   (v) => Number.isSafeInteger(v) && Number(v) >= 1,
 );
-export const index: Shape<number> = where("an integer of at least 0", (v) => Number.isSafeInteger(v) && Number(v) >= 0);
+export const index: Shape<number> = where("an integer of at least 0", isSize);
 
 /** A shape for exactly these texts. */
 export function oneOf<const T extends string>(...texts: readonly T[]): Shape<T> {

@@ -60,9 +60,9 @@ export function formatNote(text: string, lines: readonly string[]): string {
  * about the others. Never throws.
  */
 export function parseNote(note: unknown): SignedNote | undefined {
-  if (typeof note !== "string" || note.length > MAX_CHARACTERS || !isNoteText(note)) return undefined;
+  if (!isNoteText(note)) return undefined;
   const end = note.lastIndexOf("\n\n");
-  if (end < 0 || !note.endsWith("\n")) return undefined;
+  if (end < 0) return undefined;
   const signatures = parseSignatureLines(note.slice(end + 2));
   return signatures && { text: note.slice(0, end + 1), signatures };
 }
@@ -73,8 +73,7 @@ export function parseNote(note: unknown): SignedNote | undefined {
  * throws.
  */
 export function parseSignatureLines(text: unknown): readonly NoteSignature[] | undefined {
-  if (typeof text !== "string" || text.length > MAX_CHARACTERS || !isNoteText(text)) return undefined;
-  if (!text.endsWith("\n")) return undefined;
+  if (!isNoteText(text)) return undefined;
   const lines = text.slice(0, -1).split("\n");
   if (lines.length > MAX_SIGNATURES || !lines.every((line) => line.startsWith(DASH))) return undefined;
   return lines.flatMap((line) => {
@@ -87,8 +86,12 @@ export function parseSignatureLines(text: unknown): readonly NoteSignature[] | u
   });
 }
 
-/** Whether `text` can be written as UTF-8, and has no ASCII control character but line feeds. */
-function isNoteText(text: string): boolean {
+/**
+ * Whether `text` is one of at most 2^20 characters that ends with a line feed, can be written as UTF-8, and has no other ASCII
+ * control character.
+ */
+function isNoteText(text: unknown): text is string {
+  if (typeof text !== "string" || text.length > MAX_CHARACTERS || !text.endsWith("\n")) return false;
   if (LONE_SURROGATE.test(text)) return false;
   for (let at = 0; at < text.length; at++) if (text[at]! < " " && text[at] !== "\n") return false;
   return true;

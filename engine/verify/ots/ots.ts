@@ -161,10 +161,7 @@ export function parseOtsFile(bytes: Uint8Array): OtsFile {
 
 const isFileHash = (name: string): name is OtsFileHash => Object.hasOwn(FILE_DIGESTS, name);
 
-function readerOf(bytes: Uint8Array): OtsReader {
-  if (bytes.length > MAX_OTS_BYTES) throw otsError(`An OpenTimestamps proof has at most ${MAX_OTS_BYTES} bytes.`);
-  return new OtsReader(bytes);
-}
+const readerOf = (bytes: Uint8Array): OtsReader => new OtsReader(withinSize(bytes));
 
 function readTimestamp(reader: OtsReader, message: Uint8Array): OtsTimestamp {
   const root = new OtsTimestamp(message);
@@ -190,7 +187,7 @@ function readTimestamp(reader: OtsReader, message: Uint8Array): OtsTimestamp {
  *   `parseOtsTimestamp` would refuse for its size
  */
 export function serialiseOtsTimestamp(timestamp: OtsTimestamp): Uint8Array {
-  return withinSize(timestampParts(timestamp));
+  return withinSize(concatBytes(...timestampParts(timestamp)));
 }
 
 /**
@@ -200,11 +197,11 @@ export function serialiseOtsTimestamp(timestamp: OtsTimestamp): Uint8Array {
 export function serialiseOtsFile({ hash, timestamp }: OtsFile): Uint8Array {
   if (timestamp.message.length !== FILE_DIGESTS[hash]) throw otsError(`The message is not a digest of ${hash}.`);
   const head = [MAGIC, Uint8Array.of(VERSION), operationBytes({ name: hash }), timestamp.message];
-  return withinSize([...head, ...timestampParts(timestamp)]);
+  return withinSize(concatBytes(...head, ...timestampParts(timestamp)));
 }
 
-function withinSize(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = concatBytes(...parts);
+/** @throws CairnlogError `invalid-input` */
+function withinSize(bytes: Uint8Array): Uint8Array {
   if (bytes.length > MAX_OTS_BYTES) throw otsError(`An OpenTimestamps proof has at most ${MAX_OTS_BYTES} bytes.`);
   return bytes;
 }

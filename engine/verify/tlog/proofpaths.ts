@@ -4,6 +4,7 @@
  * hold; `foldSubtrees` makes the hash from their roots.
  */
 import { inputError } from "../../error.js";
+import { isSize } from "../size.js";
 import { coverPositions, type NodePosition } from "../tree/merkle.js";
 
 /** The complete subtrees under one hash of a proof, left to right. */
@@ -64,8 +65,4 @@ function largestPowerBelow(count: number): number {
   let power = 1;
   while (power * 2 < count) power *= 2;
   return power;
-}
-
-function isSize(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

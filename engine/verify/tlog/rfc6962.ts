@@ -6,6 +6,7 @@
 import { kernel } from "../../../wasm/index.js";
 import { inputError } from "../../error.js";
 import { fromHex } from "../encoding.js";
+import { isSize } from "../size.js";
 import { coverPositions, EMPTY_ROOT as EMPTY_ROOT_HEX } from "../tree/merkle.js";
 
 const HASH_BYTES = 32;
@@ -142,10 +143,6 @@ export function verifyConsistency(claim: ConsistencyClaim): boolean {
 
 const half = (value: number): number => Math.floor(value / 2);
 const isOdd = (value: number): boolean => value % 2 === 1;
-
-function isSize(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
 
 function isHash(value: unknown): value is Uint8Array {
   return value instanceof Uint8Array && value.length === HASH_BYTES;

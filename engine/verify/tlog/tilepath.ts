@@ -3,6 +3,7 @@
  * the index N in groups of three digits: 1234067 is `x001/x234/067`. Every tile has one path, and no other names it.
  */
 import { inputError } from "../../error.js";
+import { isSize } from "../size.js";
 
 /** Number of hashes in a full tile, and of entries in a full bundle. */
 export const FULL_WIDTH = 256;
@@ -49,7 +50,7 @@ export function parseTilePath([level, ...rest]: readonly string[]): TileName | u
 export function tilePath({ level, index, width }: TileName): string {
   const isLevel = level === "entries" || (Number.isInteger(level) && level >= 0 && level <= MAX_LEVEL);
   const isWidth = Number.isInteger(width) && width >= 1 && width <= FULL_WIDTH;
-  if (!isLevel || !isWidth || !Number.isSafeInteger(index) || index < 0)
+  if (!isLevel || !isWidth || !isSize(index))
     throw inputError(
       `A tile has a level from 0 to ${MAX_LEVEL}, an index from 0 on and a width from 1 to ${FULL_WIDTH}.`,
     );

@@ -7,6 +7,7 @@
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
 import { inputError } from "../../error.js";
 import { fromHex, isHexHash, toHex } from "../encoding.js";
+import { isSize } from "../size.js";
 
 export type { TreeVersion };
 
@@ -187,10 +188,6 @@ function fold(peaks: readonly PlacedHash[], size: number, version: TreeVersion):
 
 function isVersion(value: unknown): value is TreeVersion {
   return value === 1 || value === 2;
-}
-
-function isSize(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function checkedSize(size: number): number {
