@@ -3,7 +3,7 @@
  * `logs/v0`, and the `log` lines of a tlog-policy file.
  */
 import { CairnlogError } from "../../engine/error.js";
-import { type NoteKey, parseVkey } from "../../engine/verify/index.js";
+import { type NoteKey, parseAnyVkey } from "../../engine/verify/note/key.js";
 
 /** A log whose checkpoints are cosigned. */
 export interface WitnessedLog {
@@ -27,7 +27,7 @@ interface KeyLine {
 
 /**
  * Reads the text of such a file. A log may have several lines, each with another key, for example while it changes its
- * key.
+ * key. Keys of types that are not known here are passed over: they must not keep the others from being read.
  * @throws CairnlogError `invalid-input` with the number of the first line that cannot be read
  */
 export function parseWitnessedLogs(text: string): WitnessedLogs {
@@ -48,6 +48,7 @@ export function parseWitnessedLogs(text: string): WitnessedLogs {
     }
   const logs = new Map<string, WitnessedLog>();
   for (const { origin, key } of found) {
+    if (key.type === "unknown") continue;
     const keys = logs.get(origin)?.keys ?? [];
     if (keys.some(({ name, id }) => name === key.name && id === key.id))
       throw new CairnlogError("invalid-input", `The file of logs has two keys ${key.name}+${key.id} for one log.`);
@@ -80,8 +81,9 @@ function readListLine(line: string, found: KeyLine[]): void {
 }
 
 function keyLine(vkey: string): KeyLine {
-  const key = parseVkey(vkey);
-  // A cosignature has a time, and says something else: it is what a witness makes, not a log.
-  if (key.type !== "ed25519") throw new Error("the key of a log has the type 0x01; this is the key of a witness.");
+  const key = parseAnyVkey(vkey);
+  // Such a cosignature is what a witness makes, not a log. With ML-DSA-44, both make the same.
+  if (key.type === "cosignature/v1")
+    throw new Error("the key of a log has the type 0x01 or 0x06; this is the key of a witness.");
   return { key, origin: key.name };
 }

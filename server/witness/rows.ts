@@ -19,7 +19,7 @@ export interface WitnessRow extends Checkpoint {
 /** A row as it is stored: its note, which says size and root. */
 type StoredRow = string;
 
-/** Two kibibytes a log: room for millions. */
+/** Two kibibytes a log, or eight where log and witness sign with ML-DSA-44: room for millions. */
 const MAP_SIZE = 2 ** 34;
 const ADVICE =
   "Do not start with an empty directory or an old copy: the witness would sign what contradicts its own signatures. Make a new witness with another key and name.";

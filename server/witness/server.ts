@@ -1,7 +1,6 @@
 /** A running witness: its directory, its key, its HTTP server. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openOperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { makePrivateFolder } from "../../engine/store/private.js";
 import { freeBytes } from "../../engine/store/room.js";
@@ -17,6 +16,7 @@ import { parseWitnessedLogs, type WitnessedLogs } from "./logs.js";
 import { WitnessMetrics } from "./metrics.js";
 import { witnessRoutes } from "./routes.js";
 import { WitnessRows } from "./rows.js";
+import { openWitnessSigner, type WitnessAlgorithm } from "./signer.js";
 import { Witness } from "./witness.js";
 
 /**
@@ -35,6 +35,8 @@ export interface WitnessSettings {
   readonly dataDir: string;
   /** File of the private key, which is made if it does not exist; in the directory if absent. */
   readonly keyFile?: string | undefined;
+  /** Of the key: of one that is made, and of the one that must be there. */
+  readonly algorithm: WitnessAlgorithm;
   /** File that names the logs. */
   readonly logsFile: string;
   readonly name: string;
@@ -86,12 +88,11 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
     opened.push(() => rows.close());
     const failed = new Promise<CairnlogError>((resolve) => rows.health.observe(resolve));
     const keyFile = settings.keyFile ?? join(dataDir, "witness.pem");
-    const key = openOperatorKey(keyFile);
+    const signer = await openWitnessSigner(keyFile, settings.algorithm, settings.name);
     if (isReadableByOthers(keyFile))
       logger.warn({ keyFile }, "the key can be read by others than its owner: set the file's mode to 0600");
     const witness = new Witness({
-      name: settings.name,
-      key,
+      signer,
       rows,
       logs,
       forked({ origin }, { cosigned, refused }) {

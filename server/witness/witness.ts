@@ -2,7 +2,6 @@
  * A witness (c2sp.org/tlog-witness): it cosigns a checkpoint of a log if it is consistent with all that it has cosigned
  * before. Then nobody can be shown another history of that log with this cosignature. It belongs to one thread.
  */
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { checkNoteSignature } from "../../engine/crypto/notes.js";
 import { CairnlogError } from "../../engine/error.js";
 import { fromHex } from "../../engine/verify/encoding.js";
@@ -12,10 +11,7 @@ import {
   encodeCosignature,
   formatNote,
   formatVkey,
-  type NoteKey,
-  noteKey,
-  noteKeyId,
-  parsePublicKey,
+  parseSignatureLines,
   rfc6962,
   signatureLine,
   type VerifiedSignature,
@@ -24,6 +20,7 @@ import {
 import type { WitnessedLog, WitnessedLogs } from "./logs.js";
 import { type AddCheckpoint, malformed } from "./request.js";
 import type { WitnessRow, WitnessRows } from "./rows.js";
+import type { WitnessSigner } from "./signer.js";
 
 /** The answer to a request that is well formed and signed by its log. */
 export type Verdict =
@@ -40,10 +37,8 @@ export interface Fork {
 }
 
 export interface WitnessParts {
-  /** How the witness is called in its cosignatures: a name that `isNoteName` accepts. */
-  readonly name: string;
-  /** An Ed25519 key that signs nothing else. */
-  readonly key: OperatorKey;
+  /** A key that signs nothing else. */
+  readonly signer: WitnessSigner;
   readonly rows: WitnessRows;
   readonly logs: WitnessedLogs;
   /** Seconds since 1970. */
@@ -63,25 +58,19 @@ interface Fresh {
 export class Witness {
   readonly #parts: WitnessParts;
   readonly #now: () => number;
-  readonly key: NoteKey;
-  readonly #keyId: Uint8Array;
   #logs: WitnessedLogs;
   /** The newest cosignature of each log, by origin: at most one for each log in the file. */
   readonly #fresh = new Map<string, Fresh>();
 
-  /** @throws CairnlogError `invalid-key` unless the key is Ed25519; `invalid-input` for a name that notes cannot hold */
   constructor(parts: WitnessParts) {
     this.#parts = parts;
     this.#now = parts.now ?? (() => Math.floor(Date.now() / 1000));
-    const publicKey = parsePublicKey(parts.key.public.pem);
-    this.key = noteKey(parts.name, publicKey, "cosignature/v1");
-    this.#keyId = noteKeyId(parts.name, publicKey, "cosignature/v1");
     this.#logs = parts.logs;
   }
 
   /** The verifier key of the cosignatures. */
   get vkey(): string {
-    return formatVkey(this.key);
+    return formatVkey(this.#parts.signer.key);
   }
 
   /** The logs whose checkpoints are cosigned. Rows of others stay, for the day when their log is named again. */
@@ -102,7 +91,7 @@ export class Witness {
    * Cosigns a checkpoint, or says from which size on a proof is needed. The cosignature is on disk when this resolves.
    * @throws CairnlogError `not-found` for a log that is not in the file; `forbidden` if no key of the log signed it or a
    *   signature does not hold; `invalid-proof`; `storage-full`, `storage-failed`, `signer-unavailable`.
-   *   HttpError `malformed-request` if the checkpoint is smaller than the old size
+   *   HttpError `malformed-request` if the checkpoint is smaller than the old size, or has an origin that the key cannot sign
    */
   async addCheckpoint({ oldSize, proof, checkpoint, note }: AddCheckpoint): Promise<Verdict> {
     const log = this.#logs.get(checkpoint.origin);
@@ -164,8 +153,7 @@ export class Witness {
     const fresh = this.#fresh.get(origin);
     if (fresh?.text === text && fresh.time === time && fresh.size === known?.treeSize)
       return { kind: "cosigned", line: fresh.line };
-    const signature = await this.#sign(cosignatureMessage(time, text));
-    const line = signatureLine(this.key.name, this.#keyId, encodeCosignature({ time, signature }));
+    const line = await this.#sign(time, text);
     const lines = [...signatures.map((own) => own.line), line];
     if (!(await this.#parts.rows.replace(known, { ...checkpoint, note: formatNote(text, lines) }))) {
       // Another request came first. What was signed here is forgotten: nobody has seen it.
@@ -175,11 +163,15 @@ export class Witness {
     return { kind: "cosigned", line };
   }
 
-  /** @throws CairnlogError `signer-unavailable` */
-  async #sign(message: Uint8Array): Promise<Uint8Array> {
-    const [signature] = await this.#parts.key.sign([message]);
-    if (!signature || !(await checkNoteSignature(this.key.key, message, signature)))
+  /** A cosignature, verified. @throws CairnlogError `signer-unavailable`; HttpError `malformed-request` */
+  async #sign(time: number, text: string): Promise<string> {
+    const { key, sign } = this.#parts.signer;
+    const message = cosignatureMessage(key, time, text);
+    if (!message) throw malformed("ML-DSA-44 cannot sign for an origin of more than 255 bytes.");
+    const line = signatureLine(key.name, fromHex(key.id), encodeCosignature({ time, signature: await sign(message) }));
+    const signatures = parseSignatureLines(line)!;
+    if (!(await verifySignatures({ text, signatures }, [key], checkNoteSignature))?.length)
       throw new CairnlogError("signer-unavailable", "The key of the witness cannot sign.");
-    return signature;
+    return line;
   }
 }

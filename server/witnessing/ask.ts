@@ -70,6 +70,8 @@ async function cosignatureIn(body: Buffer, note: string, key: NoteKey): Promise<
   const newest = signatures.toSorted((a, b) => b.time! - a.time!)[0];
   if (!newest) throw new WitnessError("did not sign with its key");
   const time = newest.time!;
+  // With ML-DSA-44 that says nothing about other checkpoints. A witness must not leave it out.
+  if (time === 0) throw new WitnessError("signed without a time");
   if (time > Date.now() / 1000 + MAX_AHEAD_S) throw new WitnessError("signed with a time that has not come yet");
   return { kind: "cosigned", line: newest.line, time };
 }

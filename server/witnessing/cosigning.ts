@@ -20,6 +20,7 @@ import {
   verifySignatures,
 } from "../../engine/verify/index.js";
 import { Asker, type AskerParts, type Wanted, WITNESS_TIMEOUT_MS, type WitnessStatus } from "./asker.js";
+import { isAsked } from "./policyfile.js";
 
 export interface CosigningParts {
   readonly policy: Policy;
@@ -75,16 +76,15 @@ export class Cosigning {
   private constructor(parts: CosigningParts, restored: Restored | null) {
     this.#parts = parts;
     this.#published = restored;
-    this.#askers = parts.policy.witnesses.flatMap(({ name, key, url }) => {
-      // A witness without an address cannot be asked; others may get its cosignature.
-      if (url === null) return [];
+    // Others may get the cosignatures of those that are not asked.
+    this.#askers = parts.policy.witnesses.filter(isAsked).map(({ name, key, url }) => {
       const time = restored?.times.get(name);
       const known = restored && time !== undefined ? { treeSize: restored.treeSize, time } : null;
-      const asker = new Asker(
+      return new Asker(
         {
           name,
           key,
-          url: url.replace(/\/+$/, ""),
+          url: url!.replace(/\/+$/, ""),
           proof: parts.proof,
           wanted: () => this.#current,
           cosigned: (wanted, line) => this.#cosigned(name, wanted, line),
@@ -93,7 +93,6 @@ export class Cosigning {
         },
         known,
       );
-      return [asker];
     });
   }
 

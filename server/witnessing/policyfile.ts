@@ -1,12 +1,15 @@
 /** The file that SERVICE_WITNESSES names: a policy whose witnesses the log asks. */
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/error.js";
-import { isQuorum, type Policy, parsePolicy } from "../../engine/verify/index.js";
+import { isQuorum, type Policy, type PolicyWitness, parsePolicy } from "../../engine/verify/index.js";
+
+/** Whether a witness is asked: it has an address, and a key with which its cosignatures can be verified. */
+export const isAsked = ({ url, key }: PolicyWitness): boolean => url !== null && key.type !== "unknown";
 
 /**
  * Reads the policy.
- * @throws CairnlogError `invalid-input` if it is none, if the address of a witness is not one, or if the witnesses with an
- *   address are no quorum: then no checkpoint could ever be shown; `storage-failed` if the file cannot be read
+ * @throws CairnlogError `invalid-input` if it is none, if the address of a witness is not one, or if the witnesses that
+ *   are asked are no quorum: then no checkpoint could ever be shown; `storage-failed` if the file cannot be read
  */
 export function readWitnessPolicy(path: string): Policy {
   let text: string;
@@ -16,15 +19,18 @@ export function readWitnessPolicy(path: string): Policy {
     throw new CairnlogError("storage-failed", `The policy ${path} of SERVICE_WITNESSES cannot be read.`, { cause });
   }
   const policy = parsePolicy(text);
-  const asked = policy.witnesses.filter(({ url }) => url !== null);
-  for (const { name, url } of asked)
-    if (!isAddress(url!))
+  for (const { name, url } of policy.witnesses)
+    if (url !== null && !isAddress(url))
       throw new CairnlogError(
         "invalid-input",
         `The witness ${name} of ${path} needs an http: or https: URL, not ${url}.`,
       );
+  const asked = policy.witnesses.filter(isAsked);
   if (!isQuorum(policy, new Set(asked.map(({ name }) => name))))
-    throw new CairnlogError("invalid-input", `The witnesses of ${path} that have a URL are no quorum of its policy.`);
+    throw new CairnlogError(
+      "invalid-input",
+      `The witnesses of ${path} that have a URL and a key of a known type are no quorum of its policy.`,
+    );
   return policy;
 }
 

@@ -175,6 +175,9 @@ function openCosigning(
 ): Promise<Cosigning> {
   if (policy.logs.length && !policy.logs.some(({ key }) => key.name === origin))
     logger.warn({ path, origin }, "the policy of SERVICE_WITNESSES has log lines, and none is of this log");
+  const unknown = policy.witnesses.filter(({ key }) => key.type === "unknown").map(({ name }) => name);
+  if (unknown.length)
+    logger.warn({ path, witnesses: unknown }, "witnesses with keys of types that are not known here are not asked");
   return Cosigning.open({
     policy,
     file: cosignedCheckpointPath(dataDir),

@@ -36,7 +36,11 @@ let policy: string;
 let vkey: string;
 beforeAll(async () => {
   const { dataDir, signer } = newCosignedDirectory();
-  const [a, b] = await Promise.all(["a.example", "b.example"].map((name) => startTestWitness([{ signer }], { name })));
+  const [a, b] = await Promise.all(
+    (["ed25519", "ml-dsa-44"] as const).map((algorithm) =>
+      startTestWitness([{ signer }], { name: `${algorithm}.example`, algorithm }),
+    ),
+  );
   const dead = newNoteSigner("dead.example", 4);
   vkey = signer.vkey;
   policy = [

@@ -18,6 +18,7 @@ import {
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { scratchFolder } from "../service.js";
+import { newMlDsaSigner, unknownVkey } from "../verify/note/notes.js";
 import { cairnlog } from "./harness.js";
 
 const scratch = scratchFolder();
@@ -127,13 +128,12 @@ test("a policy says whose cosignatures are needed", async () => {
   const publicKey = parsePublicKey(witness.public.pem);
   const name = "witness.example";
   const policy = join(scratch.path, "policy");
-  writeFileSync(
-    policy,
-    `log ${vkey}\nwitness w1 ${formatVkey(noteKey(name, publicKey, "cosignature/v1"))}\nquorum w1\n`,
-  );
+  const key = noteKey(name, publicKey, "cosignature/v1");
+  writeFileSync(policy, `log ${vkey}\nwitness w1 ${formatVkey(key)}\nquorum w1\n`);
   expect(await verify(file, "--policy", policy)).toMatchObject({ code: 1, stdout: expect.stringContaining("quorum") });
   const time = 1_700_000_000;
-  const [signature] = await witness.sign([cosignatureMessage(time, parseNote(parseTlogProof(text).checkpoint)!.text)]);
+  const { text: signed } = parseNote(parseTlogProof(text).checkpoint)!;
+  const [signature] = await witness.sign([cosignatureMessage(key, time, signed)!]);
   const line = signatureLine(
     name,
     noteKeyId(name, publicKey, "cosignature/v1"),
@@ -142,6 +142,26 @@ test("a policy says whose cosignatures are needed", async () => {
   const cosigned = changed((all) => all + line);
   const { code, stdout } = await verify(cosigned, "--policy", policy);
   expect([code, stdout]).toEqual([0, expect.stringContaining("\n  witnessed by  w1\n")]);
+});
+
+test("a witness of ML-DSA-44 counts in a policy, and one with a key of an unknown type makes nothing worse", async () => {
+  const witness = newMlDsaSigner("pq.example");
+  const policy = join(scratch.path, "pq-policy");
+  const lines = `log ${vkey}\nwitness pq ${witness.vkey}\nwitness later ${unknownVkey("later.example")}\ngroup G any pq later\n`;
+  writeFileSync(policy, `${lines}quorum G\n`);
+  expect(await verify(file, "--policy", policy)).toMatchObject({ code: 1, stdout: expect.stringContaining("quorum") });
+  const { text: signed } = parseNote(parseTlogProof(text).checkpoint)!;
+  const { code, stdout } = await verify(
+    changed((all) => all + witness.line(signed)),
+    "--policy",
+    policy,
+  );
+  expect([code, stdout]).toEqual([0, expect.stringContaining("\n  witnessed by  pq\n")]);
+  writeFileSync(policy, `${lines}quorum later\n`);
+  expect(await verify(file, "--policy", policy)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("The quorum of the policy cannot be reached"),
+  });
 });
 
 test("an entry that is not covered yet is waited for; one that does not exist is not", async () => {

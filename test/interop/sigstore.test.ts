@@ -53,7 +53,7 @@ const trustedRoot = (vkey: string) => ({
     {
       baseUrl: `https://${parseVkey(vkey).name}`,
       hashAlgorithm: "SHA2_256",
-      publicKey: { rawBytes: base64(parseVkey(vkey).key.der), keyDetails: "PKIX_ED25519" },
+      publicKey: { rawBytes: base64(parseVkey(vkey).key!.der), keyDetails: "PKIX_ED25519" },
       logId: { keyId: keyIdOf(vkey) },
     },
   ],

@@ -83,6 +83,7 @@ export async function startTestWitness(
       dataDir,
       logsFile: settings.logsFile ?? logsFile(trees),
       name: NAME,
+      algorithm: "ed25519",
       host: "127.0.0.1",
       port: 0,
       prefix: "",

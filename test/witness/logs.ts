@@ -3,9 +3,11 @@
 import { checkpointOf, type NoteSigner, newNoteSigner } from "../verify/note/notes.js";
 import { hashOf, plainConsistency, plainRoot } from "../verify/tlog/plain-rfc6962.js";
 
+type LogSigner = Pick<NoteSigner, "vkey" | "line" | "note">;
+
 export interface WitnessedTree {
   readonly origin: string;
-  readonly signer: NoteSigner;
+  readonly signer: LogSigner;
   /** A signed checkpoint of this size. */
   note(size: number): string;
   root(size: number): Uint8Array;
@@ -16,7 +18,7 @@ export interface WitnessedTree {
 }
 
 /** A log of 64 leaves. @param twist the number of the first leaf that is another one: with it, the log is a fork */
-export function newTree(origin: string, signer = newNoteSigner(origin), twist = 64): WitnessedTree {
+export function newTree(origin: string, signer: LogSigner = newNoteSigner(origin), twist = 64): WitnessedTree {
   const leaves = Array.from({ length: 64 }, (_, i) => hashOf(0, Uint8Array.of(i, i < twist ? 0 : 1)));
   const root = (size: number) => plainRoot(leaves.slice(0, size));
   const note = (size: number) => signer.note(checkpointOf(origin, size, root(size)));

@@ -1,7 +1,7 @@
 /** The file that names the logs of a witness, in both of its forms. */
 import { describe, expect, test } from "vitest";
 import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
-import { newNoteSigner } from "../verify/note/notes.js";
+import { newMlDsaSigner, newNoteSigner, unknownVkey } from "../verify/note/notes.js";
 
 const [one, two, again, witness] = [
   newNoteSigner("log.example/1"),
@@ -32,6 +32,17 @@ describe("a list of the witness network", () => {
       ["a name", [id(two)]],
     ]);
   });
+});
+
+test("keys of ML-DSA-44 are known, and those of unknown types are passed over, with a log that has no other", () => {
+  const pq = newMlDsaSigner("log.example/2");
+  const unknown = [unknownVkey("log.example/1"), unknownVkey("log.example/3", 2)];
+  const known = [
+    [one.name, [id(one)]],
+    [pq.name, [id(pq)]],
+  ];
+  expect(read([...unknown, one.vkey, pq.vkey].map((vkey) => `log ${vkey}`).join("\n"))).toEqual(known);
+  expect(read(["logs/v0", ...[...unknown, one.vkey, pq.vkey].map((vkey) => `vkey ${vkey}`)].join("\n"))).toEqual(known);
 });
 
 test.each([

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning, type CosigningParts } from "#cairnlog/server/witnessing/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
-import { newNoteSigner } from "../verify/note/notes.js";
+import { newMlDsaSigner, newNoteSigner, unknownVkey } from "../verify/note/notes.js";
 import { startTestWitness } from "../witness/harness.js";
 import { newTree, type WitnessedTree } from "../witness/logs.js";
 
@@ -87,8 +87,8 @@ const ORIGIN = "log.example/cosigned";
 /** The witnesses of a test have names of their own, and keys. */
 const line = (name: string, witness: { key: unknown; url: string; vkey: string }) =>
   `witness ${name} ${witness.vkey} ${witness.url}\n`;
-const real = async (tree: WitnessedTree, name: string) => {
-  const witness = await startTestWitness([tree], { name: `${name}.example` });
+const real = async (tree: WitnessedTree, name: string, algorithm: "ed25519" | "ml-dsa-44" = "ed25519") => {
+  const witness = await startTestWitness([tree], { name: `${name}.example`, algorithm });
   return { key: witness.key, url: witness.url, vkey: witness.running.vkey, running: witness.running };
 };
 const dead = (name: string) => ({ ...newNoteSigner(`${name}.example`, 4), key: null, url: "http://127.0.0.1:9" });
@@ -118,6 +118,41 @@ describe("real witnesses", () => {
     await expect.poll(() => second.shown()).toEqual([31, "A", "B"]);
     // The sizes that they know were kept.
     expect(second.cosigning.status.witnesses.map(({ failures }) => failures)).toEqual([0, 0]);
+  });
+
+  test("of both algorithms cosign one checkpoint after the other, also after a restart", async () => {
+    const tree = newTree(ORIGIN);
+    const lines = [line("A", await real(tree, "a")), line("B", await real(tree, "b", "ml-dsa-44"))];
+    const policy = `${lines.join("")}group G all A B\nquorum G\n`;
+    const folder = temporaryFolder();
+    const first = await setUp(tree, policy, { folder });
+    for (const size of [1, 30]) {
+      offer(first, size);
+      await expect.poll(() => first.shown()).toEqual([size, "A", "B"]);
+    }
+    await first.cosigning.stop();
+    const second = await setUp(tree, policy, { folder });
+    expect(await second.shown()).toEqual([30, "A", "B"]);
+    expect(second.cosigning.status.witnesses.map(({ treeSize }) => treeSize)).toEqual([30, 30]);
+  });
+
+  test("of ML-DSA-44, thirty of them, fit into what is shown", async () => {
+    const tree = newTree(ORIGIN);
+    const signers = Array.from({ length: 30 }, (_, i) => newMlDsaSigner(`w${i}.example`));
+    const url = await oddWitness((request, response, body) => {
+      const signer = signers[Number(request.url!.split("/")[1])]!;
+      // Others sign, too: each answer is as long as it may well be.
+      response.end(
+        signers
+          .slice(0, 15)
+          .reduce((all, by) => all + (by === signer ? "" : by.line(textOf(body))), signer.line(textOf(body))),
+      );
+    });
+    const names = signers.map((_, i) => `W${i}`);
+    const lines = signers.map(({ vkey }, i) => `witness W${i} ${vkey} ${url}/${i}\n`);
+    const setup = await setUp(tree, `${lines.join("")}group G all ${names.join(" ")}\nquorum G\n`);
+    offer(setup, 9);
+    await expect.poll(() => setup.shown(), { timeout: 30_000 }).toEqual([9, ...names]);
   });
 
   test("a log that lost its file learns from the witnesses where they are", async () => {
@@ -202,6 +237,7 @@ describe("a witness that does not do what it should", () => {
 
   const key = newNoteSigner("odd.example", 4);
   const stranger = newNoteSigner("odd.example", 4);
+  const pq = newMlDsaSigner("odd.example");
   const NEXT_YEAR = Math.floor(Date.now() / 1000) + 31_536_000;
   test.each<[string, (response: ServerResponse, body: string) => void, RegExp]>([
     ["signs another text", (r, body) => r.end(key.line(`${textOf(body)}x\n`)), /does not hold/],
@@ -226,6 +262,20 @@ describe("a witness that does not do what it should", () => {
     offer(setup, 5);
     await expect.poll(() => setup.cosigning.status.witnesses[0]?.trouble).toMatch(reason);
     expect(setup.told).toEqual([[expect.stringMatching(reason), "O"]]);
+    expect(await setup.shown()).toBeNull();
+    await setup.cosigning.stop();
+  });
+
+  test.each<[string, (response: ServerResponse, body: string) => void, RegExp]>([
+    ["signs without a time", (r, body) => r.end(pq.line(textOf(body), 0)), /without a time/],
+    ["signs for the future", (r, body) => r.end(pq.line(textOf(body), NEXT_YEAR)), /not come yet/],
+    ["signs another root", (r, body) => r.end(pq.line(`${textOf(body).replace("5\n", "6\n")}`)), /does not hold/],
+  ])("one of ML-DSA-44 that %s is not believed", async (_, answer, reason) => {
+    const tree = newTree(ORIGIN);
+    const url = await oddWitness((_request, response, body) => answer(response, body));
+    const setup = await setUp(tree, `witness O ${pq.vkey} ${url}\nquorum O\n`);
+    offer(setup, 5);
+    await expect.poll(() => setup.cosigning.status.witnesses[0]?.trouble).toMatch(reason);
     expect(await setup.shown()).toBeNull();
     await setup.cosigning.stop();
   });
@@ -277,4 +327,19 @@ test("a witness without an address is not asked", async () => {
   offer(setup, 1);
   await expect.poll(() => setup.shown()).toEqual([1]);
   expect(setup.cosigning.status.witnesses).toEqual([]);
+});
+
+test("a witness whose key is of an unknown type is not asked, and keeps nobody from the quorum", async () => {
+  const tree = newTree(ORIGIN);
+  let asked = 0;
+  const url = await oddWitness((_, response) => {
+    asked++;
+    response.writeHead(404).end();
+  });
+  const lines = `witness U ${unknownVkey("u.example")} ${url}\n${line("A", await real(tree, "a"))}group G any U A\nquorum G\n`;
+  const setup = await setUp(tree, lines);
+  offer(setup, 4);
+  await expect.poll(() => setup.shown()).toEqual([4, "A"]);
+  expect(setup.cosigning.status.witnesses.map(({ name }) => name)).toEqual(["A"]);
+  expect(asked).toBe(0);
 });

@@ -83,25 +83,29 @@ async function signInPool(pool: Pool, pem: string, messages: readonly Uint8Array
 
 /**
  * Reads the operator key from a PEM file. If the file does not exist, makes an Ed25519 key there, mode 0600.
- *
- * If we crash here: the file appears under its name only after all its bytes are on disk, and no head is signed before
- * that.
- * @throws CairnlogError `invalid-key`, `storage-failed`
+ * @throws CairnlogError `invalid-key`; as `readOrMakeKey` does
  */
 export function openOperatorKey(path: string, pool?: Pool): OperatorKey {
-  let pem: string;
+  return operatorKey(
+    readOrMakeKey(path, () => generatePrivateKey("ed25519")),
+    pool,
+  );
+}
+
+/**
+ * The PEM in the file of a private key. If the file does not exist, writes what `make` returns there, mode 0600.
+ *
+ * If we crash here: the file appears under its name only after all its bytes are on disk, and nothing is signed before that.
+ * @throws CairnlogError `storage-failed`
+ */
+export function readOrMakeKey(path: string, make: () => string): string {
   try {
-    pem = readFileSync(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT")
       throw new CairnlogError("storage-failed", `The operator key ${path} cannot be read.`, { cause });
-    pem = createKeyFile(path);
   }
-  return operatorKey(pem, pool);
-}
-
-function createKeyFile(path: string): string {
-  const pem = generatePrivateKey("ed25519");
+  const pem = make();
   try {
     makeFolders(dirname(path));
     writeKeyFile(path, pem);

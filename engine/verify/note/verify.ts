@@ -1,5 +1,6 @@
 /** Checks the signatures of a note (c2sp.org/signed-note, "Signatures"). */
 import { utf8 } from "../encoding.js";
+import { verifyMlDsa44 } from "../keys/ml-dsa.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import { cosignatureMessage, decodeCosignature } from "./cosignature.js";
@@ -22,13 +23,14 @@ export interface VerifiedNote {
   readonly signatures: readonly VerifiedSignature[];
 }
 
-/** How one signature is checked. A server gives a faster function than the portable one; both follow the same rules. */
+/** How one Ed25519 signature is checked. A server gives a faster function than the portable one; both follow the same rules. */
 export type SignatureCheck = (key: PublicKey, message: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
 
 /**
  * The text of a note and who signed it. Null if it is not a note, if none of `keys` signed it, or if any line with
- * the name and id of one of them does not hold. Lines of other keys are passed over. Never throws: the note may be any
- * text. At most 100 signatures are checked, equal lines once.
+ * the name and id of one of them does not hold. Lines of other keys, and of keys of an unknown type, are passed over. A note
+ * may be any text and never throws; what throws is a lack of the code of ML-DSA-44, which is loaded for the first such
+ * signature. At most 100 signatures are checked, equal lines once.
  */
 export async function verifyNote(
   note: unknown,
@@ -48,7 +50,9 @@ export async function verifySignatures(
 ): Promise<readonly VerifiedSignature[] | null> {
   const verified = new Map<string, VerifiedSignature>();
   for (const signature of signatures) {
-    const key = keys.find(({ name, id }) => name === signature.name && id === signature.keyId);
+    const key = keys.find(
+      ({ name, id, type }) => name === signature.name && id === signature.keyId && type !== "unknown",
+    );
     if (!key || verified.has(signature.line)) continue;
     const time = await verifyOne(text, signature, key, check);
     if (time === undefined) return null;
@@ -61,12 +65,14 @@ export async function verifySignatures(
 async function verifyOne(
   text: string,
   { signature }: NoteSignature,
-  { type, key }: NoteKey,
+  by: NoteKey,
   check: SignatureCheck,
 ): Promise<number | null | undefined> {
-  if (type === "ed25519") return (await check(key, utf8(text), signature)) ? null : undefined;
+  if (by.type === "ed25519") return (await check(by.key!, utf8(text), signature)) ? null : undefined;
   const cosignature = decodeCosignature(signature);
-  if (!cosignature) return undefined;
-  const message = cosignatureMessage(cosignature.time, text);
-  return (await check(key, message, cosignature.signature)) ? cosignature.time : undefined;
+  const message = cosignature && cosignatureMessage(by, cosignature.time, text);
+  if (!message) return undefined;
+  const { time, signature: signed } = cosignature;
+  const holds = by.key ? check(by.key, message, signed) : verifyMlDsa44(by.material.subarray(1), message, signed);
+  return (await holds) ? time : undefined;
 }

@@ -4,12 +4,13 @@
  * one `quorum NAME`.
  */
 import { inputError } from "../../error.js";
-import { type NoteKey, type NoteKeyType, parseVkey } from "../note/key.js";
+import { toHex } from "../encoding.js";
+import { type NoteKey, type NoteKeyType, parseAnyVkey } from "../note/key.js";
 import { parseNote } from "../note/note.js";
 import { type SignatureCheck, verifySignatures } from "../note/verify.js";
 import { type Checkpoint, parseCheckpointText } from "./checkpoint.js";
 
-/** A log whose checkpoints are accepted. The name of its key is its origin. */
+/** A log whose checkpoints are accepted. The name of its key is its origin. With a key of an unknown type it never signs. */
 export interface PolicyLog {
   readonly key: NoteKey;
   /** What it is for depends on who reads the policy; null without one. */
@@ -65,8 +66,9 @@ interface Reading {
 
 /**
  * Reads a policy. The text is the operator's own or somebody else's; none of it is trusted to be well formed.
- * @throws CairnlogError `invalid-input` with the number of the line that is wrong; also for keys of other types than
- *   Ed25519, which no checkpoint could be checked with
+ * A log or witness whose key is of an unknown type is kept, as one that never signs.
+ * @throws CairnlogError `invalid-input` with the number of the line that is wrong; also if no quorum can be reached without
+ *   the witnesses whose keys are of unknown types
  */
 export function parsePolicy(text: string): Policy {
   if (typeof text !== "string" || text.length > MAX_CHARACTERS)
@@ -80,7 +82,11 @@ export function parsePolicy(text: string): Policy {
     }
   const { logs, witnesses, groups, quorum } = reading;
   if (quorum === undefined) throw inputError("The policy has no quorum line.");
-  return { logs, witnesses, groups, quorum };
+  const policy = { logs, witnesses, groups, quorum };
+  const able = witnesses.flatMap(({ name, key }) => (key.type === "unknown" ? [] : name));
+  if (!isQuorum(policy, new Set(able)))
+    throw inputError("The quorum of the policy cannot be reached: it needs keys of types that are not known here.");
+  return policy;
 }
 
 /** Whether these witnesses, by their names in the policy, are a quorum. */
@@ -142,14 +148,14 @@ function readLine(line: string, reading: Reading): void {
 
 function readLog([vkey, url, ...more]: readonly string[], { logs }: Reading): void {
   if (vkey === undefined || more.length) throw new Error("a log has a verifier key and perhaps a URL.");
-  addKey({ key: keyOf(vkey, "ed25519"), url: url ?? null }, logs);
+  addKey({ key: keyOf(vkey, "cosignature/v1", "this is the key of a witness, not of a log."), url: url ?? null }, logs);
 }
 
 function readWitness([name, vkey, url, ...more]: readonly string[], { witnesses, names }: Reading): void {
   if (name === undefined || vkey === undefined || more.length)
     throw new Error("a witness has a name, a verifier key and perhaps a URL.");
   addName(name, names);
-  addKey({ name, key: keyOf(vkey, "cosignature/v1"), url: url ?? null }, witnesses);
+  addKey({ name, key: keyOf(vkey, "ed25519", "this is not a witness's key."), url: url ?? null }, witnesses);
 }
 
 function readGroup([name, count, ...members]: readonly string[], { groups, names }: Reading): void {
@@ -158,7 +164,7 @@ function readGroup([name, count, ...members]: readonly string[], { groups, names
   const threshold = thresholdOf(count, members.length);
   for (const member of members) {
     const isTaken = names.get(member);
-    if (isTaken === undefined) throw new Error(`no witness or group ${member} stands before.`);
+    if (isTaken === undefined) throw notBefore(member);
     if (isTaken) throw new Error(`${member} is a member already: each may be one once.`);
     names.set(member, true);
   }
@@ -169,7 +175,7 @@ function readGroup([name, count, ...members]: readonly string[], { groups, names
 function readQuorum([name, ...more]: readonly string[], reading: Reading): void {
   if (name === undefined || more.length) throw new Error("a quorum is one name.");
   if (reading.quorum !== undefined) throw new Error("there is a quorum already.");
-  if (name !== NONE && !reading.names.has(name)) throw new Error(`no witness or group ${name} stands before.`);
+  if (name !== NONE && !reading.names.has(name)) throw notBefore(name);
   reading.quorum = name === NONE ? null : name;
 }
 
@@ -181,16 +187,16 @@ function thresholdOf(count: string, members: number): number {
   return threshold;
 }
 
-/** @throws Error unless the key has the type that logs or witnesses have */
-function keyOf(vkey: string, type: NoteKeyType): NoteKey {
-  const key = parseVkey(vkey);
-  if (key.type === type) return key;
-  throw new Error(type === "ed25519" ? "this is the key of a witness, not of a log." : "this is not a witness's key.");
+/** @throws Error with this sentence for a key of the type that the line cannot have */
+function keyOf(vkey: string, wrong: NoteKeyType, sentence: string): NoteKey {
+  const key = parseAnyVkey(vkey);
+  if (key.type === wrong) throw new Error(sentence);
+  return key;
 }
 
 /** One key under two names would count twice. */
 function addKey<T extends PolicyLog>(added: T, to: T[]): void {
-  if (to.some(({ key }) => key.key.fingerprint === added.key.key.fingerprint))
+  if (to.some(({ key }) => toHex(key.material) === toHex(added.key.material)))
     throw new Error("the same key stands before.");
   if (to.push(added) > MAX_LINES) throw tooMany();
 }
@@ -201,3 +207,4 @@ function addName(name: string, names: Map<string, boolean>): void {
 }
 
 const tooMany = (): Error => new Error(`there are more than ${MAX_LINES} of these.`);
+const notBefore = (name: string): Error => new Error(`no witness or group ${name} stands before.`);

@@ -5,6 +5,7 @@ import { FAILED_EXIT_CODE } from "../../failure.js";
 import { createLogger } from "../../http/observing/logger.js";
 import type { RunningWitness, WitnessSettings } from "../../witness/server.js";
 import { startWitness } from "../../witness/server.js";
+import { WITNESS_ALGORITHMS } from "../../witness/signer.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { printableJson } from "../terminal/printable.js";
@@ -20,7 +21,12 @@ const OPTIONS = {
   name: text("NAME", "name of the witness in its cosignatures: a host and path that you own. Never change it"),
   key: text(
     "FILE.pem",
-    "its Ed25519 key, which must sign nothing else (default: DIR/witness.pem, made if it does not exist)",
+    "its private key, which must sign nothing else (default: DIR/witness.pem, made if it does not exist)",
+  ),
+  algorithm: textOr(
+    "NAME",
+    "ed25519",
+    "of its key: ed25519, or ml-dsa-44, which quantum computers are not known to break",
   ),
   host: textOr("ADDRESS", "127.0.0.1", "address to listen on"),
   port: textOr("PORT", "8081", "TCP port; 0 takes a free one"),
@@ -60,11 +66,14 @@ function settingsOf(values: Given): WitnessSettings {
     throw new UsageError("--prefix is a path such as /witness, of letters, digits and . _ ~ -");
   if ((certificate === undefined) !== (key === undefined))
     throw new UsageError("--tls-cert and --tls-key must be given together");
+  const algorithm = WITNESS_ALGORITHMS.find((known) => known === values.algorithm);
+  if (!algorithm) throw new UsageError(`--algorithm is ${WITNESS_ALGORITHMS.join(" or ")}`);
   const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
   if (!(port <= MAX_PORT)) throw new UsageError(`--port must be a whole number from 0 to ${MAX_PORT}`);
   return {
     dataDir: resolve(required(values.data, "--data")),
     keyFile: values.key,
+    algorithm,
     logsFile: required(values.logs, "--logs"),
     name,
     host: values.host,

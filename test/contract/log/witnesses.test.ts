@@ -2,9 +2,17 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { parsePolicy, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
+import {
+  parsePolicy,
+  parseTlogProof,
+  rfc6962,
+  verifyByPolicy,
+  verifyTlogProof,
+} from "#cairnlog/engine/verify/index.js";
+import { createClient } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../../anyevent.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
-import { newNoteSigner } from "../../verify/note/notes.js";
+import { newNoteSigner, unknownVkey } from "../../verify/note/notes.js";
 import { newCosignedDirectory, ORIGIN, startCosigned } from "../../witness/cosigned.js";
 import { startTestWitness } from "../../witness/harness.js";
 
@@ -72,6 +80,29 @@ describe("with witnesses that answer", () => {
   });
 });
 
+test("a witness of ML-DSA-44 cosigns, beside one whose key nobody knows; the client and the proof file have both lines", async () => {
+  const { dataDir, signer } = newCosignedDirectory();
+  const pq = await startTestWitness([{ signer }], { name: "pq.example", algorithm: "ml-dsa-44" });
+  const lines = [
+    `log ${signer.vkey}`,
+    `witness PQ ${pq.running.vkey} ${pq.url}`,
+    `witness U ${unknownVkey("u.example")} ${NOWHERE}`,
+    "group G any PQ U",
+    "quorum G\n",
+  ].join("\n");
+  const service = await startCosigned(dataDir, lines);
+  await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
+  await expect.poll(() => sizeShown(service)).toBe(300);
+  const { body } = await service.send("GET", "/readyz");
+  expect(body.witnesses).toEqual([expect.objectContaining({ name: "PQ", vkey: pq.running.vkey, tree_size: 300 })]);
+  const { text } = await createClient({ server: service.url }).tlog.proofFile(7, { vkey: signer.vkey });
+  const proof = parseTlogProof(text);
+  const { entry_hash } = service.server.registry.log.entryAt(6)!;
+  const leaf = rfc6962.leafHash(Buffer.from(entry_hash));
+  const verdict = await verifyTlogProof(proof, leaf, parsePolicy(lines));
+  expect(verdict).toMatchObject({ isValid: true, hasQuorum: true, checkpoint: { treeSize: 300 } });
+});
+
 describe("without enough witnesses", () => {
   test("nothing is shown at /tlog/checkpoint; appends, receipts and tiles go on", async () => {
     const { dataDir } = newCosignedDirectory();
@@ -96,6 +127,16 @@ describe("a policy with which no checkpoint could be shown keeps the service fro
     ["is none", "hello\n", "Line 1 of the policy"],
     ["has no quorum line", `witness C ${witness.vkey} ${NOWHERE}\n`, "no quorum line"],
     ["has a quorum without a URL", `witness C ${witness.vkey}\nquorum C\n`, "are no quorum"],
+    [
+      "has a quorum of keys that nobody knows",
+      `witness C ${unknownVkey("c.example")} ${NOWHERE}\nquorum C\n`,
+      "cannot be reached",
+    ],
+    [
+      "has a quorum that needs one without a URL, beside a key that nobody knows",
+      `witness C ${witness.vkey}\nwitness U ${unknownVkey("u.example")} ${NOWHERE}\ngroup G any C U\nquorum G\n`,
+      "are no quorum",
+    ],
     ["has a URL that is none", `witness C ${witness.vkey} witness.example\nquorum C\n`, "http: or https:"],
     ["has a URL with a query", `witness C ${witness.vkey} ${NOWHERE}?a=b\nquorum C\n`, "http: or https:"],
   ])("when it %s", async (_, policy, sentence) => {

@@ -14,7 +14,7 @@ import {
   signatureLine,
   verifyNote,
 } from "#cairnlog/engine/verify/index.js";
-import { newNoteSigner } from "./notes.js";
+import { newMlDsaSigner, newNoteSigner, unknownVkey } from "./notes.js";
 
 // The example in c2sp.org/signed-note.
 const VKEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
@@ -30,6 +30,7 @@ describe("verifier keys", () => {
     "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
     "sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8",
     newNoteSigner("witness.example/w1", 4).vkey,
+    newMlDsaSigner("witness.example/w2").vkey,
   ])("%s is read and written the same", (vkey) => {
     const key = parseVkey(vkey);
     expect(`${key.name}+${key.id}`).toBe(vkey.split("+").slice(0, 2).join("+"));
@@ -64,10 +65,12 @@ describe("verifier keys", () => {
     ["a long key", withBytes(Uint8Array.of(1, ...point, 0))],
     ["a type only", withBytes(Uint8Array.of(1))],
     ["ECDSA", withBytes(Uint8Array.of(2, ...point))],
-    ["ML-DSA-44", withBytes(Uint8Array.of(6, ...new Uint8Array(1312)))],
+    ["ML-DSA-44 under another id", withBytes(Uint8Array.of(6, ...new Uint8Array(1312)))],
+    ["a short key of ML-DSA-44", newMlDsaSigner("a").vkey.slice(0, -4)],
+    ["a type that nobody knows", unknownVkey("a")],
     ["a point of small order", withBytes(Uint8Array.of(1, 1, ...new Uint8Array(31)))],
     ["no point", withBytes(Uint8Array.of(1, ...new Uint8Array(32).fill(0xff)))],
-    ["a long text", `${"a".repeat(2000)}${VKEY}`],
+    ["a long text", `${"a".repeat(8200)}${VKEY}`],
     ["no text", undefined as never],
   ])("%s is refused", (_, vkey) => {
     expect(() => parseVkey(vkey)).toThrow(expect.objectContaining({ code: "invalid-key" }));
@@ -187,13 +190,15 @@ describe("notes", () => {
 });
 
 test("cosignatures are read and written the same", () => {
+  const key = parseVkey(newNoteSigner("w", 4).vkey);
+  const bytesOf = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
   fc.assert(
-    fc.property(fc.maxSafeNat(), fc.uint8Array({ minLength: 64, maxLength: 64 }), (time, signature) => {
+    fc.property(fc.maxSafeNat(), fc.oneof(bytesOf(64), bytesOf(2420)), (time, signature) => {
       const bytes = encodeCosignature({ time, signature });
       expect(Buffer.from(bytes).readBigUInt64BE(0)).toBe(BigInt(time));
       expect(decodeCosignature(bytes)).toEqual({ time, signature });
-      expect(Buffer.from(cosignatureMessage(time, "a\n")).toString()).toBe(`cosignature/v1\ntime ${time}\na\n`);
+      expect(Buffer.from(cosignatureMessage(key, time, "a\n")!).toString()).toBe(`cosignature/v1\ntime ${time}\na\n`);
     }),
   );
-  for (const length of [0, 64, 71, 73]) expect(decodeCosignature(new Uint8Array(length))).toBeUndefined();
+  for (const length of [0, 64, 71, 73, 2427, 2429]) expect(decodeCosignature(new Uint8Array(length))).toBeUndefined();
 });

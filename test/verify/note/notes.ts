@@ -1,5 +1,6 @@
-/** Notes and cosignatures made from their definitions, with node:crypto. */
+/** Notes and cosignatures made from their definitions, with node:crypto and, for ML-DSA-44, noble. */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { ml_dsa44 } from "@noble/post-quantum/ml-dsa.js";
 
 /** A key that signs notes, computed from the definition of signed-note. */
 export interface NoteSigner {
@@ -38,6 +39,47 @@ export function newNoteSigner(name: string, type: 1 | 4 = 1, pair = generateKeyP
     line,
     note: (text, time) => `${text}\n${line(text, time)}`,
   };
+}
+
+/** A signer of ML-DSA-44 cosignatures, type 0x06: of a witness, or of a log. */
+export function newMlDsaSigner(name: string): Pick<NoteSigner, "name" | "keyId" | "vkey" | "line" | "note"> {
+  const { publicKey, secretKey } = ml_dsa44.keygen();
+  const material = Buffer.concat([Buffer.of(6), publicKey]);
+  const keyId = createHash("sha256").update(`${name}\n`).update(material).digest().subarray(0, 4);
+  const line = (text: string, time: number | bigint = 1_700_000_000): string => {
+    const [origin = "", size = "", root = ""] = text.split("\n");
+    const stamp = uint64(time);
+    const message = [
+      Buffer.from("subtree/v1\n\0"),
+      opaque(name),
+      stamp,
+      opaque(origin),
+      uint64(0),
+      uint64(BigInt(size)),
+    ];
+    const signed = ml_dsa44.sign(Buffer.concat([...message, Buffer.from(root, "base64")]), secretKey);
+    return `\u2014 ${name} ${Buffer.concat([keyId, stamp, signed]).toString("base64")}\n`;
+  };
+  return {
+    name,
+    keyId,
+    vkey: `${name}+${keyId.toString("hex")}+${material.toString("base64")}`,
+    line,
+    note: (text, time) => `${text}\n${line(text, time)}`,
+  };
+}
+
+/** A key of a type that nobody here knows. Its id is not computed as recommended. */
+export function unknownVkey(name: string, type = 0x2a): string {
+  return `${name}+01234567+${Buffer.of(type, ...createHash("sha256").update(name).digest()).toString("base64")}`;
+}
+
+const opaque = (text: string): Buffer => Buffer.concat([Buffer.of(Buffer.byteLength(text)), Buffer.from(text)]);
+
+function uint64(value: number | bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(value));
+  return bytes;
 }
 
 /** The text of a checkpoint by its definition. */

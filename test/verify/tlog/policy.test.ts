@@ -2,8 +2,15 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isQuorum, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
-import { checkpointOf, type NoteSigner, newNoteSigner } from "../note/notes.js";
+import {
+  formatVkey,
+  isQuorum,
+  type Policy,
+  parsePolicy,
+  parseVkey,
+  verifyByPolicy,
+} from "#cairnlog/engine/verify/index.js";
+import { checkpointOf, type NoteSigner, newMlDsaSigner, newNoteSigner, unknownVkey } from "../note/notes.js";
 
 const log = newNoteSigner("log.example/1");
 const [x1, x2, x3, y1, y2, y3] = ["X1", "X2", "X3", "Y1", "Y2", "Y3"].map((name) =>
@@ -176,5 +183,116 @@ describe("a checkpoint", () => {
     const none = parsePolicy("quorum none");
     expect(await verifyByPolicy(note(own), none)).toBeNull();
     expect(await verifyByPolicy(note(own), none, [parseVkey(log.vkey)])).toMatchObject({ hasQuorum: true });
+  });
+});
+
+describe("witnesses and logs of ML-DSA-44", () => {
+  const [pqLog, pq] = [newMlDsaSigner("log.example/pq"), newMlDsaSigner("pq.example")];
+  const text = checkpointOf(pqLog.name, 12, Buffer.alloc(32, 1));
+  const policy = parsePolicy(
+    `log ${pqLog.vkey}\nwitness X1 ${x1.vkey}\nwitness PQ ${pq.vkey}\ngroup G 2 X1 PQ\nquorum G\n`,
+  );
+  const judge = (...lines: string[]) => verifyByPolicy(`${text}\n${lines.join("")}`, policy);
+
+  test("count like others", async () => {
+    const verdict = await judge(pqLog.line(text, 0), x1.line(text, 5), pq.line(text, 7), pq.line(text, 6));
+    expect(verdict).toMatchObject({ hasQuorum: true, log: { name: pqLog.name } });
+    expect(verdict?.cosigned.map(({ witness, time }) => [witness.name, time])).toEqual([
+      ["X1", 5],
+      ["PQ", 7],
+    ]);
+    expect(await judge(pqLog.line(text), x1.line(text))).toMatchObject({ hasQuorum: false });
+  });
+
+  test("spoil the checkpoint with a line that does not hold", async () => {
+    const other = checkpointOf(pqLog.name, 13, Buffer.alloc(32, 1));
+    expect(await judge(pqLog.line(text), x1.line(text), pq.line(other))).toBeNull();
+    expect(await judge(pqLog.line(other), x1.line(text), pq.line(text))).toBeNull();
+  });
+
+  test("with one key under two names are refused", () => {
+    const material = Buffer.from(pq.vkey.split("+").slice(2).join("+"), "base64");
+    const id = createHash("sha256").update("other.example\n").update(material).digest("hex").slice(0, 8);
+    const again = `other.example+${id}+${material.toString("base64")}`;
+    expect(() => parsePolicy(`witness A ${pq.vkey}\nwitness B ${again}\nquorum none`)).toThrow("same key");
+  });
+
+  test.each([
+    ["a short one", Buffer.alloc(1311)],
+    ["a long one", Buffer.alloc(1313)],
+  ])("with a key that is none (%s) are refused", (_, key) => {
+    const material = Buffer.concat([Buffer.of(6), key]);
+    const id = createHash("sha256").update("w\n").update(material).digest("hex").slice(0, 8);
+    expect(() => parsePolicy(`witness W w+${id}+${material.toString("base64")}\nquorum none`)).toThrow("1312 bytes");
+  });
+});
+
+describe("keys of unknown types", () => {
+  const text = checkpointOf(log.name, 12, Buffer.alloc(32, 1));
+  const [later, never] = ["later.example", "never.example"].map((name) => unknownVkey(name)) as [string, string];
+
+  test("are kept as they are written, as witnesses and logs that never sign", async () => {
+    const lines = `log ${unknownVkey("log.example/2", 2)} a\nlog ${log.vkey}\nwitness L ${later} https://l.example\nwitness X1 ${x1.vkey}\ngroup G any L X1\nquorum G\n`;
+    const policy = parsePolicy(lines);
+    expect(policy.witnesses.map(({ name, key, url }) => [name, key.type, formatVkey(key), url])).toEqual([
+      ["L", "unknown", later, "https://l.example"],
+      ["X1", "cosignature/v1", x1.vkey, null],
+    ]);
+    const line = `\u2014 later.example ${Buffer.from(`${"01234567".repeat(1)}${"00".repeat(72)}`, "hex").toString("base64")}\n`;
+    const verdict = await verifyByPolicy(`${text}\n${log.line(text)}${line}${x1.line(text)}`, policy);
+    expect(verdict?.cosigned.map(({ witness }) => witness.name)).toEqual(["X1"]);
+    expect(verdict?.hasQuorum).toBe(true);
+    expect(await verifyByPolicy(`${text}\n${log.line(text)}${line}`, policy)).toMatchObject({ hasQuorum: false });
+  });
+
+  test.each([
+    ["one that never signs", `witness L ${later}\nquorum L`],
+    ["all of a group with one", `witness L ${later}\nwitness X1 ${x1.vkey}\ngroup G all L X1\nquorum G`],
+    ["a group in a group", `witness L ${later}\ngroup H any L\nwitness X1 ${x1.vkey}\ngroup G 2 H X1\nquorum G`],
+  ])("a quorum of %s cannot be reached, which is said", (_, lines) => {
+    expect(() => parsePolicy(lines)).toThrow(
+      expect.objectContaining({
+        code: "invalid-input",
+        message: "The quorum of the policy cannot be reached: it needs keys of types that are not known here.",
+      }),
+    );
+  });
+
+  test("one key twice is refused", () => {
+    expect(() => parsePolicy(`witness A ${never}\nwitness B ${never}\nquorum none`)).toThrow("same key");
+  });
+
+  test("no such key makes a quorum unreachable that the others can reach", () => {
+    const known = [x1, x2, x3, y1, y2, y3];
+    const draw = fc.record({
+      unknown: fc.uniqueArray(fc.nat(5)),
+      first: fc.integer({ min: 1, max: 6 }),
+      threshold: fc.tuple(fc.nat(), fc.nat()),
+      outer: fc.constantFrom("any", "all"),
+    });
+    let reachable = 0;
+    fc.assert(
+      fc.property(draw, ({ unknown, first, threshold, outer }) => {
+        const names = known.map((_, i) => `W${i}`);
+        const groups = [names.slice(0, first), names.slice(first)].flatMap((members, i) =>
+          members.length ? [`group G${i} ${1 + (threshold[i as 0 | 1] % members.length)} ${members.join(" ")}`] : [],
+        );
+        const rest = [...groups, `group Q ${outer} ${groups.map((_, i) => `G${i}`).join(" ")}`, "quorum Q\n"].join(
+          "\n",
+        );
+        const linesOf = (vkeyOf: (i: number) => string) => names.map((name, i) => `witness ${name} ${vkeyOf(i)}\n`);
+        const able = new Set(names.filter((_, i) => !unknown.includes(i)));
+        const all = parsePolicy(linesOf((i) => known[i]!.vkey).join("") + rest);
+        const some = (): Policy =>
+          parsePolicy(linesOf((i) => (unknown.includes(i) ? unknownVkey(`u${i}`) : known[i]!.vkey)).join("") + rest);
+        if (!isQuorum(all, able)) {
+          expect(some).toThrow("cannot be reached");
+          return;
+        }
+        reachable++;
+        expect(isQuorum(some(), able)).toBe(true);
+      }),
+    );
+    expect(reachable).toBeGreaterThan(0);
   });
 });
