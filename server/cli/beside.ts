@@ -1,5 +1,6 @@
 /**
- * The files that the command keeps beside a document: receipts, FILE.attestation.json, and proofs, FILE.tlog-proof. Each
+ * The files that the command keeps beside a document: receipts, FILE.attestation.json, proofs, FILE.tlog-proof, and answers that
+ * were not verified, FILE.attestation.unverified.json. Each
  * attestation has its own: further ones are FILE.attestation.2.json, FILE.attestation.3.json …, and a file is written again only
  * with what is about the same entry. The number follows the kind, because FILE.2 may be another document.
  */
@@ -7,12 +8,16 @@ import { closeSync, openSync, readdirSync, readFileSync, renameSync, rmSync, wri
 import { basename, dirname } from "node:path";
 
 /** The kinds of files, with what their names have after that of the document: before the number, and after it. */
-const KINDS = { receipt: [".attestation", ".json"], proof: [".tlog-proof", ""] } as const;
+const KINDS = {
+  receipt: [".attestation", ".json"],
+  unverified: [".attestation.unverified", ".json"],
+  proof: [".tlog-proof", ""],
+} as const;
 type Kind = keyof typeof KINDS;
 
 /** What stands before the number, and the number. */
 const OWN_NAME =
-  /^(.*(?:\.attestation(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.([2-9]|[1-9]\d+))?(?:\.json)?$/s;
+  /^(.*(?:\.attestation(?:\.unverified)?(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.([2-9]|[1-9]\d+))?(?:\.json)?$/s;
 
 /** Whether a file of this name is a document: nothing that the command made, or was making when it was interrupted. */
 export const isDocument = (name: string): boolean => !OWN_NAME.test(name.replace(/\.new$/, ""));

@@ -1,13 +1,13 @@
 /** Options and client for the subcommands that talk to a service. */
 import { parsePublicKey } from "../../engine/verify/index.js";
-import { type Client, ClientError, createClient, type Store } from "../client/index.js";
+import { type Client, ClientError, createClient, type Health, type State, type Store } from "../client/index.js";
 import { isOrigin } from "../wire/origin.js";
 import { rememberedFor } from "./config/config-file.js";
 import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner } from "./identity/secrets.js";
 import { flag, text } from "./line/options.js";
 import { patientFetch } from "./patience.js";
-import { namedServer, serversOf } from "./service.js";
+import { connect, namedServer, ServiceError, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
 import type { Styled } from "./terminal/table.js";
@@ -89,8 +89,16 @@ export async function withClient<T>(
       throw new UsageError("--key is missing, and there is no session (cairnlog login)", { cause: error });
     const { code, message, evidence } = error;
     if (code !== "log-misbehaved" && code !== "operator-key-mismatch") throw error;
+    const forget = `cairnlog config forget ${server}${values.state === undefined ? "" : ` --state ${values.state}`}`;
+    // A head under another key proves nothing to others: anybody can make keys.
+    if (code === "operator-key-mismatch")
+      throw new ClientError(
+        code,
+        `${message} Ask the operator elsewhere which key is right. If it is the new one, "${forget}" forgets the old one; receipts of the old log stay valid under the old key.`,
+        { cause: error },
+      );
     const kept = evidence ? ` The evidence is in ${folder.saveEvidence(evidence)}; keep it.` : "";
-    const anew = ` Only if you know that a new log was started at this address: remove ${folder.memoryFile} to begin anew.`;
+    const anew = ` Only if you know that a new log was started at this address: "${forget}" begins anew.`;
     throw new ClientError(code, message + kept + anew, { cause: error });
   }
 }
@@ -114,20 +122,38 @@ function keyFileOf(values: ConnectionValues): string | undefined {
 /** Refuses a command that must sign, before anything is read or sent. @throws UsageError without a key */
 export const requireKey = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
 
-/** A store that says on stderr when it keeps the operator key of a log for the first time. */
+/**
+ * A store that says on stderr when it keeps the operator key of a log for the first time. That of a demonstration on this
+ * machine ends with it, and the next one has the same address: it is not kept.
+ */
 function telling(store: Store, server: string, isSilent: boolean): Store {
+  let demonstration: State | undefined;
   return {
-    load: () => store.load(),
+    load: async () => (await store.load()) ?? demonstration,
     save: async (state) => {
-      const isNew = !isSilent && (await store.load()) === undefined;
-      await store.save(state);
-      if (!isNew) return;
+      const isNew = demonstration === undefined && (await store.load()) === undefined;
+      if (isNew ? await isDemonstration(server) : demonstration !== undefined) demonstration = state;
+      else await store.save(state);
+      if (!isNew || isSilent) return;
       const { fingerprint } = parsePublicKey(state.operator_key);
       console.error(
-        `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
+        demonstration
+          ? `The log at ${server} is a demonstration: its operator key, ${fingerprint}, is not pinned.`
+          : `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
       );
     },
   };
+}
+
+/** Whether a service on this machine says that its log is a demonstration. No other service is asked. */
+async function isDemonstration(server: string): Promise<boolean> {
+  if (!/^(?:127\.\d+\.\d+\.\d+|\[::1\]|localhost)$/.test(new URL(server).hostname)) return false;
+  try {
+    return (await connect(server).get<Health>("/health")).demonstration === true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
 }
 
 /** Prints an answer: as one line of JSON, or as text without characters that could control the terminal. */

@@ -4,7 +4,7 @@
  * session is a secret. Folder and files are therefore accessible only to their owner.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
@@ -59,6 +59,11 @@ export class StateFolder {
   /** @returns the file */
   saveSession(session: Session): string {
     return this.#write("session.json", session);
+  }
+
+  /** Removes what is known of the log, and the session. Evidence stays. */
+  forget(): void {
+    for (const file of [this.memoryFile, this.#file("session.json")]) rmSync(file, { force: true });
   }
 
   /** Keeps evidence of a log's misbehaviour. @returns the file */

@@ -98,6 +98,8 @@ export class Client {
     } = options;
     this.#http = new Http(server, fetcher, publicOrigin, patience);
     const watch = new Watch(this.#http, store, operatorKey);
+    // Nothing is signed for, or given to, a log of another operator than the pinned one.
+    this.#http.checkFirst(() => watch.refreshedOperators());
     this.#authority = new Authority(this.#http, signer, session);
     const [http, authority] = [this.#http, this.#authority];
     this.#attestations = new AttestationsClient(http, watch, authority);
@@ -115,6 +117,11 @@ export class Client {
     this.webhooks = new WebhooksClient(http, authority);
     this.audit = new AuditClient(http, watch);
     this.anchoring = new AnchoringClient(http, watch, authority);
+  }
+
+  /** The address that is asked first, without a slash at its end. */
+  get server(): string {
+    return this.#http.server;
   }
 
   /** The session as it was last renewed, which another client can continue. It is a secret. */

@@ -2,9 +2,16 @@
  * The only error class of the client. It represents errors of the service with their stable codes, and errors that the
  * client itself detects, including contradictions of the log. It also runs in browsers.
  */
-import type { Entry, ErrorDetail, InclusionProof, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
+import type {
+  Entry,
+  ErrorDetail,
+  InclusionProof,
+  Manifest,
+  OperatorTerm,
+  TreeHead,
+} from "../../engine/verify/index.js";
 import { OversizedAnswer } from "./body.js";
-import type { ConsistencyProof } from "./types.js";
+import type { AttestationReceipt, ConsistencyProof } from "./types.js";
 
 /**
  * The received data that shows a misbehaviour of the log. Keep it, and show it to others. Two heads that the operator
@@ -26,6 +33,15 @@ export interface Evidence {
   readonly entry: Entry | null;
 }
 
+/** What a service has answered to an attestation. Nothing of the answer is believed. */
+export interface UnverifiedAnswer {
+  /** What was to be attested. */
+  readonly subject: Manifest["document"] | Manifest;
+  /** What was signed and sent. */
+  readonly manifest: Manifest;
+  readonly answer: AttestationReceipt;
+}
+
 /** The members of a `ClientError` besides its code and its sentence. */
 export interface ClientErrorOptions {
   readonly status?: number;
@@ -39,7 +55,8 @@ export interface ClientErrorOptions {
 /**
  * Every intended error of the client. `code` is the service's, or one of the client's own: `no-answer` (no answer),
  * `malformed-answer` (not an answer of this API), `log-misbehaved` (with `evidence`), `unsafe-challenge` (a challenge
- * that must not be signed: of another service, or for something else), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store),
+ * that must not be signed: of another service, or for something else), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store, or
+ * not that of the service, and no rotation leads to that),
  * `unverifiable-receipt` (recorded in a form that receipts do not cover), `stale-answer` (a true answer that is older
  * than the last seen head).
  */
@@ -55,8 +72,13 @@ export class ClientError extends Error {
   declare readonly retryAfter?: number;
   /** With 429: how many requests the limit has left. More than none if a batch holds more. */
   declare readonly remaining?: number;
-  /** Present only with `log-misbehaved`, and with `stale-answer` for a head that is older than the last seen one. */
+  /**
+   * What was received. Present with `log-misbehaved`, with `stale-answer` for a head that is older than the last seen one, and with
+   * `operator-key-mismatch` if the service shows the other key.
+   */
   declare readonly evidence?: Evidence;
+  /** Answers that say that attestations were recorded, and were not verified because of this error. */
+  declare unverified?: readonly UnverifiedAnswer[];
 
   constructor(code: string, detail: string, options: ClientErrorOptions = {}) {
     super(detail, "cause" in options ? { cause: options.cause } : undefined);

@@ -42,6 +42,9 @@ export class Http {
    * what it has acknowledged.
    */
   #leader: string | undefined;
+  /** What must succeed before anything is sent but questions, and its success. */
+  #check: (() => Promise<unknown>) | undefined;
+  #checked: Promise<unknown> | undefined;
 
   /**
    * @param server the address of the service, or those of all its nodes: the first one is asked first
@@ -72,20 +75,35 @@ export class Http {
     this.#seen = Math.max(this.#seen, size);
   }
 
+  /** Has `check` succeed once before anything is sent but questions. */
+  checkFirst(check: () => Promise<unknown>): void {
+    this.#check = check;
+  }
+
   /** @throws ClientError */
   get<S extends TSchema>(schema: S, path: string, query: Query = {}, headers: Headers = {}): Promise<Static<S>> {
     return this.#json(schema, path + search(query), { headers });
   }
 
   /** @throws ClientError */
-  post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
+  async post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
+    await this.#mayWrite();
     const content = { "content-type": "application/json", ...headers };
     return this.#json(schema, path, { method: "POST", headers: content, body: JSON.stringify(body) });
   }
 
   /** @throws ClientError */
-  delete<S extends TSchema>(schema: S, path: string, headers: Headers = {}): Promise<Static<S>> {
+  async delete<S extends TSchema>(schema: S, path: string, headers: Headers = {}): Promise<Static<S>> {
+    await this.#mayWrite();
     return this.#json(schema, path, { method: "DELETE", headers });
+  }
+
+  async #mayWrite(): Promise<void> {
+    this.#checked ??= this.#check?.().catch((error: unknown) => {
+      this.#checked = undefined;
+      throw error;
+    });
+    await this.#checked;
   }
 
   /** The text of an answer that is not JSON. @throws ClientError */

@@ -2,7 +2,7 @@
 
 export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/challenge.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";
-export { ClientError, type ClientErrorOptions, type Evidence } from "./error.js";
+export { ClientError, type ClientErrorOptions, type Evidence, type UnverifiedAnswer } from "./error.js";
 export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";
 export type { KeysClient, RegisterOptions, SucceedOptions } from "./identity/keys.js";
 export type { AnchoringClient } from "./log/anchoring.js";

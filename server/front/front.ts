@@ -21,6 +21,7 @@ import { parseNetwork } from "../http/transport/client-address.js";
 import type { TlsFiles } from "../http/transport/tls.js";
 import type { ConnectionCount } from "../http/transport/transport.js";
 import type { Settings } from "../settings.js";
+import { DEMONSTRATION } from "../wire/health.js";
 
 export interface FrontParts {
   readonly settings: Settings;
@@ -63,6 +64,7 @@ export class Front {
         ...routeTable(registry, services, chosen, access, {
           isReadOnly: settings.readOnly,
           attestations: settings.rateLimits ? settings.rateLimitAttestation : null,
+          isDemonstration: settings.operatorName === DEMONSTRATION,
           operatesApart: settings.metricsAddress !== null,
           explorer: settings.explorer,
         }),

@@ -1,6 +1,9 @@
 /** Health of the service. */
 import Type from "typebox";
 
+/** The operator's name (`SERVICE_OPERATOR_NAME`) by which a log says that it is a demonstration: that of `cairnlog demo`. */
+export const DEMONSTRATION = "cairnlog demo";
+
 export const Health = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
@@ -15,6 +18,11 @@ export const Health = Type.Object(
       ),
     ),
     read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which refuses writes." })),
+    demonstration: Type.Optional(
+      Type.Literal(true, {
+        description: "Present on a log of `cairnlog demo`, whose operator key lasts as long as the demonstration.",
+      }),
+    ),
   },
   { title: "Health" },
 );

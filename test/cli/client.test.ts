@@ -267,7 +267,7 @@ describe("a log that lies", () => {
     expectFailure(
       caught,
       1,
-      /not signed by the pinned operator key\. The evidence is in \S+; keep it\. Only if you know that a new log was started at this address: remove \S+\.log\.json to begin anew\./,
+      /not signed by the pinned operator key\. The evidence is in \S+; keep it\. Only if you know that a new log was started at this address: "cairnlog config forget \S+ --state \S+" begins anew\./,
     );
     const [, path] = /evidence is in (\S+);/.exec(caught.stderr)!;
     expect(JSON.parse(readFileSync(path!, "utf8"))).toMatchObject({

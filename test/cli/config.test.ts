@@ -119,7 +119,7 @@ describe("the operator key", () => {
     cpSync(join(state, known!), join(state, second!));
     const { code, stdout, stderr } = await run("log", "tail", "--server", other.url);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^cairnlog: [A-Z][^\n]*remove \S+\.log\.json to begin anew\.\n$/);
+    expect(stderr).toMatch(/^cairnlog: [A-Z][^\n]*"cairnlog config forget \S+" forgets the old one; [^\n]*\n$/);
     expect(stderr).toContain((await operatorOf(service)).fingerprint);
   });
 

@@ -48,9 +48,9 @@ export async function failure(work: Promise<unknown>): Promise<ClientError> {
 }
 
 /** The evidence in the error with which `work` must fail. */
-export async function conviction(work: Promise<unknown>): Promise<Evidence> {
+export async function conviction(work: Promise<unknown>, as = "log-misbehaved"): Promise<Evidence> {
   const { code, evidence, message } = await failure(work);
-  expect({ code, message }).toEqual({ code: "log-misbehaved", message: expect.stringMatching(/^.{8,}\.$/s) });
+  expect({ code, message }).toEqual({ code: as, message: expect.stringMatching(/^.{8,}\.$/s) });
   expect(evidence!.operatorKey).toContain("BEGIN PUBLIC KEY");
   return evidence!;
 }

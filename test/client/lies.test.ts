@@ -152,7 +152,8 @@ describe("the operator key", () => {
   test("where one is pinned no other signs, unless a chain of rotations leads to it", async () => {
     const other = newSigner().publicKey;
     const client = createClient({ server: proxy.url, operatorKey: other });
-    expect(await conviction(client.log.head())).toMatchObject({ operatorKey: other, known: null });
+    const evidence = await conviction(client.log.head(), "operator-key-mismatch");
+    expect(evidence).toMatchObject({ operatorKey: other, known: null });
     expect(proxy.asked).toEqual(["GET /log/sth", "GET /log/operator-key"]);
   });
 
@@ -161,7 +162,7 @@ describe("the operator key", () => {
     const stranger = await startTestService();
     await grow(stranger, 9);
     proxy.upstream = stranger.url;
-    await conviction(newClient(proxy.url, { store }).client.log.head());
+    await conviction(newClient(proxy.url, { store }).client.log.head(), "operator-key-mismatch");
     const { public_key } = (await stranger.get("/log/operator-key")).body;
     const pinned = createClient({ server: proxy.url, store, operatorKey: public_key });
     expect(await failure(pinned.log.head())).toMatchObject({ code: "operator-key-mismatch" });

@@ -132,7 +132,8 @@ describe("a client", () => {
 
   test("that pins an unrelated key refuses", async () => {
     const operatorPem = operatorKey(generatePrivateKey("ed25519")).public.pem;
-    const evidence = await conviction(createClient({ server: service.url, operatorKey: operatorPem }).log.head());
+    const { log } = createClient({ server: service.url, operatorKey: operatorPem });
+    const evidence = await conviction(log.head(), "operator-key-mismatch");
     expect(evidence).toMatchObject({ operatorKey: operatorPem, shown: { key_id: third.fingerprint } });
   });
 

@@ -9,7 +9,7 @@ import { subcommandWithActions } from "../line/subcommand.js";
 import { addressesIn, checkAddress, namedServers, serverOf } from "../service.js";
 import { StateFolder } from "../state.js";
 import { coloured, facts, type Styled } from "../terminal/table.js";
-import { none, required, UsageError } from "../usage.js";
+import { none, only, required, UsageError } from "../usage.js";
 import {
   addressOf,
   type Config,
@@ -33,12 +33,15 @@ export const config = subcommandWithActions({
 server is the service of commands without --server, unless CAIRNLOG_SERVER names one. Where several nodes keep the log, it has the
 addresses of all of them, with commas between: a command goes on at the node that writes, if that is one of them. key is the file of your private key for
 commands that sign; the file stays where it is. operator-key is the public key that must have signed everything. Without it, the
-key that a service shows first is pinned. Either way another operator key is refused, unless a rotation in the log leads to it.`,
+key that a service shows first is pinned. Either way another operator key is refused, unless a rotation in the log leads to it;
+forget removes that key, set or pinned, the newest head that was seen and the session, so that the next use is like the first: for a
+log that was made anew at its address. The log of cairnlog demo is not pinned.`,
   options: OPTIONS,
   actions: {
     show: { form: "", about: "Shows what is remembered, and which operator keys are pinned." },
     set: { form: "server URL[,URL…] | key KEY.pem | operator-key FILE.pem", about: "Remembers a value." },
     unset: { form: "server | key | operator-key", about: "Forgets a value." },
+    forget: { form: "URL", about: "Forgets the log at this address." },
   },
   notes: "Exit codes: 0 done; 1 refused or failed; 2 the command was not understood.",
   examples: `cairnlog config set server https://log.example
@@ -46,6 +49,7 @@ cairnlog config set key ~/keys/me.pem
 cairnlog config set operator-key operator.pub.pem --server https://log.example`,
   run(operands, values, action) {
     if (action === "show") return show(operands, values);
+    if (action === "forget") return forget(operands, values);
     const [name, value, ...more] = operands;
     const setting = SETTINGS.find((known) => known === name);
     if (!setting) throw new UsageError(`say which of ${SETTINGS.join(", ")}`);
@@ -76,6 +80,22 @@ function change(setting: Setting, given: string | undefined, values: Given): num
     { server: address, [member]: shown },
     shown === null ? `no ${setting} is remembered for ${address}` : `${setting} for ${address} is ${shown}`,
   );
+}
+
+function forget(operands: readonly string[], values: Given): number {
+  const address = addressOf(checkAddress(only(operands, "URL"), "URL"));
+  const { key, operator_fingerprint } = serviceView(address, values.state);
+  new StateFolder(address, values.state).forget();
+  const config = readConfig();
+  if (Object.hasOwn(config.services, address)) writeConfig(withService(config, address, key === null ? {} : { key }));
+  report(
+    values,
+    { server: address, forgotten: { operator_fingerprint } },
+    operator_fingerprint === null
+      ? `nothing is known of the log at ${address}`
+      : `the log at ${address} is forgotten, with its operator key ${operator_fingerprint}`,
+  );
+  return 0;
 }
 
 function withService(config: Config, address: string, service: ServiceConfig): Config {

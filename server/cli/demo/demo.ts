@@ -3,6 +3,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type GivenSettings, type RunningServer, startServer } from "../../index.js";
+import { DEMONSTRATION } from "../../wire/health.js";
 import { readNumber } from "../connection.js";
 import { flag, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
@@ -19,7 +20,7 @@ const OPTIONS = {
 } as const;
 
 const INTRODUCTION = {
-  operatorName: "cairnlog demo",
+  operatorName: DEMONSTRATION,
   logDescription: "A log with invented people and documents, which shows what such a log is for.",
 };
 /** One thread serves: the demonstration must start quickly, and is asked by one person. */

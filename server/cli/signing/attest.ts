@@ -6,12 +6,19 @@ import { basename } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
 import {
   type AttestationBundle,
+  type Entry,
   type EnvelopeSubject,
   envelopeSubject,
   type Manifest,
   signedWords,
 } from "../../../engine/verify/index.js";
-import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
+import {
+  type AttestationReceipt,
+  type AttestOptions,
+  type Client,
+  ClientError,
+  type Subject,
+} from "../../client/index.js";
 import { Beside, isDocument } from "../beside.js";
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
 import { namedFiles } from "../files.js";
@@ -80,7 +87,11 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
     return withClient(values, async (client) => {
       if (isAlone) {
         const [file] = files as [string];
-        const { receipt, bundle, notice } = await client.attest(await read(file), options);
+        const attested = client.attest(await read(file), options);
+        const { receipt, bundle, notice } = await attested.catch((error: unknown) => {
+          keepUnverified(error, client.server, beside, () => file);
+          throw error;
+        });
         keep(values, beside, file, receipt, bundle);
         if (notice !== undefined) console.error(printable(notice));
         return 0;
@@ -138,8 +149,8 @@ class ManyFiles {
   readonly #files: readonly string[];
   readonly #read: (file: string) => Promise<Subject>;
   readonly #progress: ReturnType<typeof startProgress>;
-  /** The files of the subjects that are on their way, in order. */
-  readonly #waiting: string[] = [];
+  /** The files of the subjects that are on their way. */
+  readonly #fileOf = new Map<Subject, string>();
   #attested = 0;
   #hasFailed = false;
   #notice: string | undefined;
@@ -160,13 +171,19 @@ class ManyFiles {
   /** @returns the exit code. @throws ClientError if the rest cannot be sent */
   async attest(client: Client, options: AttestOptions): Promise<number> {
     try {
-      for await (const { error, receipt, bundle, notice } of client.attestAll(this.#subjects(), options)) {
-        const file = this.#waiting.shift()!;
+      for await (const { subject, error, receipt, bundle, notice } of client.attestAll(this.#subjects(), options)) {
+        const file = this.#fileOf.get(subject)!;
+        this.#fileOf.delete(subject);
         // The first one says what happened to the name; later ones may only see the result.
         this.#notice ??= notice;
-        if (error) this.failed(error, file);
-        else this.#keep(file, receipt, bundle);
+        if (error) {
+          this.#keepUnverified(error, client.server, () => file);
+          this.failed(error, file);
+        } else this.#keep(file, receipt, bundle);
       }
+    } catch (error) {
+      this.#keepUnverified(error, client.server, (subject) => this.#fileOf.get(subject)!);
+      throw error;
     } finally {
       this.#progress.end();
       if (this.#notice !== undefined) console.error(printable(this.#notice));
@@ -199,9 +216,14 @@ class ManyFiles {
         this.failed(error, file);
         continue;
       }
-      this.#waiting.push(file);
+      this.#fileOf.set(subject, file);
       yield subject;
     }
+  }
+
+  #keepUnverified(error: unknown, server: string, fileOf: (subject: Subject) => string): void {
+    this.#progress.end();
+    keepUnverified(error, server, this.#beside, fileOf);
   }
 
   #keep(file: string, receipt: AttestationReceipt, bundle: AttestationBundle): void {
@@ -230,7 +252,7 @@ function keep(
 ): void {
   const { entry_hash } = bundle.entry;
   const text = `${JSON.stringify(bundle, null, 2)}\n`;
-  const path = beside.keep(file, "receipt", text, (kept) => entryHashIn(kept) === entry_hash);
+  const path = beside.keep(file, "receipt", text, (kept) => parsed(kept)?.entry?.entry_hash === entry_hash);
   const isSigned = signed.attestation_type && signed.intent_statement;
   report(
     values,
@@ -239,11 +261,33 @@ function keep(
   );
 }
 
-/** The hash of the log entry in a text, if it is a receipt. Nothing of it is believed. */
-function entryHashIn(text: string): unknown {
+/**
+ * Keeps the answers that say that something was recorded, and that were not verified, beside the files, and says so: the
+ * entry may be in the log, and this is all there is of it.
+ */
+function keepUnverified(error: unknown, server: string, beside: Beside, fileOf: (subject: Subject) => string): void {
+  if (!(error instanceof ClientError)) return;
+  for (const { subject, manifest, answer } of error.unverified ?? []) {
+    const file = fileOf(subject);
+    const text = `${JSON.stringify({ why: error.detail, server, manifest, answer }, null, 2)}\n`;
+    const path = beside.keep(
+      file,
+      "unverified",
+      text,
+      (kept) => parsed(kept)?.answer?.entry_hash === answer.entry_hash,
+    );
+    const told = `The service says that ${file} is recorded as entry ${answer.log_entry_id}.`;
+    console.error(printable(`${told} That answer is not verified; it is kept in ${path}.`));
+  }
+}
+
+/** The content of a file that may be one of ours; null for another one. Nothing of it is believed. */
+function parsed(
+  text: string,
+): { readonly entry?: Partial<Entry>; readonly answer?: Partial<AttestationReceipt> } | null {
   try {
-    return (JSON.parse(text) as Partial<AttestationBundle> | null)?.entry?.entry_hash;
+    return JSON.parse(text);
   } catch {
-    return undefined;
+    return null;
   }
 }

@@ -50,12 +50,16 @@ export class OperatorPins {
   /**
    * The chain that the service shows now.
    * @param answer what it showed, if it was asked already
-   * @throws CairnlogError for one that does not hold the pinned key, is not signed, or does not go on from the known one
+   * @throws ClientError `operator-key-mismatch` if the service shows another key than the pinned one, and the chain does not
+   *   hold the pinned one; CairnlogError for a chain that is not signed, or does not go on from the known one
    */
   async shown(answer?: OperatorKeyAnswer): Promise<OperatorKeys> {
     const key = await this.key();
     const { operators, public_key } = answer ?? (await this.#http.get(wire.OperatorPublicKey, "/log/operator-key"));
-    const chain = await OperatorKeys.verify(operators, key);
+    const chain = await OperatorKeys.verify(operators, key).catch((error: unknown) => {
+      const isOther = error instanceof CairnlogError && error.code === "wrong-operator" && public_key !== key.pem;
+      throw isOther ? this.#otherKey(key, parsePublicKey(public_key)) : error;
+    });
     if (public_key !== chain.current.pem)
       throw new CairnlogError("wrong-operator", "The operator key is not the newest one of the chain.");
     if (this.#chain && !chain.continues(this.#chain))
@@ -90,6 +94,14 @@ export class OperatorPins {
     const key = this.#pinned ?? stored ?? (await this.#shownKey());
     if (!state) await this.#store.save({ operator_key: key.pem, head: null });
     return key;
+  }
+
+  /** Nobody can tell from here which of these it is. */
+  #otherKey(pinned: PublicKey, shown: PublicKey): ClientError {
+    return new ClientError(
+      "operator-key-mismatch",
+      `The log at ${this.#http.server} shows another operator key than the pinned one, and no rotation leads from that to it. Pinned: ${pinned.fingerprint}. Shown: ${shown.fingerprint}. A log may have been made anew at this address, it may be another log, or somebody may answer in its place.`,
+    );
   }
 
   async #shownKey(): Promise<PublicKey> {

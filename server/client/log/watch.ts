@@ -102,8 +102,10 @@ export class Watch {
       head = await this.#http.get(wire.TreeHead, "/log/sth");
     } catch (error) {
       if (!refuses(error) || error.status !== 404) throw error;
-      if (floor > 0) throw await this.misbehaved("The log shows no head any more.", {});
-      return undefined;
+      if (floor === 0) return undefined;
+      // It may be another log, which has no entry yet.
+      await this.owed(this.refreshedOperators(), {});
+      throw await this.misbehaved("The log shows no head any more.", {});
     }
     await this.accept(head, floor);
     return head;
@@ -314,6 +316,10 @@ export class Watch {
     try {
       operators = await this.#pins.shown(answer);
     } catch (error) {
+      if (error instanceof ClientError && error.code === "operator-key-mismatch") {
+        const { evidence } = await this.misbehaved(error.detail, { shown });
+        throw new ClientError(error.code, error.detail, { evidence: evidence! });
+      }
       if (!(error instanceof CairnlogError)) throw error;
       throw await this.misbehaved(`The service shows a wrong chain of operator keys: ${error.message}`, { shown });
     }

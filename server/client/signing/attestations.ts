@@ -55,7 +55,10 @@ export class AttestationsClient {
     const naming = await this.#naming(options);
     const submitted = await this.#submission(subject, options, naming);
     const size = await this.#watch.sizeBefore();
-    const attested = await this.#receipts.verified(submitted, await this.#submit(submitted), size);
+    const answer = await this.#submit(submitted);
+    const attested = await this.#receipts
+      .verified(submitted, answer, size)
+      .catch((error: unknown) => Promise.reject(unverified(error, [subject], [{ submitted, answer }])));
     return this.#noticed(attested, options, naming);
   }
 
@@ -96,10 +99,13 @@ export class AttestationsClient {
         length = fewer(error, sent.length);
         continue;
       }
-      for (const outcome of await this.#receipts.verifiedAll(answered, size)) {
+      const outcomes = await this.#receipts
+        .verifiedAll(answered, size)
+        .catch((error: unknown) => Promise.reject(unverified(error, subjects.slice(next), answered)));
+      for (const [i, outcome] of outcomes.entries()) {
         const subject = subjects[next++]!;
         yield outcome instanceof ClientError
-          ? { subject, error: outcome }
+          ? { subject, error: unverified(outcome, [subject], [answered[i]!]) }
           : { subject, ...this.#noticed(outcome, options, naming) };
       }
     }
@@ -217,6 +223,15 @@ interface Naming {
 function ifUnknown(error: unknown): undefined {
   if (error instanceof ClientError && error.status === 404) return undefined;
   throw error;
+}
+
+/** `error`, with the answers that say that something was recorded. */
+function unverified<E>(error: E, subjects: readonly Subject[], answered: readonly Answered[]): E {
+  if (error instanceof ClientError)
+    error.unverified = answered.flatMap(({ submitted: { manifest }, answer }, i) =>
+      answer instanceof ClientError ? [] : [{ subject: subjects[i]!, manifest, answer }],
+    );
+  return error;
 }
 
 const quoted = (name: string): string => `“${name}”`;

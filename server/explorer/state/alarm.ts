@@ -30,10 +30,11 @@ export function raise(detail: string, evidence: unknown, keys: Alarm["keys"] = n
   announce(`Alarm: ${detail}`);
 }
 
-/** Raises the alarm if `error` says that the log misbehaves. @returns whether it does */
+/** Raises the alarm if `error` says that the log misbehaves, or has another operator key. @returns whether it does */
 export function raiseFor(error: unknown): boolean {
-  if (!(error instanceof ClientError) || error.code !== "log-misbehaved") return false;
-  raise(error.detail, error.evidence);
+  if (!(error instanceof ClientError)) return false;
+  if (error.code !== "log-misbehaved" && error.code !== "operator-key-mismatch") return false;
+  raise(error.detail, error.evidence ?? null);
   return true;
 }
 

@@ -43,6 +43,8 @@ export interface RouteOptions {
   readonly isReadOnly?: boolean;
   /** Attestations that an address may make in the window of their limit; null when nothing is limited. */
   readonly attestations?: number | null;
+  /** Whether the log is that of `cairnlog demo`. */
+  readonly isDemonstration?: boolean;
   /** Whether `/readyz` and `/metrics` have an address of their own, and are not among the routes therefore. */
   readonly operatesApart?: boolean;
   /** Whether the service shows its log at `/`. */
@@ -67,11 +69,17 @@ export function routeTable(
   services: Services,
   chosen: ChosenTransport,
   { origins, sessions, gate }: Access,
-  { isReadOnly = false, attestations = null, operatesApart = false, explorer = false }: RouteOptions = {},
+  {
+    isReadOnly = false,
+    attestations = null,
+    isDemonstration = false,
+    operatesApart = false,
+    explorer = false,
+  }: RouteOptions = {},
 ): Route[] {
   const { readiness, anchoring, checkpoints, tlog, replication, verification } = services;
   const all = [
-    ...healthRoutes(readiness, { isReadOnly, attestations }),
+    ...healthRoutes(readiness, { isReadOnly, attestations, isDemonstration }),
     ...nodeRoutes(replication),
     ...(operatesApart ? [] : operationRoutes(registry, services, chosen)),
     ...accountRoutes(registry),

@@ -23,12 +23,14 @@ export interface HealthOptions {
   readonly isReadOnly: boolean;
   /** Attestations that an address may make in the window of their limit; null when nothing is limited. */
   readonly attestations: number | null;
+  /** Whether the log is that of `cairnlog demo`. */
+  readonly isDemonstration: boolean;
 }
 
 /** `GET /api/v1/health`, `/livez`. */
 export const healthRoutes = (
   readiness: Services["readiness"],
-  { isReadOnly, attestations }: HealthOptions,
+  { isReadOnly, attestations, isDemonstration }: HealthOptions,
 ): Route[] => [
   route({
     method: "GET",
@@ -43,6 +45,7 @@ export const healthRoutes = (
         ? {}
         : { attestation_limit: { requests: attestations, seconds: LIMITS.attestation.seconds } }),
       ...(isReadOnly ? { read_only: true as const } : {}),
+      ...(isDemonstration ? { demonstration: true as const } : {}),
     }),
   }),
   livenessRoute(readiness),

@@ -186,7 +186,7 @@ describe("the state of the service", () => {
     const chosen = { transport: { name: "uws", serve: null as never }, whyNotUws: why } as const;
     const registry = { credentials: { believesDeclarations: believes } as never };
     const routes = [
-      ...healthRoutes(readiness, { isReadOnly: readOnly, attestations: limit }),
+      ...healthRoutes(readiness, { isDemonstration: false, isReadOnly: readOnly, attestations: limit }),
       ...operationRoutes(
         registry,
         { readiness, metrics, tlog: { vkey, checkpoint: () => "", witnesses: () => [] }, replication: null },
