@@ -110,7 +110,10 @@ export interface CheckpointHead {
   readonly origin: string;
   readonly tree_size: number;
   readonly root_hash: string;
-  /** When this machine has first seen it: a checkpoint does not say when it was made. */
+  /**
+   * Since when a quorum of the witnesses has cosigned it, by their clocks; without a quorum, when this machine has seen its tree
+   * first: a checkpoint does not say when it was made.
+   */
   readonly timestamp: string;
 }
 

@@ -42,10 +42,10 @@ export interface AskerParts {
   readonly key: NoteKey;
   /** The proof from one size to a larger one. */
   readonly proof: (from: number, to: number) => readonly Uint8Array[];
-  /** The checkpoint that is to be cosigned by this witness; null while there is none. */
+  /** The checkpoint that is to be cosigned by this witness; null while there is none. Another object is to be cosigned anew. */
   readonly wanted: () => Wanted | null;
-  /** Called with a cosignature that holds. */
-  readonly cosigned: (wanted: Wanted, line: string) => void;
+  /** Called with a cosignature that holds. @param time in seconds since 1970 */
+  readonly cosigned: (wanted: Wanted, line: string, time: number) => void;
   /** Called when the trouble is another one than before; null when it is over. */
   readonly told: (trouble: string | null) => void;
   readonly timeoutMs: number;
@@ -56,8 +56,8 @@ export class Asker {
   /** The size from which the witness goes on, as far as we know. A wrong one costs one more request. */
   #known: number;
   #newest: { readonly treeSize: number; readonly time: number } | null = null;
-  /** The note that it has cosigned last, since the start. */
-  #done: string | null = null;
+  /** What it has cosigned last, since the start. */
+  #done: Wanted | null = null;
   #trouble: string | null = null;
   #failures = 0;
   /** Failures in a row. */
@@ -82,7 +82,7 @@ export class Asker {
   /** Whether it has cosigned what is wanted. */
   get isDone(): boolean {
     const wanted = this.#parts.wanted();
-    return wanted === null || wanted.note === this.#done;
+    return wanted === null || wanted === this.#done;
   }
 
   /** Asks the witness, if something is wanted and nothing is under way. After a failure it waits first. */
@@ -141,9 +141,10 @@ export class Asker {
       const answer = await askWitness(question, timeoutMs, this.#stop.signal);
       if (answer.kind === "cosigned") {
         this.#known = treeSize;
-        this.#newest = { treeSize, time: answer.time };
-        this.#done = note;
-        cosigned(wanted, answer.line);
+        const before = this.#newest?.treeSize === treeSize ? this.#newest.time : 0;
+        this.#newest = { treeSize, time: Math.max(before, answer.time) };
+        this.#done = wanted;
+        cosigned(wanted, answer.line, answer.time);
         return;
       }
       // What it says may be a lie. It costs a request.

@@ -1,6 +1,8 @@
 /**
  * Has the checkpoints of the log cosigned by witnesses, in the background, and keeps the newest one that a quorum of the
- * policy has cosigned. That one is shown to others. No append waits for any of this. Belongs to the writer's thread.
+ * policy has cosigned. That one is shown to others. No append waits for any of this. While there is no newer checkpoint, the same
+ * one is cosigned anew from time to time: by the times of the cosignatures, readers tell a log to which nothing is added from one that
+ * somebody keeps from them. Belongs to the writer's thread.
  *
  * If we crash here: the newest checkpoint with a quorum is on disk before it is shown. Cosignatures that came after are asked
  * for again.
@@ -36,7 +38,12 @@ export interface CosigningParts {
   readonly timeoutMs?: number;
   /** Milliseconds that a newer checkpoint waits for the quorum of the one before. */
   readonly roundMs?: number;
+  /** Milliseconds after which a checkpoint is cosigned anew, if there is no newer one. */
+  readonly renewMs?: number;
 }
+
+/** One request to each witness in this time, at most, is what a log costs to which nothing is added. */
+const RENEW_MS = 5 * 60_000;
 
 /** How it stands with the witnesses. */
 export interface CosigningStatus {
@@ -55,8 +62,8 @@ export interface CosignerStatus extends WitnessStatus {
 
 /** A checkpoint, and the cosignatures that came for it. */
 interface Candidate extends Wanted {
-  /** Name of the witness in the policy → its line. */
-  readonly lines: Map<string, string>;
+  /** Name of the witness in the policy → its newest line, and the time of that. */
+  readonly lines: Map<string, { readonly line: string; readonly time: number }>;
 }
 
 export class Cosigning {
@@ -67,7 +74,9 @@ export class Cosigning {
   /** A newer one, which waits until `#current` has a quorum or its time is over. */
   #next: Wanted | null = null;
   #deadline: NodeJS.Timeout | null = null;
-  #isLate = false;
+  #renewal: NodeJS.Timeout | null = null;
+  /** Names of the witnesses that have not cosigned in their time. */
+  readonly #late = new Set<string>();
   /** The newest one with a quorum. */
   #published: { readonly treeSize: number; readonly note: string } | null = null;
   #writing: Promise<void> = Promise.resolve();
@@ -87,7 +96,7 @@ export class Cosigning {
           url: url!.replace(/\/+$/, ""),
           proof: parts.proof,
           wanted: () => this.#current,
-          cosigned: (wanted, line) => this.#cosigned(name, wanted, line),
+          cosigned: (wanted, ...signed) => this.#cosigned(name, wanted, ...signed),
           told: (trouble) => parts.told(trouble, name),
           timeoutMs: parts.timeoutMs ?? WITNESS_TIMEOUT_MS,
         },
@@ -117,14 +126,14 @@ export class Cosigning {
     return {
       treeSize: this.#published?.treeSize ?? null,
       wanted: this.#current?.treeSize ?? null,
-      witnesses: this.#askers.map((asker) => ({ ...asker.status, isLate: this.#isLate && !asker.isDone })),
+      witnesses: this.#askers.map((asker) => ({ ...asker.status, isLate: this.#late.has(asker.status.name) })),
     };
   }
 
   /** Sentences for the operator: who is late, and whether that keeps checkpoints from being shown. */
   get warnings(): readonly string[] {
-    if (!this.#isLate) return [];
-    const late = this.#askers.filter((asker) => !asker.isDone).map(({ status }) => status);
+    if (!this.#late.size) return [];
+    const late = this.#askers.map(({ status }) => status).filter(({ name }) => this.#late.has(name));
     const reasons = late.map(({ name, trouble }) => trouble ?? `The witness ${name} has not answered yet.`);
     const hasQuorum = this.#published?.treeSize === this.#current?.treeSize;
     return hasQuorum
@@ -140,38 +149,46 @@ export class Cosigning {
 
   /** Asks no more; resolves when nothing runs. */
   async stop(): Promise<void> {
-    if (this.#deadline) clearTimeout(this.#deadline);
+    for (const timer of [this.#deadline, this.#renewal]) if (timer) clearTimeout(timer);
     await Promise.all(this.#askers.map((asker) => asker.stop()));
     await this.#writing;
   }
 
   /** Goes on to the next checkpoint, unless the present one may still get its quorum in time. */
   #advance(): void {
-    const isOpen = this.#current !== null && !this.#hasQuorum(this.#current) && !this.#isLate;
+    const isOpen = this.#current !== null && !this.#hasQuorum(this.#current) && !this.#late.size;
     if (!this.#next || isOpen) return;
-    this.#current = { ...this.#next, lines: new Map() };
+    this.#late.clear();
+    this.#begin({ ...this.#next, lines: new Map() });
     this.#next = null;
-    this.#isLate = false;
-    if (this.#deadline) clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => this.#late(), this.#parts.roundMs ?? WITNESS_TIMEOUT_MS);
-    this.#deadline.unref();
     // A policy may need no cosignature.
-    if (this.#hasQuorum(this.#current)) this.#publish(this.#current);
+    if (this.#hasQuorum(this.#current!)) this.#publish(this.#current!);
+  }
+
+  /** Asks all witnesses to cosign a checkpoint, and again later if it is still the newest one then. */
+  #begin(candidate: Candidate): void {
+    const { roundMs = WITNESS_TIMEOUT_MS, renewMs = RENEW_MS } = this.#parts;
+    this.#current = candidate;
+    for (const timer of [this.#deadline, this.#renewal]) if (timer) clearTimeout(timer);
+    this.#deadline = setTimeout(() => this.#endRound(), roundMs).unref();
+    // What came is shown until a newer cosignature of the same witness is there.
+    this.#renewal = setTimeout(() => this.#begin({ ...candidate }), renewMs).unref();
     for (const asker of this.#askers) asker.ask();
   }
 
-  #late(): void {
-    this.#isLate = this.#askers.some((asker) => !asker.isDone);
+  #endRound(): void {
+    for (const { isDone, status } of this.#askers) if (!isDone) this.#late.add(status.name);
     this.#advance();
   }
 
-  #cosigned(name: string, wanted: Wanted, line: string): void {
+  #cosigned(name: string, wanted: Wanted, line: string, time: number): void {
     const current = this.#current;
     // A cosignature of a checkpoint that is not wanted any more is of no use: the log has a newer one.
     if (!current || current.note !== wanted.note) return;
-    current.lines.set(name, line);
-    if (this.#hasQuorum(current)) this.#publish(current);
-    if (current.lines.size === this.#askers.length) this.#isLate = false;
+    const isNewer = time > (current.lines.get(name)?.time ?? -1);
+    if (isNewer) current.lines.set(name, { line, time });
+    if (isNewer && this.#hasQuorum(current)) this.#publish(current);
+    this.#late.delete(name);
     this.#advance();
   }
 
@@ -182,7 +199,7 @@ export class Cosigning {
   /** Writes the checkpoint with all cosignatures that are there, then shows it. Called again as more come. */
   #publish({ treeSize, note, lines }: Candidate): void {
     const { file, told } = this.#parts;
-    const published = { treeSize, note: note + [...lines.values()].join("") };
+    const published = { treeSize, note: note + [...lines.values()].map(({ line }) => line).join("") };
     this.#writing = this.#writing.then(async () => {
       try {
         await replaceFile(file, published.note, PRIVATE_FILE);

@@ -183,6 +183,88 @@ describe("real witnesses", () => {
   });
 });
 
+describe("a log to which nothing is added", () => {
+  /** A witness whose clock is a variable, and what it was asked. */
+  async function clockWitness(name: string) {
+    const key = newNoteSigner(`${name}.example`, 4);
+    const state = { time: 1_700_000_000, asked: [] as string[], isUp: true };
+    const url = await oddWitness((_, response, body) => {
+      state.asked.push(body.slice(0, body.indexOf("\n\n") + 1));
+      if (state.isUp) response.end(key.line(textOf(body), state.time));
+      else response.writeHead(500).end();
+    });
+    return { ...key, key: null, url, state };
+  }
+  /** Name of each witness → time of its cosignature in what is shown. */
+  const times = async ({ cosigning, policy, tree }: Setup) => {
+    const verdict = await verifyByPolicy(cosigning.newest(), policy, [parseVkey(tree.signer.vkey)]);
+    return Object.fromEntries(verdict!.cosigned.map(({ witness, time }) => [witness.name, time]));
+  };
+
+  test("has its checkpoint cosigned again, and shows the new times", async () => {
+    const tree = newTree(ORIGIN);
+    const [a, b] = [await clockWitness("a"), await clockWitness("b")];
+    const policy = `${line("A", a)}${line("B", b)}group G any A B\nquorum G\n`;
+    const setup = await setUp(tree, policy, { renewMs: 20 });
+    offer(setup, 7);
+    await expect.poll(() => setup.shown()).toEqual([7, "A", "B"]);
+    for (const time of [1_700_000_300, 1_700_000_600]) {
+      a.state.time = time;
+      b.state.time = time + 1;
+      await expect.poll(() => times(setup)).toEqual({ A: time, B: time + 1 });
+      expect(setup.cosigning.status.witnesses.map((one) => one.time)).toEqual([time, time + 1]);
+    }
+    expect(await setup.shown()).toEqual([7, "A", "B"]);
+    // The witness goes on from this very size, so there is nothing to prove.
+    expect(new Set(a.state.asked)).toEqual(new Set(["old 0\n", "old 7\n"]));
+    expect([setup.told, setup.cosigning.warnings]).toEqual([[], []]);
+  });
+
+  test("keeps the cosignature of a witness that does not answer any more, and names it", async () => {
+    const tree = newTree(ORIGIN);
+    const [a, b] = [await clockWitness("a"), await clockWitness("b")];
+    const policy = `${line("A", a)}${line("B", b)}group G all A B\nquorum G\n`;
+    const setup = await setUp(tree, policy, { renewMs: 200, roundMs: 50 });
+    offer(setup, 7);
+    await expect.poll(() => setup.shown()).toEqual([7, "A", "B"]);
+    b.state.isUp = false;
+    for (const one of [a, b]) one.state.time += 300;
+    await expect.poll(() => times(setup)).toEqual({ A: 1_700_000_300, B: 1_700_000_000 });
+    await expect.poll(() => setup.cosigning.warnings).toEqual(["The witness B answered with status 500."]);
+    // A newer checkpoint does not wait for it.
+    b.state.isUp = true;
+    offer(setup, 9);
+    await expect.poll(() => setup.shown()).toEqual([9, "A", "B"]);
+  });
+
+  test("does not show a cosignature that is older than the one it has", async () => {
+    const tree = newTree(ORIGIN);
+    const a = await clockWitness("a");
+    const setup = await setUp(tree, `${line("A", a)}quorum A\n`, { renewMs: 20 });
+    offer(setup, 7);
+    await expect.poll(() => setup.shown()).toEqual([7, "A"]);
+    a.state.time -= 1_000;
+    const { length } = a.state.asked;
+    await expect.poll(() => a.state.asked.length).toBeGreaterThan(length + 2);
+    expect(await times(setup)).toEqual({ A: 1_700_000_000 });
+    expect(setup.cosigning.status.witnesses[0]!.time).toBe(1_700_000_000);
+  });
+
+  test("asks real witnesses again, and after a restart, too", async () => {
+    const tree = newTree(ORIGIN);
+    const policy = `${line("A", await real(tree, "a"))}quorum A\n`;
+    const folder = temporaryFolder();
+    for (let starts = 0; starts < 2; starts++) {
+      const setup = await setUp(tree, policy, { folder, renewMs: 20 });
+      offer(setup, 7);
+      await expect.poll(() => setup.shown()).toEqual([7, "A"]);
+      const { A } = await times(setup);
+      await expect.poll(async () => (await times(setup)).A, { timeout: 10_000 }).toBeGreaterThan(A!);
+      await setup.cosigning.stop();
+    }
+  });
+});
+
 describe("a witness that does not do what it should", () => {
   test("a dead one delays nobody, and is named when it is late", async () => {
     const tree = newTree(ORIGIN);

@@ -52,18 +52,20 @@ export function tiledFollower({
     ...(onProgress && { onProgress }),
   });
   let cosigned: readonly string[] = [];
-  const newest = (): CheckpointHead | null => {
+  const newest = async (): Promise<CheckpointHead | null> => {
     const kept = monitor.newest();
-    return kept && { origin: kept.origin, tree_size: kept.treeSize, root_hash: kept.rootHash, timestamp: kept.keptAt };
+    if (!kept) return null;
+    const { origin, treeSize: tree_size, rootHash: root_hash } = kept;
+    return { origin, tree_size, root_hash, timestamp: await monitor.lastLife(kept) };
   };
   return {
     async round(how) {
       const verdict = await monitor.round(how);
       cosigned = verdict.cosigned.map(({ witness }) => witness.name);
     },
-    newest: async () => newest(),
+    newest,
     async verified() {
-      const head = newest()!;
+      const head = (await newest())!;
       const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";
       return {
         text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}`,

@@ -4,7 +4,7 @@
  *
  * If we crash here: bundles and tiles beyond the checkpoint are taken again by the next round if they fit its tree.
  */
-import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
 import {
@@ -19,7 +19,7 @@ import { keepFile } from "../folder.js";
 /** The newest checkpoint that was followed. */
 export interface KeptCheckpoint extends Checkpoint {
   readonly note: string;
-  /** When it was written, ISO 8601. */
+  /** When its tree was seen first, ISO 8601. */
   readonly keptAt: string;
 }
 
@@ -52,9 +52,14 @@ export class TiledMirror {
     keepFile(join(this.path, tilePath(name)), bytes);
   }
 
-  /** Writes the checkpoint. Everything that it covers has been written. */
-  keep(note: string): void {
-    keepFile(join(this.path, "checkpoint"), note);
+  /**
+   * Writes the checkpoint. Everything that it covers has been written.
+   * @param known the one before, if it has the same tree
+   */
+  keep(note: string, known?: KeptCheckpoint): void {
+    const path = join(this.path, "checkpoint");
+    keepFile(path, note);
+    if (known) utimesSync(path, new Date(known.keptAt), new Date(known.keptAt));
   }
 
   /** Removes all partial forms of a tile or bundle but one width. */

@@ -10,6 +10,7 @@ import {
   type Checkpoint,
   consistencyParts,
   formatVkey,
+  isQuorum,
   type Policy,
   type PolicyVerdict,
   parseCheckpointText,
@@ -41,6 +42,15 @@ export interface TiledMonitorOptions {
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
 
+/** The latest time since which a quorum has cosigned, in seconds since 1970; null if none has, or none is needed. */
+function witnessedAt({ cosigned }: PolicyVerdict, policy: Policy): number | null {
+  const names = new Set<string>();
+  if (policy.quorum === null) return null;
+  for (const { witness, time } of cosigned.toSorted((a, b) => b.time - a.time))
+    if (isQuorum(policy, names.add(witness.name))) return time;
+  return null;
+}
+
 export class TiledMonitor {
   readonly #options: TiledMonitorOptions;
   readonly #served: ServedTiles;
@@ -56,6 +66,17 @@ export class TiledMonitor {
   /** The newest checkpoint that was followed, of this round or an earlier one. @throws CairnlogError `invalid-input` */
   newest(): KeptCheckpoint | null {
     return this.#mirror.checkpoint();
+  }
+
+  /**
+   * The last sign of life, ISO 8601: the time since which a quorum of the witnesses has cosigned a checkpoint, by their clocks.
+   * Where the policy needs no witness, when its tree was seen first: anybody can add lines to a checkpoint that is years old.
+   */
+  async lastLife({ note, keptAt }: KeptCheckpoint): Promise<string> {
+    const verdict = await verifyByPolicy(note, this.#options.policy);
+    const time = verdict && witnessedAt(verdict, this.#options.policy);
+    // A clock that is ahead would put the alarm off.
+    return time ? new Date(Math.min(time * 1000, Date.now())).toISOString() : keptAt;
   }
 
   /**
@@ -87,9 +108,17 @@ export class TiledMonitor {
         evidence,
       );
     }
-    if (note !== known?.note) this.#mirror.keep(note);
+    if (!known || treeSize > known.treeSize) this.#mirror.keep(note);
+    else if (note !== known.note && !(await this.#isOlder(verdict, known))) this.#mirror.keep(note, known);
     if (known) this.#prune(known.treeSize, treeSize);
     return verdict;
+  }
+
+  /** Whether a checkpoint was cosigned before the known one of the same tree: a cache may have kept it. */
+  async #isOlder(verdict: PolicyVerdict, known: KeptCheckpoint): Promise<boolean> {
+    const { policy } = this.#options;
+    const before = await verifyByPolicy(known.note, policy);
+    return ((before && witnessedAt(before, policy)) ?? 0) > (witnessedAt(verdict, policy) ?? 0);
   }
 
   /** Whether a checkpoint may be believed, and be newer than the known one. */

@@ -99,7 +99,7 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
       )}
       <p class="soft note">
         {cosigners.length
-          ? "A witness signs only what goes on from all that it signed before. Signatures are checked in this page, with the keys that the service names: compare them with those that the witnesses publish."
+          ? "A witness signs only what goes on from all that it signed before, and signs it again every few minutes while nothing is added: old signatures mean that this is not the newest checkpoint, or that witnesses do not answer. Signatures are checked in this page, with the keys that the service names: compare them with those that the witnesses publish."
           : "No witness is asked, so only the log itself says that everybody is shown the same entries."}
       </p>
       <p class="note">
