@@ -42,7 +42,7 @@ export class Http {
    * what it has acknowledged.
    */
   #leader: string | undefined;
-  /** What must succeed before anything is sent but questions, and its success. */
+  /** What must succeed before anything is sent but questions without a session, and its success. */
   #check: (() => Promise<unknown>) | undefined;
   #checked: Promise<unknown> | undefined;
 
@@ -75,7 +75,7 @@ export class Http {
     this.#seen = Math.max(this.#seen, size);
   }
 
-  /** Has `check` succeed once before anything is sent but questions. */
+  /** Has `check` succeed once before anything is sent but questions without a session. */
   checkFirst(check: () => Promise<unknown>): void {
     this.#check = check;
   }
@@ -86,24 +86,14 @@ export class Http {
   }
 
   /** @throws ClientError */
-  async post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
-    await this.#mayWrite();
+  post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
     const content = { "content-type": "application/json", ...headers };
     return this.#json(schema, path, { method: "POST", headers: content, body: JSON.stringify(body) });
   }
 
   /** @throws ClientError */
-  async delete<S extends TSchema>(schema: S, path: string, headers: Headers = {}): Promise<Static<S>> {
-    await this.#mayWrite();
+  delete<S extends TSchema>(schema: S, path: string, headers: Headers = {}): Promise<Static<S>> {
     return this.#json(schema, path, { method: "DELETE", headers });
-  }
-
-  async #mayWrite(): Promise<void> {
-    this.#checked ??= this.#check?.().catch((error: unknown) => {
-      this.#checked = undefined;
-      throw error;
-    });
-    await this.#checked;
   }
 
   /** The text of an answer that is not JSON. @throws ClientError */
@@ -121,7 +111,13 @@ export class Http {
     return (await this.#send(path, {}, "")).bytes;
   }
 
-  async #json<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
+  async #json<S extends TSchema>(
+    schema: S,
+    path: string,
+    init: { readonly method?: string; readonly headers: Headers; readonly body?: string },
+  ): Promise<Static<S>> {
+    // A session is a secret, also with a question.
+    if (init.method !== undefined || init.headers.authorization !== undefined) await this.#compared();
     const { bytes, status } = await this.#send(path, init);
     const body = readAnswer(bytes);
     // The server chose every member of the answer.
@@ -130,6 +126,15 @@ export class Http {
         status,
       });
     return known(schema, body) as Static<S>;
+  }
+
+  /** Waits for the success of what must come first; a failure is tried again with the next request. */
+  async #compared(): Promise<void> {
+    this.#checked ??= this.#check?.().catch((error: unknown) => {
+      this.#checked = undefined;
+      throw error;
+    });
+    await this.#checked;
   }
 
   async #send(

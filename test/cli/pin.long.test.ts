@@ -62,6 +62,18 @@ describe("a log with another operator key than the pinned one", () => {
     expect(await stranger.entryCount()).toBe(1);
   });
 
+  test("gets no session either", async () => {
+    proxy.upstream = service.url;
+    expect((await signed("register", "--pseudonym", "Ada")).code).toBe(0);
+    expect((await signed("login")).code).toBe(0);
+    expect((await run("inbox", "list")).code).toBe(0);
+    proxy.upstream = stranger.url;
+    proxy.asked.length = 0;
+    const { code, stderr } = await run("inbox", "list");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("shows another operator key")]);
+    expect(proxy.asked).toEqual(["GET /log/operator-key"]);
+  });
+
   test("is said with both keys, what it can mean, and what to do, by commands that read, too", async () => {
     for (const command of [signed("attest", at("note.txt")), run("log", "head")]) {
       const { code, stderr } = await command;

@@ -1,5 +1,5 @@
 /** Answers that are too long, lists that grow while they are read, and waiting times that a service requests. */
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { createClient, type Session } from "#cairnlog/server/client/index.js";
 import { startTestService } from "../server/harness.js";
 import { all, failure, newClient } from "./clients.js";
@@ -45,6 +45,10 @@ describe("an answer of more than 16 MiB", () => {
 });
 
 describe("the inbox", () => {
+  let operator: unknown;
+  beforeAll(async () => {
+    operator = (await (await startTestService()).get("/log/operator-key")).body;
+  });
   const notification = (id: number) => ({
     id,
     kind: "attestation_request",
@@ -64,6 +68,7 @@ describe("the inbox", () => {
       server: "http://127.0.0.1:1",
       session,
       fetch: async (input) => {
+        if (String(input).endsWith("/log/operator-key")) return Response.json(operator);
         const page = Number(new URL(String(input)).searchParams.get("page"));
         const notifications = pageOf(page).map(notification);
         return Response.json({ notifications, page, per_page: 200, total: 1_000 });

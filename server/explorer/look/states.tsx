@@ -101,6 +101,7 @@ function describe(error: unknown): { title: string; text: string } {
   if (error.code === "rate-limited")
     return { title: "Too many requests", text: "This address has reached the limit of requests for now." };
   if (error.code === "log-misbehaved") return { title: "The log misbehaves", text: error.detail };
+  if (error.code === "operator-key-mismatch") return { title: "The operator key has changed", text: error.detail };
   if (error.code === "stale-answer") return { title: "The service shows an older log", text: error.detail };
   if (error.code === "malformed-answer") return { title: "The service sent an unexpected answer", text: error.detail };
   if (error.status === 404) return { title: "Not found", text: error.detail };
