@@ -319,13 +319,13 @@ describe("the session", () => {
   });
 });
 
-test("an operator key that is not the pinned one is told without evidence, and where the known one is", async () => {
+test("an operator key that is not the pinned one is told without evidence, and how the known one is forgotten", async () => {
   await run("log", "head");
   const stranger = file("stranger.pem", newSigner().publicKey);
   const { code, stdout, stderr } = await command(service.url, "log", "head", "--operator-key", stranger);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(
-    /^cairnlog: The pinned operator key is sha256:[^\n]*\. Only if you know that a new log was started at this address: remove \S+\.log\.json to begin anew\.\n$/,
+    /^cairnlog: The pinned operator key is sha256:[^\n]*\. Ask the operator elsewhere which key is right\. [^\n]*"cairnlog config forget \S+[^\n"]*" forgets the old one; [^\n]*\.\n$/,
   );
   expect(stderr).not.toContain("evidence");
   expect(readdirSync(at("state")).filter((name) => name.includes("evidence"))).toEqual([]);

@@ -81,7 +81,8 @@ export class Readers {
         this.finished.attestations++;
       } catch (error) {
         if (!(error instanceof ClientError)) throw error;
-        if (error.code === "log-misbehaved") this.#accused("a client", error.message, error.evidence);
+        if (error.code === "log-misbehaved" || error.code === "operator-key-mismatch")
+          this.#accused("a client", error.message, error.evidence);
         await sleep(PAUSE_MS);
       }
   }
