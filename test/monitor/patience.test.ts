@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, expect, test } from "vitest";
-import { OversizedAnswer } from "#cairnlog/server/client/body.js";
+import { MAX_ANSWER_BYTES, OversizedAnswer } from "#cairnlog/server/client/body.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
@@ -120,11 +120,11 @@ test("the question is passed on", async () => {
   expect(seen).toBe("POST a");
 });
 
-test("an answer of 16 MiB is accepted; one that is a byte longer is not requested again", async () => {
+test("an answer as long as the largest entry bundle is accepted; one that is a byte longer is not requested again", async () => {
   const long = (bytes: number) => patience([200, {}, "x".repeat(bytes)]);
-  const fitting = await long(16 * 1024 * 1024);
-  expect((await (await fitting.patient(fitting.url)).arrayBuffer()).byteLength).toBe(16_777_216);
-  const longer = await long(16 * 1024 * 1024 + 1);
+  const fitting = await long(MAX_ANSWER_BYTES);
+  expect((await (await fitting.patient(fitting.url)).arrayBuffer()).byteLength).toBe(16_777_472);
+  const longer = await long(MAX_ANSWER_BYTES + 1);
   await expect(longer.patient(longer.url)).rejects.toBeInstanceOf(OversizedAnswer);
   expect(longer.asked()).toBe(1);
 });

@@ -121,7 +121,7 @@ describe("pages that are too long to be borne", () => {
     proxy.upstream = service.url;
     proxy.seize = (path, response) => {
       if (!sizes.some((size) => isPage(path) && path.endsWith(`&per_page=${size}`))) return false;
-      response.end(" ".repeat(2 ** 24 + 1));
+      response.end(" ".repeat(256 * (2 + 65_535) + 1));
       return true;
     };
   };

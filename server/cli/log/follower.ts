@@ -40,15 +40,20 @@ export function tiledFollower({
   patience,
   onProgress,
   policy,
+  isUnpruned,
 }: Pick<MonitorOptions, "server" | "folder" | "fetch" | "patience" | "onProgress"> & {
   readonly policy: Policy;
+  readonly isUnpruned: boolean;
 }): Follower {
+  let missing: string[] = [];
   const monitor = new TiledMonitor({
     url: server,
     policy,
     mirror: join(folder.path, "mirror"),
     fetch,
     patience,
+    isUnpruned,
+    onMissing: (path) => missing.push(path),
     ...(onProgress && { onProgress }),
   });
   let cosigned: readonly string[] = [];
@@ -60,6 +65,7 @@ export function tiledFollower({
   };
   return {
     async round(how) {
+      missing = [];
       const verdict = await monitor.round(how);
       cosigned = verdict.cosigned.map(({ witness }) => witness.name);
     },
@@ -68,10 +74,16 @@ export function tiledFollower({
       const head = (await newest())!;
       const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";
       return {
-        text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}`,
-        json: { verified: head.tree_size, head, cosigned },
+        text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}${gone(missing)}`,
+        json: { verified: head.tree_size, head, cosigned, ...(missing.length && { missing }) },
       };
     },
     close: async () => {},
   };
+}
+
+/** What a line says of mirrored bundles that are gone. */
+function gone([first, ...more]: readonly string[]): string {
+  if (first === undefined) return "";
+  return `; not served any more, but mirrored: ${first}${more.length ? ` and ${more.length} more` : ""}`;
 }

@@ -27,6 +27,9 @@ const OPTIONS = {
   "operator-key": text("FILE.pem", "the key that signs the log; without it, the first one that is seen is believed"),
   vkey: text("VKEY", "the key that signs the checkpoints of a log of tiles"),
   policy: text("FILE", "its keys, and the witnesses that must have cosigned them (tlog-policy)"),
+  unpruned: flag(
+    'raise the alarm "missing-entry" when a log of tiles has removed an old bundle; without it, that is only named',
+  ),
   watch: texts(
     "FINGERPRINT",
     "tell of new entries that name this key; may be given several times. At first all are new",
@@ -108,7 +111,7 @@ class Run {
 
   /** @throws UsageError; CairnlogError for a key or policy that is none */
   #newFollower(): Follower {
-    const { vkey, policy, watch, "operator-key": operatorKey } = this.#values;
+    const { vkey, policy, watch, unpruned, "operator-key": operatorKey } = this.#values;
     const options = {
       server: this.#server,
       folder: this.#folder,
@@ -116,7 +119,8 @@ class Run {
       patience: this.#patience,
       onProgress: (what: "entries" | "audit", done: number, total: number) => this.#showProgress(what, done, total),
     };
-    if (vkey === undefined && policy === undefined)
+    if (vkey === undefined && policy === undefined) {
+      if (unpruned) throw new UsageError("--unpruned is for a log of tiles: give --vkey or --policy, too");
       return cairnlogFollower({
         ...options,
         operatorKey: operatorKey && readPublicKey(operatorKey).pem,
@@ -124,11 +128,12 @@ class Run {
         onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
         onRotation: (entry) => this.#tellRotation(entry),
       });
+    }
     if (operatorKey !== undefined || watch.length)
       throw new UsageError("--operator-key and --watch are for a cairnlog, --vkey and --policy for any log of tiles");
     const trusted = trustedBy(vkey, policy);
     if (!trusted.logs.length) throw new UsageError("the policy names no log: give --vkey, too");
-    return tiledFollower({ ...options, policy: trusted });
+    return tiledFollower({ ...options, policy: trusted, isUnpruned: unpruned });
   }
 
   async toItsEnd(): Promise<number> {

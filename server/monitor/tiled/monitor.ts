@@ -16,6 +16,7 @@ import {
   parseCheckpointText,
   parseNote,
   rfc6962,
+  tilePath,
   verifyByPolicy,
 } from "../../../engine/verify/index.js";
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
@@ -24,7 +25,7 @@ import { ClientError } from "../../client/index.js";
 import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 import { AuthenticTiles, WrongTile } from "./authentic.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
-import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, ServedTiles } from "./served.js";
+import { type Bundle, FULL_TILE, HASH_BYTES, NotServed, readBundle, ServedTiles } from "./served.js";
 
 /** Bundles that are fetched at the same time. */
 const TOGETHER = 8;
@@ -38,6 +39,10 @@ export interface TiledMonitorOptions {
   readonly fetch: typeof fetch;
   /** Milliseconds for which nodes that are behind are asked again. */
   readonly patience?: number | undefined;
+  /** Whether the log must serve all entries for ever, so that an old bundle that is gone is misbehaviour. */
+  readonly isUnpruned?: boolean;
+  /** Called with the path of each mirrored bundle that the log does not serve any more, unless that is misbehaviour. */
+  readonly onMissing?: (path: string) => void;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -55,6 +60,8 @@ export class TiledMonitor {
   readonly #options: TiledMonitorOptions;
   readonly #served: ServedTiles;
   readonly #mirror: TiledMirror;
+  /** The bundle that a log which must serve everything has denied: the next round asks for it again, not for one at random. */
+  #denied: number | null = null;
 
   /** @throws TypeError for an invalid address */
   constructor(options: TiledMonitorOptions) {
@@ -80,7 +87,8 @@ export class TiledMonitor {
   }
 
   /**
-   * One round: everything that the newest checkpoint covers, verified and mirrored.
+   * One round: everything that the newest checkpoint covers, verified and mirrored. Old entries are compared when the checkpoint
+   * is kept: whatever that finds, the new ones hold.
    * @returns who signed the checkpoint
    * @throws Misbehaviour; ClientError if the log cannot be asked, or its checkpoint has no quorum yet, `OlderHead` if it is
    *   older than the last one; CairnlogError
@@ -99,6 +107,7 @@ export class TiledMonitor {
       });
       if (known) await this.#compare(known, tiles, evidence);
       await this.#take(known?.treeSize ?? 0, tiles, evidence);
+      await this.#keep(note, verdict, known);
       await this.#auditMirror(known?.treeSize ?? 0, tiles, audit, evidence);
     } catch (error) {
       if (!(error instanceof WrongTile)) throw error;
@@ -108,10 +117,15 @@ export class TiledMonitor {
         evidence,
       );
     }
+    return verdict;
+  }
+
+  /** Keeps a checkpoint whose entries are mirrored. */
+  async #keep(note: string, verdict: PolicyVerdict, known: KeptCheckpoint | null): Promise<void> {
+    const { treeSize } = verdict.checkpoint;
     if (!known || treeSize > known.treeSize) this.#mirror.keep(note);
     else if (note !== known.note && !(await this.#isOlder(verdict, known))) this.#mirror.keep(note, known);
     if (known) this.#prune(known.treeSize, treeSize);
-    return verdict;
   }
 
   /** Whether a checkpoint was cosigned before the known one of the same tree: a cache may have kept it. */
@@ -235,8 +249,7 @@ export class TiledMonitor {
     const name = { level: "entries", index, width } as const;
     // A round that was stopped has left what it had.
     const kept = width === FULL_TILE ? this.#mirror.read(name) : undefined;
-    const left = kept && readBundle(kept, width);
-    if (!left || left.bytes.length !== kept.length || differing(left, hashes) >= 0) {
+    if (!isIntact(kept, hashes)) {
       const served = await this.#served.bundle(index, width);
       const wrong = differing(served, hashes);
       if (wrong >= 0)
@@ -266,10 +279,14 @@ export class TiledMonitor {
   /** Whether bundles that were mirrored in earlier rounds are still served: all of them, or one at random. */
   async #auditMirror(to: number, tiles: AuthenticTiles, all: boolean, evidence: Pair): Promise<void> {
     const bundles = Math.floor(to / FULL_TILE);
-    const chosen = all || !bundles ? Array.from({ length: bundles }, (_, i) => i) : [randomInt(bundles)];
+    const chosen =
+      all || !bundles ? Array.from({ length: bundles }, (_, i) => i) : [this.#denied ?? randomInt(bundles)];
     for (const [done, index] of chosen.entries()) {
       const hashes = await tiles.tile(0, index);
-      const served = await this.#served.bundle(index, FULL_TILE);
+      const kept = this.#mirror.read({ level: "entries", index, width: FULL_TILE });
+      const served = await this.#stillServed(index, hashes, kept, evidence);
+      if (!served) continue;
+      if (index === this.#denied) this.#denied = null;
       const wrong = differing(served, hashes);
       if (wrong >= 0)
         throw this.#caught("changed-entry", `Entry ${index * FULL_TILE + wrong} is not served as it was mirrored.`, {
@@ -277,10 +294,33 @@ export class TiledMonitor {
           entry: encodeBase64(served.entries[wrong]!),
         });
       // The disk may have lost it.
-      const kept = this.#mirror.read({ level: "entries", index, width: FULL_TILE });
       if (!kept || Buffer.compare(kept, served.bytes) !== 0)
         this.#mirror.write({ level: "entries", index, width: FULL_TILE }, served.bytes);
       if (all) this.#options.onProgress?.("audit", (done + 1) * FULL_TILE, bundles * FULL_TILE);
+    }
+  }
+
+  /**
+   * A bundle that was mirrored; undefined if the log does not have it any more, which it may, and the mirror has it.
+   * @throws NotServed if neither has it
+   */
+  async #stillServed(
+    index: number,
+    hashes: Uint8Array,
+    kept: Uint8Array | undefined,
+    evidence: Pair,
+  ): Promise<Bundle | undefined> {
+    try {
+      return await this.#served.bundle(index, FULL_TILE);
+    } catch (error) {
+      if (!(error instanceof NotServed) || !isIntact(kept, hashes)) throw error;
+      const { isUnpruned, onMissing } = this.#options;
+      if (isUnpruned) {
+        this.#denied = index;
+        throw this.#caught("missing-entry", `${error.message} Its entries were mirrored.`, evidence);
+      }
+      onMissing?.(tilePath({ level: "entries", index, width: FULL_TILE }));
+      return undefined;
     }
   }
 
@@ -312,3 +352,9 @@ const differing = ({ entries }: Bundle, hashes: Uint8Array): number =>
   entries.findIndex(
     (entry, i) => Buffer.compare(rfc6962.leafHash(entry), hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)) !== 0,
   );
+
+/** Whether these are the bytes of the bundle under a tile. */
+function isIntact(bytes: Uint8Array | undefined, hashes: Uint8Array): boolean {
+  const bundle = bytes && readBundle(bytes, hashes.length / HASH_BYTES);
+  return bundle?.bytes.length === bytes?.length && bundle !== undefined && differing(bundle, hashes) < 0;
+}

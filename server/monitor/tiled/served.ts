@@ -17,6 +17,20 @@ export interface Bundle {
   readonly bytes: Uint8Array;
 }
 
+/** The log denies something that was asked for. */
+export class NotServed extends ClientError {
+  /** @param answer the refusal of the last of `paths` */
+  constructor(url: string, paths: readonly string[], answer: ClientError) {
+    const [first, other] = paths;
+    const what = other === undefined ? `does not have ${first}` : `has neither ${first} nor ${other}`;
+    super(answer.code, `${url} ${what} (${answer.status}).`, { status: answer.status, cause: answer });
+  }
+}
+
+/** Stores of objects that hide what they have answer 403, others 400 or 410. 429 only asks to wait. */
+const isDenial = (error: unknown): error is ClientError =>
+  error instanceof ClientError && error.status >= 400 && error.status < 500 && error.status !== 429;
+
 export class ServedTiles {
   readonly #http: Http;
 
@@ -29,19 +43,20 @@ export class ServedTiles {
     return this.#http.server;
   }
 
-  /** @throws ClientError */
+  /** @throws ClientError, `NotServed` if there is none */
   async checkpoint(): Promise<string> {
-    return new TextDecoder().decode(await this.#http.rootBytes("/checkpoint"));
+    const { bytes } = await this.#first(["/checkpoint"]);
+    return new TextDecoder().decode(bytes);
   }
 
-  /** The first `width` hashes of a tile. @throws ClientError, also for an answer of another length */
+  /** The first `width` hashes of a tile. @throws ClientError, also for an answer of another length; `NotServed` */
   async tile(level: number, index: number, width: number): Promise<Uint8Array> {
     const { bytes, isFull } = await this.#fetch({ level, index, width });
     if (bytes.length !== HASH_BYTES * (isFull ? FULL_TILE : width)) throw this.#malformed({ level, index, width });
     return bytes.subarray(0, HASH_BYTES * width);
   }
 
-  /** The first `width` entries of a bundle. @throws ClientError, also for an answer that is no such bundle */
+  /** The first `width` entries of a bundle. @throws ClientError, also for an answer that is no such bundle; `NotServed` */
   async bundle(index: number, width: number): Promise<Bundle> {
     const name = { level: "entries", index, width } as const;
     const { bytes, isFull } = await this.#fetch(name);
@@ -54,13 +69,21 @@ export class ServedTiles {
 
   /** A log may remove partial tiles and bundles when there is the full one. */
   async #fetch(name: TileName): Promise<{ readonly bytes: Uint8Array; readonly isFull: boolean }> {
-    const isFull = name.width === FULL_TILE;
-    try {
-      return { bytes: await this.#http.rootBytes(`/${tilePath(name)}`), isFull };
-    } catch (error) {
-      if (isFull || !(error instanceof ClientError) || error.status !== 404) throw error;
-    }
-    return { bytes: await this.#http.rootBytes(`/${tilePath({ ...name, width: FULL_TILE })}`), isFull: true };
+    const full = `/${tilePath({ ...name, width: FULL_TILE })}`;
+    const { bytes, path } = await this.#first(name.width === FULL_TILE ? [full] : [`/${tilePath(name)}`, full]);
+    return { bytes, isFull: path === full };
+  }
+
+  /** The first of the paths that the log has. @throws ClientError, `NotServed` if it has none of them */
+  async #first(paths: readonly string[]): Promise<{ readonly bytes: Uint8Array; readonly path: string }> {
+    for (const path of paths)
+      try {
+        return { bytes: await this.#http.rootBytes(path), path };
+      } catch (error) {
+        if (!isDenial(error)) throw error;
+        if (path === paths.at(-1)) throw new NotServed(this.url, paths, error);
+      }
+    throw new TypeError("No path is named.");
   }
 
   #malformed(name: TileName): ClientError {

@@ -80,6 +80,7 @@ test("options that do not go together are refused", async () => {
     ["--vkey", vkey, "--operator-key", key],
     ["--vkey", vkey, "--watch", `sha256:${"ab".repeat(32)}`],
     ["--policy", policyFile("quorum none\n")],
+    ["--unpruned"],
   ])
     expect((await monitor(temporaryFolder(), ...args)).code, args.join(" ")).toBe(2);
   const { code, stderr } = await monitor(temporaryFolder(), "--vkey", `${vkey}A`);

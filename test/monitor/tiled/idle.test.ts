@@ -25,6 +25,7 @@ function follow(policy: Policy) {
     folder: new MonitorFolder(temporaryFolder()),
     fetch: (...request) => serving(files)(...request),
     policy,
+    isUnpruned: false,
   });
   return async (...by: readonly (readonly [who: { line(text: string, time: number): string }, seconds: number])[]) => {
     const lines = by.map(([who, seconds]) => who.line(log.text(), START + seconds));

@@ -198,11 +198,13 @@ describe("a log that lies", () => {
     await caught(round(changed(files, "tile/1/000.p/2", flip(0))), "wrong-root");
     const { entry } = await caught(round(changed(files, "tile/entries/002.p/188", flip(5))), "bad-entry");
     expect(entry).not.toBeNull();
-    await caught(round(changed(files, "tile/entries/000", flip(400)), { audit: true }), "changed-entry");
     const fresh = monitorOf(log);
     await caught(fresh.round(changed(files, "tile/0/001", flip(31))), "wrong-root");
     expect(existsSync(join(fresh.mirror, "checkpoint"))).toBe(false);
     expect(readFileSync(join(mirror, "checkpoint"))).toEqual(before.get("checkpoint"));
+    // An old entry is compared when the new ones, which hold, are kept.
+    await caught(round(changed(files, "tile/entries/000", flip(400)), { audit: true }), "changed-entry");
+    expect(filesIn(mirror)).toEqual(sorted(files));
     await round(files);
     expect(filesIn(mirror)).toEqual(sorted(files));
   });
