@@ -202,6 +202,7 @@ export class HttpServer {
       isAborted: false,
       isActive: false,
       upload: null,
+      isWanted: false,
       body: null,
       context: null,
       answer: null,
@@ -210,7 +211,8 @@ export class HttpServer {
     if (prepared?.checkBody && !refusal && !exchange.standing?.exceeded) {
       const isBulk = prepared.route.bulk !== undefined;
       exchange.upload = this.uploads.read(response, started, (body) => this.#received(exchange, body), isBulk);
-    }
+      exchange.isWanted = true;
+    } else if (request.hasBody) exchange.upload = this.uploads.ignore(response);
     this.#proceed(exchange);
     exchange.isCorked = false;
     // Of what is answered already nobody can be told that it was aborted.
@@ -246,13 +248,13 @@ export class HttpServer {
    * reads are answered before the library's callback returns, with no promise and no closure made for them.
    */
   #proceed(exchange: Exchange): void {
-    const { request, resource, prepared, upload, body, refusal, standing } = exchange;
+    const { request, resource, prepared, isWanted, body, refusal, standing } = exchange;
     if (exchange.isAborted) return;
     let value: unknown;
     try {
       if (standing?.exceeded) throw rateLimited(standing);
       if (refusal) throw refusal;
-      if (upload && !body) return;
+      if (isWanted && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
       value = prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request, this.#options);
@@ -328,7 +330,8 @@ export class HttpServer {
     exchange.state = "answered";
     // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
     // answer, one that came with it ends the connection; later it is closed.
-    if (isReadAlike(exchange.request)) this.#write(exchange, answer);
+    // A body that came with its head is whole in the next turn.
+    if (isReadAlike(exchange.request) && !this.#isEarly(exchange)) this.#write(exchange, answer);
     else {
       this.#hold(exchange);
       setImmediate(() => this.#write(exchange, answer));
@@ -372,6 +375,7 @@ export class HttpServer {
       withBody: request.method !== "HEAD",
       isLast,
       isClosing: this.#isClosing,
+      early: this.#isEarly(exchange) ? (body: Buffer) => this.#answerEarly(exchange, body) : null,
       isOver: () => exchange.isAborted,
       failed: (error: unknown) => this.#breakOff(exchange, error),
     };
@@ -380,6 +384,21 @@ export class HttpServer {
     exchange.answer = share;
     if (share) this.#hold(exchange);
     else sent();
+  }
+
+  /**
+   * Whether the connection ends behind the answer, and the body of the request has not come in full. A connection goes on behind the
+   * rest of a body that is not too large.
+   */
+  #isEarly({ upload, request }: Exchange): boolean {
+    if (!upload || upload.isWhole) return false;
+    return !isReadAlike(request) || request.asksClose || request.length > this.#options.bounds.maxBodyBytes;
+  }
+
+  /** Behind the answer what still comes of the request is read on, and the connection closed. */
+  #answerEarly({ response, upload }: Exchange, body: Buffer): void {
+    this.#serving.answerEarly(response, body);
+    upload!.readOn(response);
   }
 
   #sent(exchange: Exchange, status: number): void {

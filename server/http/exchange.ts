@@ -26,6 +26,8 @@ export interface Exchange {
   isAborted: boolean;
   /** Whether it is being handled, or its answer is not written yet. */
   isActive: boolean;
+  /** Whether the body is waited for; of a request that is refused whatever its body is, it is thrown away. */
+  isWanted: boolean;
   /** What is held of its body, and of an answer that is read slowly; released at its end. */
   upload: Upload | null;
   answer: Share | null;

@@ -164,6 +164,8 @@ export interface Course {
   readonly withBody: boolean;
   readonly isLast: boolean;
   readonly isClosing: boolean;
+  /** Sends the body of an answer while that of its request is arriving; null if that has come. */
+  readonly early: ((body: Buffer) => void) | null;
   readonly isOver: () => boolean;
   readonly failed: (error: unknown) => void;
 }
@@ -174,7 +176,7 @@ export interface Course {
  * @param first name and value of the first header; the value may hold further lines
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
  *   `isLast` the connection is closed, and when the service `isClosing`, the client is asked to close it; `isOver` says whether the request was aborted since; `failed` is called when a
- *   streamed answer breaks off
+ *   streamed answer breaks off; `early` is for a request whose body is arriving, and whose connection is closed behind a short answer
  * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
  *   abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
@@ -187,10 +189,12 @@ export function writeAnswer(
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
-  const { withBody, isLast, isClosing } = how;
+  const { withBody, isLast, isClosing, early } = how;
   const { status, contentType, body, etag, cacheControl, headers } = answer;
   const isEmpty = status === 204 || status === 304;
   const hasBody = withBody && !isEmpty;
+  const isShort = body.length <= MAX_GATHERED_BYTES && !(answer instanceof StreamedAnswer);
+  const isEarly = early !== null && hasBody && isShort;
   // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
   // last, and the client closes, or is idle.
   const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
@@ -202,17 +206,21 @@ export function writeAnswer(
   if (headers !== NO_HEADERS) for (const name in headers) lines += furtherLine(name, headers[name]!);
   if (!isEmpty) lines += `\r\ncontent-type: ${contentType}`;
   response.writeHeader(first[0], lines);
-  if (isClosing || (isLast && !closes)) response.writeHeader("connection", "close");
+  if (isClosing || isEarly || (isLast && !closes)) response.writeHeader("connection", "close");
   if (!hasBody) {
     if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
     response.endWithoutBody();
+    return null;
+  }
+  if (isEarly) {
+    early(Buffer.from(body as string));
     return null;
   }
   if (closes) {
     response.end(body, true);
     return null;
   }
-  if (body.length <= MAX_GATHERED_BYTES && !(answer instanceof StreamedAnswer)) {
+  if (isShort) {
     response.end(body);
     return null;
   }

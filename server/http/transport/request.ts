@@ -69,6 +69,8 @@ export class Request {
   acceptEncoding = "";
   /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
   forwardedFor = "";
+  /** Whether the client wants the connection closed behind the answer. */
+  asksClose = false;
   readonly framing: Framing;
   /** Whether there is more than one `Host` line: a proxy in front may go by another one than we do. */
   readonly hasTwoHosts: boolean;
@@ -97,6 +99,11 @@ export class Request {
     return this.#codings > 0 || (this.#lengths > 0 && this.#length !== "0");
   }
 
+  /** Bytes of the body, as its head says; NaN if that is no number. */
+  get length(): number {
+    return Number(this.#length);
+  }
+
   /** Who pays for what the request has stored. */
   get client(): Client {
     return { address: limitKey(this.address) };
@@ -114,6 +121,9 @@ export class Request {
         break;
       case "transfer-encoding":
         if (!this.#codings++) this.#coding = value;
+        break;
+      case "connection":
+        this.asksClose ||= /close/i.test(value);
         break;
       case "content-type":
         this.contentType ||= value;

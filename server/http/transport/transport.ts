@@ -101,6 +101,12 @@ export interface Serving {
   stopListening(): void;
   /** Ends every connection at once. */
   close(): void;
+  /**
+   * Sends the body of an answer, and with it its length, while the body of the request is arriving. In `cork`, when status and all
+   * other headers are written. The answer does not end, so that the library neither closes the connection nor takes another
+   * request from it: `close` of the response must follow.
+   */
+  answerEarly(response: TransportResponse, body: Buffer): void;
 }
 
 export interface Transport {

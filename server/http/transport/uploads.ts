@@ -9,6 +9,12 @@ import type { TransportResponse } from "./transport.js";
 
 /** How often it is looked whether a body is late, in milliseconds. */
 const LOOK_MS = 250;
+/**
+ * What is read on and thrown away of a body whose request is answered already, before its connection is closed. A connection that is
+ * closed with unread bytes in it is reset, and a client that is still sending then loses the answer.
+ */
+export const MAX_READ_ON_BYTES = 32 * 2 ** 20;
+const READ_ON_MS = 10_000;
 /** Seconds after which a client whose body found no room may try again. */
 const RETRY_AFTER_S = 2;
 /**
@@ -30,9 +36,17 @@ export interface UploadBounds {
 /** Takes a whole body, or why it is refused: called once, unless the body is released before. The bytes are the receiver's. */
 export type BodyReceiver = (body: Buffer | Error) => void;
 
-/** A body. `release` when its request is answered or aborted: until then its bytes count. */
+/** A body. */
 export interface Upload {
+  /** Whether its last byte has come. */
+  readonly isWhole: boolean;
+  /** To be called when its request is answered or aborted: until then its bytes count. */
   release(): void;
+  /**
+   * Its request is answered, and the connection is to be closed behind it: when the rest has come and was thrown away, or when that
+   * is too much or takes too long.
+   */
+  readOn(response: TransportResponse): void;
 }
 
 export class Uploads {
@@ -41,6 +55,8 @@ export class Uploads {
   readonly pending: PendingBytes;
   /** Bodies that are arriving. Oldest first. */
   readonly #arriving = new Set<Body>();
+  /** Bodies that are read on. Oldest first. */
+  readonly #readOn = new Set<Body>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(bounds: UploadBounds) {
@@ -58,15 +74,30 @@ export class Uploads {
   /**
    * Collects the body of a request. Must be called before the library's handler returns; the receiver is called later.
    * It is refused with `payload-too-large` as soon as there are too many bytes, `overloaded` when all bodies together are
-   * too large, and a 408 when it takes too long; what comes after that is read and thrown away, so that the client gets to
-   * see the answer. When the request is aborted the receiver is not called.
+   * too large, and a 408 when it takes too long; what comes after that is read and thrown away. When the request is aborted the receiver is not called.
    * @param started when the request came, by `performance.now`
    * @param isBulk whether the body may hold many requests
    */
   read(response: TransportResponse, started: number, receiver: BodyReceiver, isBulk = false): Upload {
     const { maxBodyBytes, requestTimeoutSeconds } = this.#bounds;
     const bounds = { maxBodyBytes: isBulk ? BULK_BODIES * maxBodyBytes : maxBodyBytes, requestTimeoutSeconds };
-    const body = new Body(bounds, this.pending, this.#arriving, started, receiver);
+    return this.#open(bounds, response, started, receiver);
+  }
+
+  /** A body that is not wanted, and thrown away. Must be called before the library's handler returns. */
+  ignore(response: TransportResponse): Upload {
+    const body = this.#open(this.#bounds, response, 0, () => {});
+    body.release();
+    return body;
+  }
+
+  #open(
+    bounds: Pick<UploadBounds, "maxBodyBytes" | "requestTimeoutSeconds">,
+    response: TransportResponse,
+    started: number,
+    receiver: BodyReceiver,
+  ): Body {
+    const body = new Body(bounds, this.pending, this.#arriving, this.#readOn, started, receiver);
     response.onData((chunk, isLast) => body.take(chunk, isLast));
     return body;
   }
@@ -78,6 +109,10 @@ export class Uploads {
 
   #refuseLate(): void {
     const now = performance.now();
+    for (const body of this.#readOn) {
+      if (body.closesAt > now) break;
+      body.close();
+    }
     for (const body of this.#arriving) {
       if (body.lateAt > now) return;
       body.refuse(tooLate(this.#bounds.requestTimeoutSeconds));
@@ -91,15 +126,22 @@ class Body implements Upload {
   readonly #maxBytes: number;
   readonly #share: Share;
   readonly #arriving: Set<Body>;
+  readonly #readOn: Set<Body>;
   readonly #receiver: BodyReceiver;
   /** What came before the newest chunk; null when no more is wanted. */
   #chunks: Buffer[] | null = [];
   #length = 0;
+  isWhole = false;
+  /** Of a body that is read on: the answer behind which the connection is closed, when at the latest, and what came since. */
+  #answered: TransportResponse | null = null;
+  closesAt = 0;
+  #thrownAway = 0;
 
   constructor(
     { maxBodyBytes, requestTimeoutSeconds }: Pick<UploadBounds, "maxBodyBytes" | "requestTimeoutSeconds">,
     pending: PendingBytes,
     arriving: Set<Body>,
+    readOn: Set<Body>,
     started: number,
     receiver: BodyReceiver,
   ) {
@@ -107,12 +149,17 @@ class Body implements Upload {
     this.#maxBytes = maxBodyBytes;
     this.#share = pending.open(() => this.refuse(overloaded()));
     this.#arriving = arriving.add(this);
+    this.#readOn = readOn;
     this.#receiver = receiver;
   }
 
   take(chunk: ArrayBuffer, isLast: boolean): void {
     const chunks = this.#chunks;
-    if (!chunks) return;
+    this.isWhole = isLast;
+    if (!chunks) {
+      this.#throwAway(chunk.byteLength);
+      return;
+    }
     this.#length += chunk.byteLength;
     const refusal = this.#refusal();
     if (refusal) {
@@ -136,6 +183,30 @@ class Body implements Upload {
     if (this.#length > this.#maxBytes)
       return new CairnlogError("payload-too-large", `The body is larger than ${this.#maxBytes} bytes.`);
     return this.#share.resize(this.#length) ? null : overloaded();
+  }
+
+  readOn(response: TransportResponse): void {
+    this.#answered = response;
+    this.closesAt = performance.now() + READ_ON_MS;
+    this.#readOn.add(this);
+    response.onAborted(() => this.#forget());
+  }
+
+  #throwAway(bytes: number): void {
+    this.#thrownAway += bytes;
+    if (this.isWhole || this.#thrownAway > MAX_READ_ON_BYTES) this.close();
+  }
+
+  /** Ends the connection, if its request was answered. */
+  close(): void {
+    const response = this.#answered;
+    this.#forget();
+    response?.close();
+  }
+
+  #forget(): void {
+    this.#answered = null;
+    this.#readOn.delete(this);
   }
 
   refuse(error: Error): void {

@@ -1,13 +1,21 @@
 /** HTTP by uWebSockets.js, whose requests and answers the handlers get as they are. */
 import type { HttpResponse, ListenOptions, TemplatedApp, us_listen_socket, us_socket } from "uWebSockets.js";
 import { checkTls } from "./tls.js";
-import { type ConnectionCount, cannotListen, type Serving, type ServingOptions, type Transport } from "./transport.js";
+import {
+  type ConnectionCount,
+  cannotListen,
+  type Serving,
+  type ServingOptions,
+  type Transport,
+  type TransportResponse,
+} from "./transport.js";
 
 type Library = typeof import("uWebSockets.js");
 
 /** Without it the port is shared with whatever else of this user asks for it: other threads, but also other processes. */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
+const END_OF_LINE = "\r\n";
 
 /** @param library loaded by the caller, because its binary does not load everywhere */
 export const uwsTransport = (library: Library): Transport => ({
@@ -121,6 +129,14 @@ class UwsServing implements Serving {
   close(): void {
     for (const { app } of this.#running) app.close();
     this.#running.clear();
+  }
+
+  /** The library would close the connection when the answer ends, with what is unread in it. So it sees one long header. */
+  answerEarly(response: TransportResponse, body: Buffer): void {
+    // It adds an end of line.
+    const length = body.length + END_OF_LINE.length;
+    const head = Buffer.from(`${new Date().toUTCString()}\r\ncontent-length: ${length}\r\n\r\n`);
+    (response as HttpResponse).writeHeader("date", Buffer.concat([head, body]));
   }
 
   /** The library says +1 and −1; one that is too many and closed here is told as a −1, too. */

@@ -4,7 +4,14 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { checkTls, type TlsFiles } from "../tls.js";
-import { cannotListen, type RequestHandler, type Serving, type ServingOptions, type Transport } from "../transport.js";
+import {
+  cannotListen,
+  type RequestHandler,
+  type Serving,
+  type ServingOptions,
+  type Transport,
+  type TransportResponse,
+} from "../transport.js";
 import { Connection } from "./connection.js";
 import { MAX_HEADER_LINES, refusalHeaders, refusalOf, refusalOfError } from "./refusals.js";
 import { NodeRequest, splitTarget } from "./request.js";
@@ -112,6 +119,11 @@ class NodeServing implements Serving {
   close(): void {
     for (const connection of this.#connections.values()) connection.close();
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  answerEarly(response: TransportResponse, body: Buffer): void {
+    response.writeHeader("content-length", `${body.length}`);
+    response.write(body);
   }
 
   #of(socket: Socket): Connection {

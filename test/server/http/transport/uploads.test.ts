@@ -1,7 +1,7 @@
 /** Bodies on their way in: when one is whole, when it is refused, and what is held of it. */
 import { afterEach, expect, test, vi } from "vitest";
 import type { TransportResponse } from "#cairnlog/server/http/transport/transport.js";
-import { Uploads } from "#cairnlog/server/http/transport/uploads.js";
+import { MAX_READ_ON_BYTES, Uploads } from "#cairnlog/server/http/transport/uploads.js";
 
 const BOUNDS = { maxBodyBytes: 100, maxPendingBytes: 500, requestTimeoutSeconds: 2 };
 const opened: Uploads[] = [];
@@ -145,4 +145,62 @@ test("a body that is late is refused, and later ones have their own time", () =>
   expect([String(second.received), uploads.arriving]).toEqual(["in time", 0]);
   uploads.close();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+/** A body that nobody wants, whose request is answered. */
+function answered(uploads: Uploads) {
+  let take = (_: ArrayBuffer, __: boolean): void => {};
+  let abort = (): void => {};
+  const events: string[] = [];
+  const response = {
+    onData: (receive: typeof take) => {
+      take = receive;
+    },
+    onAborted: (aborted: typeof abort) => {
+      abort = aborted;
+    },
+    close: () => {
+      events.push("closed");
+      abort();
+    },
+  } as unknown as TransportResponse;
+  const upload = uploads.ignore(response);
+  const send = (bytes: number, isLast = false) => take(new ArrayBuffer(bytes), isLast);
+  return { upload, events, send, abort: () => abort(), answer: () => upload.readOn(response) };
+}
+
+test("behind an early answer a body is read on to its end, and nothing of it is held", () => {
+  const uploads = newUploads();
+  const { upload, events, send, answer } = answered(uploads);
+  send(1000);
+  answer();
+  send(100_000);
+  expect([events, upload.isWhole, uploads.pending.held, uploads.arriving]).toEqual([[], false, 0, 0]);
+  send(1, true);
+  expect([events, upload.isWhole]).toEqual([["closed"], true]);
+});
+
+test("but not more than a number of bytes", () => {
+  const { events, send, answer } = answered(newUploads());
+  answer();
+  send(MAX_READ_ON_BYTES);
+  expect(events).toEqual([]);
+  send(1);
+  send(1);
+  expect(events).toEqual(["closed"]);
+});
+
+test("and not for longer than 10 seconds, however it is sent", () => {
+  vi.useFakeTimers();
+  const uploads = newUploads();
+  const [slow, silent, gone] = [answered(uploads), answered(uploads), answered(uploads)];
+  for (const { answer } of [slow, silent, gone]) answer();
+  gone.abort();
+  for (let seconds = 0; seconds < 9; seconds++) {
+    slow.send(1);
+    vi.advanceTimersByTime(1_000);
+  }
+  expect([slow.events, silent.events]).toEqual([[], []]);
+  vi.advanceTimersByTime(1_500);
+  expect([slow.events, silent.events, gone.events]).toEqual([["closed"], ["closed"], []]);
 });
