@@ -24,6 +24,7 @@ import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/
 import type { Services } from "./http/services.js";
 import { chooseTransport } from "./http/transport/choose.js";
 import type { TransportName } from "./http/transport/transport.js";
+import { UWS_IDLE_S } from "./http/transport/transport.js";
 import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
@@ -127,6 +128,11 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const tls = certificate?.files ?? null;
     const chosen = await chooseTransport(settings.transport);
     const { transport, whyNotUws } = chosen;
+    if (transport.name === "uws" && settings.idleTimeoutSeconds !== UWS_IDLE_S)
+      throw new CairnlogError(
+        "precondition-failed",
+        `uWebSockets.js closes idle connections after ${UWS_IDLE_S} s: with another SERVICE_IDLE_TIMEOUT_S, set SERVICE_TRANSPORT=node.`,
+      );
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     const { readOnly } = settings;
     const isMirror = readOnly && settings.replication === null;

@@ -18,6 +18,7 @@ import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
 import { DEFAULT_MIN_FREE_BYTES } from "../engine/store/room.js";
 import { LIMITS, type LimitName } from "./http/limits/limits.js";
 import { LOG_LEVELS } from "./http/observing/logger.js";
+import { UWS_IDLE_S } from "./http/transport/transport.js";
 import {
   anyPath,
   anyText,
@@ -60,6 +61,7 @@ const MAX_CHECKPOINT_INTERVAL_S = 86_400;
 /** Eight times as many, and what one write adds, can still be counted exactly. */
 const MAX_BYTES = 10 ** 15 - 1;
 const MAX_LAG_S = 7 * 86_400;
+const MAX_IDLE_S = 3_600;
 const MAX_ORIGINS = 32;
 const MAX_MIRRORS = 16;
 
@@ -429,6 +431,12 @@ export const TABLE = {
     fallback: "30",
     about: "seconds in which a request body must arrive",
     ...integer(1, MAX_REQUEST_TIMEOUT_S),
+  },
+  idleTimeoutSeconds: {
+    name: "SERVICE_IDLE_TIMEOUT_S",
+    fallback: String(UWS_IDLE_S),
+    about: "seconds after which a connection without a request is closed; others than 10 need SERVICE_TRANSPORT=node",
+    ...integer(1, MAX_IDLE_S),
   },
   stopTimeoutSeconds: {
     name: "SERVICE_STOP_TIMEOUT_S",

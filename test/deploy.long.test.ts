@@ -5,13 +5,15 @@
 import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { freePorts } from "./cluster/servers/cluster.js";
-import { startTestService, temporaryFolder } from "./server/harness.js";
+import { startTestService, type TestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
 const PROMTOOL = process.env.PROMTOOL ?? "promtool";
@@ -35,6 +37,28 @@ test("what /metrics shows, in a service that was used", async () => {
   const { status, stdout, stderr } = spawnSync(PROMTOOL, ["check", "metrics"], { input: text, encoding: "utf8" });
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });
 });
+
+/** nginx with the sample, before a service. @returns its address, and a request by way of it as `proxied` does */
+async function behindNginx(service: TestService) {
+  const folder = temporaryFolder();
+  const [port] = await freePorts(1);
+  const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", certificate];
+  execFileSync("openssl", ["req", "-x509", ...made, "-subj", "/CN=log.example.org"], { stdio: "pipe" });
+  const site = sample("nginx.conf")
+    .replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`)
+    .replace("listen 443 ssl;", `listen 127.0.0.1:${port} ssl;`)
+    .replace("/etc/ssl/log.example.org.pem", certificate)
+    .replace("/etc/ssl/log.example.org.key", key);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (what) => `${what}_temp_path ${join(folder, what)};`,
+  );
+  const main = `daemon off; master_process off; pid ${join(folder, "pid")}; events {} http { access_log off; ${temporary.join(" ")} ${site} }`;
+  const path = join(folder, "nginx.conf");
+  writeFileSync(path, main);
+  const url = `https://127.0.0.1:${port}`;
+  return { url, get: proxied(NGINX, ["-p", folder, "-c", path, "-e", "stderr"], folder, url) };
+}
 
 /** Runs a proxy until the test ends. @returns a request by way of it, of a client who gives itself another address each time */
 function proxied(program: string, args: readonly string[], home: string, address: string) {
@@ -82,24 +106,7 @@ const LIMITED = { SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1
 const sample = (path: string) => readFileSync(at(path), "utf8");
 
 test("behind nginx: the page, the API, and what only the operator's machines see", async () => {
-  const folder = temporaryFolder();
-  const service = await startTestService(LIMITED);
-  const [port] = await freePorts(1);
-  const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
-  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", certificate];
-  execFileSync("openssl", ["req", "-x509", ...made, "-subj", "/CN=log.example.org"], { stdio: "pipe" });
-  const site = sample("nginx.conf")
-    .replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`)
-    .replace("listen 443 ssl;", `listen 127.0.0.1:${port} ssl;`)
-    .replace("/etc/ssl/log.example.org.pem", certificate)
-    .replace("/etc/ssl/log.example.org.key", key);
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-    (what) => `${what}_temp_path ${join(folder, what)};`,
-  );
-  const main = `daemon off; master_process off; pid ${join(folder, "pid")}; events {} http { access_log off; ${temporary.join(" ")} ${site} }`;
-  const path = join(folder, "nginx.conf");
-  writeFileSync(path, main);
-  const get = proxied(NGINX, ["-p", folder, "-c", path, "-e", "stderr"], folder, `https://127.0.0.1:${port}`);
+  const { get } = await behindNginx(await startTestService(LIMITED));
   expect(await get("/api/v1/health")).toMatchObject({ status: 200, text: expect.stringContaining('"ok"') });
   expect(await get("/")).toMatchObject({ status: 200, text: expect.stringContaining("<html") });
   expect(await get("/metrics")).toMatchObject({ status: 200, text: expect.stringContaining("cairnlog_build_info") });
@@ -107,6 +114,68 @@ test("behind nginx: the page, the API, and what only the operator's machines see
   // Whatever address a client gives itself, it has one allowance.
   const [{ remaining: before }, { remaining: after }] = [await get("/api/v1/keys"), await get("/api/v1/keys")];
   expect(after).toBe(before! - 1);
+});
+
+/** The status of a POST, on a connection of its own. */
+function posted(url: string, bytes: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const options = { method: "POST", agent: false, rejectUnauthorized: false } as const;
+    const headers = { "content-type": "application/json", "content-length": bytes };
+    const sent = request(url, { ...options, headers }, (answer) => {
+      answer.resume().on("end", () => resolve(answer.statusCode));
+    });
+    sent.on("error", reject).end(Buffer.alloc(bytes, " "));
+  });
+}
+
+/** Milliseconds from an answer until the service closes its connection. */
+async function untilClosed(url: string): Promise<number> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const closed = once(socket, "close");
+  socket.write("GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await once(socket, "data");
+  const answered = performance.now();
+  socket.resume();
+  await closed;
+  return performance.now() - answered;
+}
+
+test.each(["uws", "node"])(
+  "behind nginx, over %s: 500 requests at the moment in which the service closes idle connections are answered by it",
+  async (transport) => {
+    const service = await startTestService({ SERVICE_TRANSPORT: transport, SERVICE_FRONT_ENDS: "0" });
+    // Each keeps 50 connections.
+    const proxies = await Promise.all(Array.from({ length: 10 }, () => behindNginx(service)));
+    for (const { get } of proxies) await get("/api/v1/health");
+    const measured = await untilClosed(service.url);
+    // The timer of uWebSockets.js ticks every four seconds, and has just done so: three ticks are twelve seconds.
+    const closesAfter = transport === "uws" ? 12_000 : measured;
+    const ticked = performance.now();
+    const statuses = new Map<number | undefined, number>();
+    /** POSTs, which nginx must not send again. */
+    const fifty = (url: string) => Promise.all(Array.from({ length: 50 }, () => posted(`${url}/api/v1/verify`, 20)));
+    const started: number[] = [];
+    for (const { url } of proxies) {
+      started.push(performance.now());
+      await fifty(url);
+    }
+    await Promise.all(
+      proxies.map(async ({ url }, k) => {
+        const from = transport === "uws" ? ticked : started[k]!;
+        await sleep(from + closesAfter + 10 * (k - 7) - performance.now());
+        for (const status of await fifty(url)) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }),
+    );
+    expect([...statuses]).toEqual([[400, 500]]);
+  },
+  90_000,
+);
+
+test("behind nginx: a batch of the largest size comes to the service, and what is larger is refused", async () => {
+  const { url, get } = await behindNginx(await startTestService());
+  await get("/api/v1/health");
+  expect(await posted(`${url}/api/v1/attestations/batch`, 3 * 2 ** 20)).toBe(400);
+  expect(await posted(`${url}/api/v1/attestations/batch`, 3 * 2 ** 20 + 1)).toBe(413);
 });
 
 test("behind Caddy: the page, the API, and nothing that is the operator's", async () => {

@@ -4,7 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { BULK_BODIES } from "#cairnlog/server/http/transport/uploads.js";
 import { describeSettings } from "#cairnlog/server/index.js";
+import { TABLE } from "#cairnlog/server/settingtable.js";
 import { FakeSigner } from "./crypto/signer/fakesigner.js";
 import { startTestService } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
@@ -117,4 +119,17 @@ test("the image's health check tells a service that lives from one that does not
   await run(command!, args, { env });
   await service.close();
   await expect(run(command!, args, { env })).rejects.toMatchObject({ code: 1 });
+});
+
+test("the proxies of the samples close idle connections before the service does, and take its largest body", () => {
+  const largest = (BULK_BODIES * Number(TABLE.maxBodyBytes.fallback)) / 2 ** 20;
+  const nginx = sample("nginx.conf");
+  const caddy = sample("Caddyfile");
+  expect(nginx).toContain(`client_max_body_size ${largest}m;`);
+  expect(caddy).toContain(`max_size ${largest}MiB`);
+  // The timer of uWebSockets.js has steps of four seconds, so that its ten are eight at least.
+  const soonest = Number(TABLE.idleTimeoutSeconds.fallback) - 2;
+  const [, ofNginx] = /upstream cairnlog \{[^}]*keepalive_timeout (\d+)s;/.exec(nginx)!;
+  const [, ofCaddy] = /transport http \{\s*keepalive (\d+)s/.exec(caddy)!;
+  for (const seconds of [ofNginx, ofCaddy]) expect(Number(seconds)).toBeLessThan(soonest);
 });

@@ -70,6 +70,8 @@ export interface HttpServerOptions {
   readonly bounds: UploadBounds & {
     /** Connections beyond which a new one is closed at once. */
     readonly maxConnections: number;
+    /** Seconds after which a connection without a request is closed; those of uWebSockets.js if absent. */
+    readonly idleTimeoutSeconds?: number;
   };
   /** Counts the connections of all front ends; without it, those of this one are counted. */
   readonly connectionCount?: ConnectionCount;
@@ -105,7 +107,7 @@ export class HttpServer {
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
     const { tls, measures, transport } = options;
-    const { maxConnections, requestTimeoutSeconds } = options.bounds;
+    const { maxConnections, requestTimeoutSeconds, idleTimeoutSeconds } = options.bounds;
     const { connectionCount } = options;
     const { tallies } = measures;
     const handler =
@@ -121,6 +123,7 @@ export class HttpServer {
       maxConnections,
       connectionCount,
       requestTimeoutSeconds,
+      ...(idleTimeoutSeconds !== undefined && { idleTimeoutSeconds }),
       handlers,
       otherwise: handler(noResource(tallies)),
     });

@@ -10,6 +10,9 @@ import type { TlsFiles } from "./tls.js";
 export const TRANSPORTS = ["uws", "node"] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 
+/** Seconds after which uWebSockets.js closes a connection that is idle. It has no option for it. */
+export const UWS_IDLE_S = 10;
+
 /** A request whose head has come. Valid until the handler returns. All of it may come from an attacker. */
 export interface TransportRequest {
   getCaseSensitiveMethod(): string;
@@ -71,6 +74,8 @@ export interface ServingOptions {
   readonly maxConnections: number;
   /** Where they are counted, if other threads serve, too. */
   readonly connectionCount?: ConnectionCount | undefined;
+  /** Seconds after which a connection without a request is closed; `UWS_IDLE_S` if absent. */
+  readonly idleTimeoutSeconds?: number;
   /** Seconds in which the service itself refuses a body that has not arrived. */
   readonly requestTimeoutSeconds: number;
   /** Handlers by path, in which `{name}` stands for any part that is not empty; a part that is written out goes first. */

@@ -11,6 +11,7 @@ import {
   type ServingOptions,
   type Transport,
   type TransportResponse,
+  UWS_IDLE_S,
 } from "../transport.js";
 import { Connection } from "./connection.js";
 import { MAX_HEADER_LINES, refusalHeaders, refusalOf, refusalOfError } from "./refusals.js";
@@ -18,7 +19,7 @@ import { NodeRequest, splitTarget } from "./request.js";
 import { NodeResponse } from "./response.js";
 import { Router } from "./router.js";
 
-/** Milliseconds for which a client may be idle: between requests, in a head, in a body, in an answer that it reads. */
+/** Milliseconds for which a client may be idle: in a head, in a body, in an answer that it reads. */
 const IDLE_MS = 10_000;
 /** Milliseconds between two looks for requests that are late. */
 const LOOK_MS = 1_000;
@@ -43,7 +44,8 @@ class NodeServing implements Serving {
   readonly #connections = new Map<Socket, Connection>();
   connectionsRefused = 0;
 
-  constructor({ tls, maxConnections, requestTimeoutSeconds, handlers, otherwise }: ServingOptions) {
+  constructor(served: ServingOptions) {
+    const { tls, maxConnections, requestTimeoutSeconds, idleTimeoutSeconds = UWS_IDLE_S, handlers, otherwise } = served;
     this.#router = new Router(handlers);
     this.#otherwise = otherwise;
     const options: ServerOptions = {
@@ -53,7 +55,7 @@ class NodeServing implements Serving {
       maxHeaderSize: MAX_HEAD_BYTES,
       highWaterMark: SOCKET_BYTES,
       headersTimeout: IDLE_MS,
-      keepAliveTimeout: IDLE_MS,
+      keepAliveTimeout: idleTimeoutSeconds * 1000,
       // The service refuses a body that is late; this ends a connection that goes on sending it all the same.
       requestTimeout: requestTimeoutSeconds * 1000 + IDLE_MS,
       connectionsCheckingInterval: LOOK_MS,
