@@ -80,7 +80,8 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
       overlappingSync: false,
       eventTurnBatching: false,
     });
-  const environment = openAtGate(path, openHandle);
+  // Whoever opens to write has the writer's lock: no transaction runs, though a writer that was killed may have left its sign.
+  const environment = readOnly ? openAtGate(path, openHandle) : openHandle();
   giveFilesToOwner(path);
   requireShared(environment, openHandle, file);
   // Takes this process's place among the readers now: a failure of that is one of opening.

@@ -6,9 +6,10 @@
  * the number is too old. Readers then miss what was acknowledged, and the writer's next transaction begins from a state that
  * was replaced: with one commit in between its condition fails, with two its pages are gone (MDB_BAD_TXN).
  *
- * So whoever opens first puts a file beside the environment and waits until no transaction runs; the writer marks each
- * transaction, and begins none while that file is there. Each of both looks for the other's sign after giving its own, so at
- * least one of them sees the other.
+ * So whoever opens first puts a file beside the environment and waits until no transaction runs; the writer gives a sign before
+ * its transactions, and begins none while that file is there. Each of both looks for the other's sign after giving its own, so
+ * at least one of them sees the other. The writer takes its sign back when it has been idle for a moment, not after every
+ * transaction: then a busy log pays for one look at a file, and an opening waits a moment longer.
  *
  * If either crashes here, its sign stays. It counts for `DEAD_MS` if its process is gone, and for `PATIENCE_MS` in any case:
  * then appends go on, or the environment is opened, as if it were not there. A process of another container cannot be seen and
@@ -34,7 +35,7 @@ import { giveToOwner } from "../../owner.js";
 import { isPresent } from "../presence.js";
 import { PRIVATE_FILE } from "../private.js";
 
-/** Holds the number of the process whose transaction runs, or 0. */
+/** Holds the number of the process whose transactions may run, or 0. */
 const RUNNING_FILE = "running";
 /** Is there while a process opens the environment, and holds its number. */
 const OPENING_FILE = "opening";
@@ -42,6 +43,8 @@ const OPENING_FILE = "opening";
 const PATIENCE_MS = 5_000;
 const DEAD_MS = 1_000;
 const LOOK_MS = 1;
+/** Milliseconds after its last transaction in which a writer takes its sign back. */
+const IDLE_MS = 5;
 const PID_BYTES = 4;
 
 /** The writer's side, for one environment. Its transactions pass one at a time. It belongs to the thread that writes. */
@@ -49,6 +52,9 @@ export class Gate {
   readonly #opening: string;
   readonly #running: number;
   readonly #pid = Buffer.alloc(PID_BYTES);
+  #isMarked = false;
+  #isRunning = false;
+  readonly #idle: NodeJS.Timeout;
 
   /** @param path directory of the environment */
   constructor(path: string) {
@@ -57,30 +63,43 @@ export class Gate {
     this.#running = openSync(file, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE);
     giveToOwner(file);
     this.#pid.writeUInt32LE(process.pid);
-    this.#mark(NOBODY);
+    // What a writer that was killed has left.
+    this.#write(NOBODY);
+    this.#idle = setTimeout(() => this.#isRunning || this.#sign(false), IDLE_MS).unref();
   }
 
-  /** Runs a transaction while nobody opens the environment. It takes some 5 µs. */
+  /** Runs a transaction while nobody opens the environment. */
   async pass<T>(transaction: () => Promise<T>): Promise<T> {
-    this.#mark(this.#pid);
-    while (isPresent(this.#opening)) {
-      this.#mark(NOBODY);
-      if (hasExpired(this.#opening)) rmSync(this.#opening, { force: true });
-      else await sleep(LOOK_MS);
-      this.#mark(this.#pid);
-    }
+    this.#isRunning = true;
     try {
+      this.#sign(true);
+      while (isPresent(this.#opening)) {
+        if (hasExpired(this.#opening)) rmSync(this.#opening, { force: true });
+        else {
+          this.#sign(false);
+          await sleep(LOOK_MS);
+        }
+        this.#sign(true);
+      }
       return await transaction();
     } finally {
-      this.#mark(NOBODY);
+      this.#isRunning = false;
+      this.#idle.refresh();
     }
   }
+  #sign(isMarked: boolean): void {
+    if (isMarked === this.#isMarked) return;
+    this.#write(isMarked ? this.#pid : NOBODY);
+    this.#isMarked = isMarked;
+  }
 
-  #mark(process: Buffer): void {
+  #write(process: Buffer): void {
     writeSync(this.#running, process, 0, PID_BYTES, 0);
   }
 
   close(): void {
+    clearTimeout(this.#idle);
+    this.#sign(false);
     closeSync(this.#running);
   }
 }

@@ -191,7 +191,7 @@ export class TermTable {
       const numbers: number[] = [];
       for (let number = 0; number < this.#termCount; number++)
         if (this.#terms[STRIDE * number]! >>> 24 === kind) numbers.push(number);
-      sorted = Int32Array.from(this.#inOrder(numbers));
+      sorted = this.#inOrder(Int32Array.from(numbers));
       this.#sorted.set(kind, sorted);
     }
     return sorted;
@@ -230,39 +230,45 @@ export class TermTable {
   /** Adds all postings to `builder` in the order of their terms, and yields after every `slice` terms. */
   *writeTo(builder: RunBuilder, slice: number): Generator<void> {
     const single = [0];
-    let rank = 0;
-    for (const number of this.#inOrder(Array.from({ length: this.#termCount }, (_, number) => number))) {
+    const numbers = new Int32Array(this.#termCount);
+    for (let number = 0; number < numbers.length; number++) numbers[number] = number;
+    this.#inOrder(numbers);
+    for (let rank = 0; rank < numbers.length; rank++) {
+      const number = numbers[rank]!;
       const at = STRIDE * number;
       if (this.#terms[at + COUNT] === 1) {
         single[0] = this.#indexes[this.#terms[at + FIRST]!]!;
         builder.add(this.#terms, at, single);
       } else builder.add(this.#terms, at, this.#list(number));
-      if (rank++ % slice === slice - 1) yield;
+      if (rank % slice === slice - 1) yield;
     }
   }
 
   /**
-   * The numbers of terms, in the order of their terms. The first four bytes of a term and its number are sorted as one
+   * Puts the numbers of terms into the order of their terms. The first four bytes of a term and its number are sorted as one
    * double, which takes 3 ms for 40,000 terms. Only terms with the same four bytes are compared further.
+   * @returns `numbers`
    */
-  *#inOrder(unsorted: readonly number[]): Generator<number> {
-    const count = unsorted.length;
+  #inOrder(numbers: Int32Array): Int32Array {
+    const count = numbers.length;
     const numberBits = Math.ceil(Math.log2(this.#termCount + 1));
-    const numbers = 2 ** numberBits;
+    const radix = 2 ** numberBits;
     const dropped = Math.max(0, 32 + numberBits - EXACT_BITS);
     const keys = new Float64Array(count);
     for (let i = 0; i < count; i++) {
-      const number = unsorted[i]!;
-      keys[i] = (this.#terms[STRIDE * number]! >>> dropped) * numbers + number;
+      const number = numbers[i]!;
+      keys[i] = (this.#terms[STRIDE * number]! >>> dropped) * radix + number;
     }
     keys.sort();
-    for (let from = 0; from < count; ) {
-      const beginning = Math.floor(keys[from]! / numbers);
-      let to = from + 1;
-      while (to < count && Math.floor(keys[to]! / numbers) === beginning) to++;
-      if (to > from + 1) keys.subarray(from, to).sort((a, b) => this.#order(a % numbers, b % numbers));
-      for (; from < to; from++) yield keys[from]! % numbers;
+    const beginningOf = (number: number) => this.#terms[STRIDE * number]! >>> dropped;
+    for (let i = 0; i < count; i++) numbers[i] = keys[i]! % radix;
+    for (let from = 0, to = 0; from < count; from = to) {
+      const beginning = beginningOf(numbers[from]!);
+      do to++;
+      while (to < count && beginningOf(numbers[to]!) === beginning);
+      if (to > from + 1) numbers.subarray(from, to).sort((a, b) => this.#order(a, b));
     }
+    return numbers;
   }
 
   #order(a: number, b: number): number {
