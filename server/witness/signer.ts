@@ -4,6 +4,7 @@ import { operatorKey, readOrMakeKey } from "../../engine/crypto/keys/operator-ke
 import { generatePrivateKey } from "../../engine/crypto/keys/private-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
+import { MAX_NAME_BYTES } from "../../engine/verify/note/cosignature.js";
 import { type NoteKey, noteKey, noteKeyOf } from "../../engine/verify/note/key.js";
 
 export const WITNESS_ALGORITHMS = ["ed25519", "ml-dsa-44"] as const;
@@ -17,8 +18,6 @@ export interface WitnessSigner {
 
 /** The byte that stands for such cosignatures (c2sp.org/signed-note, "Signature types"). */
 const ML_DSA_TYPE = 0x06;
-/** Bytes of a name that an ML-DSA-44 cosignature can contain. */
-const MAX_NAME_BYTES = 255;
 
 /**
  * Reads the key of a witness from a PEM file. If the file does not exist, makes a key there, mode 0600.

@@ -87,6 +87,8 @@ export class Gate {
       this.#idle.refresh();
     }
   }
+
+  /** Gives the sign, or takes it back. */
   #sign(isMarked: boolean): void {
     if (isMarked === this.#isMarked) return;
     this.#write(isMarked ? this.#pid : NOBODY);

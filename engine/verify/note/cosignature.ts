@@ -13,7 +13,7 @@ const TIME_BYTES = 8;
 /** Of Ed25519 and of ML-DSA-44. */
 const SIGNATURE_BYTES = [64, ML_DSA_44_SIGNATURE_BYTES];
 /** Of the names in the message for ML-DSA-44: their length is a byte. */
-const MAX_NAME_BYTES = 255;
+export const MAX_NAME_BYTES = 255;
 
 /** A cosignature taken apart. Nothing about it has been verified. */
 export interface Cosignature {

@@ -15,6 +15,8 @@ const LOOK_MS = 250;
  */
 export const MAX_READ_ON_BYTES = 32 * 2 ** 20;
 const READ_ON_MS = 10_000;
+/** A client that has sent nothing for so long is not sending, and has the answer: its connection is closed earlier. */
+const LULL_MS = 2_000;
 /** Seconds after which a client whose body found no room may try again. */
 const RETRY_AFTER_S = 2;
 /**
@@ -55,7 +57,7 @@ export class Uploads {
   readonly pending: PendingBytes;
   /** Bodies that are arriving. Oldest first. */
   readonly #arriving = new Set<Body>();
-  /** Bodies that are read on. Oldest first. */
+  /** Bodies that are read on. */
   readonly #readOn = new Set<Body>();
   readonly #timer: NodeJS.Timeout;
 
@@ -109,10 +111,7 @@ export class Uploads {
 
   #refuseLate(): void {
     const now = performance.now();
-    for (const body of this.#readOn) {
-      if (body.closesAt > now) break;
-      body.close();
-    }
+    for (const body of this.#readOn) if (body.closesAt <= now) body.close();
     for (const body of this.#arriving) {
       if (body.lateAt > now) return;
       body.refuse(tooLate(this.#bounds.requestTimeoutSeconds));
@@ -132,9 +131,10 @@ class Body implements Upload {
   #chunks: Buffer[] | null = [];
   #length = 0;
   isWhole = false;
-  /** Of a body that is read on: the answer behind which the connection is closed, when at the latest, and what came since. */
+  /** Of a body that is read on: the answer behind which the connection is closed, when it came and a chunk last, and what came since. */
   #answered: TransportResponse | null = null;
-  closesAt = 0;
+  #answeredAt = 0;
+  #newestAt = 0;
   #thrownAway = 0;
 
   constructor(
@@ -187,12 +187,18 @@ class Body implements Upload {
 
   readOn(response: TransportResponse): void {
     this.#answered = response;
-    this.closesAt = performance.now() + READ_ON_MS;
+    this.#answeredAt = this.#newestAt = performance.now();
     this.#readOn.add(this);
     response.onAborted(() => this.#forget());
   }
 
+  /** When the connection of a body that is read on is closed, if nothing more comes. */
+  get closesAt(): number {
+    return Math.min(this.#answeredAt + READ_ON_MS, this.#newestAt + LULL_MS);
+  }
+
   #throwAway(bytes: number): void {
+    if (this.#answered) this.#newestAt = performance.now();
     this.#thrownAway += bytes;
     if (this.isWhole || this.#thrownAway > MAX_READ_ON_BYTES) this.close();
   }

@@ -190,17 +190,19 @@ test("but not more than a number of bytes", () => {
   expect(events).toEqual(["closed"]);
 });
 
-test("and not for longer than 10 seconds, however it is sent", () => {
+test("and not for longer than 10 seconds, however it is sent, nor for 2 seconds in which nothing comes", () => {
   vi.useFakeTimers();
   const uploads = newUploads();
   const [slow, silent, gone] = [answered(uploads), answered(uploads), answered(uploads)];
   for (const { answer } of [slow, silent, gone]) answer();
   gone.abort();
-  for (let seconds = 0; seconds < 9; seconds++) {
+  vi.advanceTimersByTime(1_500);
+  expect([slow.events, silent.events]).toEqual([[], []]);
+  for (let seconds = 1.5; seconds < 9; seconds++) {
     slow.send(1);
     vi.advanceTimersByTime(1_000);
   }
-  expect([slow.events, silent.events]).toEqual([[], []]);
+  expect([slow.events, silent.events]).toEqual([[], ["closed"]]);
   vi.advanceTimersByTime(1_500);
   expect([slow.events, silent.events, gone.events]).toEqual([["closed"], ["closed"], []]);
 });
