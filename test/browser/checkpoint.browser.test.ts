@@ -37,9 +37,12 @@ let vkey: string;
 beforeAll(async () => {
   const { dataDir, signer } = newCosignedDirectory();
   const [a, b] = await Promise.all(
-    (["ed25519", "ml-dsa-44"] as const).map((algorithm) =>
-      startTestWitness([{ signer }], { name: `${algorithm}.example`, algorithm }),
-    ),
+    (
+      [
+        ["a.example", "ed25519"],
+        ["b.example", "ml-dsa-44"],
+      ] as const
+    ).map(([name, algorithm]) => startTestWitness([{ signer }], { name, algorithm })),
   );
   const dead = newNoteSigner("dead.example", 4);
   vkey = signer.vkey;
