@@ -112,9 +112,23 @@ describe("commands", () => {
         if (fingerprint === "bad") throw new Error("after writing");
         return transaction.get("keys", fingerprint)!.pseudonym;
       });
-    const outcomes = await Promise.allSettled([register("a"), register("a"), register("bad"), register("b")]);
-    expect(outcomes.map((outcome) => outcome.status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
-    expect(log.size).toBe(2);
+    const names = ["a", "a", "bad", "b", "bad", "c"];
+    const outcomes = await Promise.allSettled(names.map(register));
+    const taken = outcomes.flatMap(({ status }, i) => (status === "fulfilled" ? [i] : []));
+    expect(taken).toEqual([0, 3, 5]);
+    // Each entry, its hash and its receipt are of the payload of its own command.
+    const receipts = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? outcome.value.receipts : []));
+    for (const [i, entry] of [...log.entries()].entries()) {
+      const { timestamp, previous_hash } = entry;
+      const payload = { fingerprint: names[taken[i]!] };
+      expect(entry).toMatchObject({ id: i + 1, payload, entry_hash: receipts[i]!.entry_hash });
+      const preimage = JSON.stringify({ payload, previous_hash, timestamp });
+      expect(entry.entry_hash).toBe(sha256(`service.log.entry.v2\0${preimage}`));
+      expect(JSON.parse(receipts[i]!.json.toString())).toMatchObject({ id: i + 1, payload });
+      // Found under the terms of its own payload, and under nobody else's.
+      expect(log.match({ search: entry.entry_hash }, 0, 9).indexes).toEqual([i]);
+    }
+    expect(log.size).toBe(3);
     expect(log.row("keys", "a")).toBeDefined();
     expect(log.row("keys", "bad")).toBeUndefined();
     await expect(register("a")).rejects.toThrow("taken");

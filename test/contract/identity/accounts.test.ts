@@ -171,6 +171,17 @@ describe("POST /users/recover", () => {
   });
 });
 
+test.each(["0", "1"])("tries to recover count by the client's address, with %s front ends", async (frontEnds) => {
+  const other = await startTestService({ SERVICE_TRUSTED_PROXIES: "127.0.0.1", SERVICE_FRONT_ENDS: frontEnds });
+  const signer = await newKey(other);
+  const wrong = "00000-00000-00000-00000-00000-00000-00000-00000";
+  const from = (address: string) =>
+    other.post("/users/recover", recoveryOf(signer, `Nobody ${randomUUID()}`, wrong), { "x-forwarded-for": address });
+  for (let i = 0; i < 5; i++) expectProblem(await from("192.0.2.1"), 401, "unauthenticated");
+  expectProblem(await from("192.0.2.1"), 429, "rate-limited");
+  expectProblem(await from("192.0.2.2"), 401, "unauthenticated");
+});
+
 describe("POST /credentials/enroll", () => {
   test("binds a further key: 200, and no entry", async () => {
     const [issuing, key] = [await newKey(), await newKey()];

@@ -223,6 +223,20 @@ describe("possession", () => {
     expect(reply.body.results).toMatchObject([{ status: 403, problem: { code: "forbidden" } }]);
   });
 
+  test.each(["first", "last"])("a password is that of its key: the %s of two keys has it", async (place) => {
+    const [holder, other] = await Promise.all([registeredSigner(service), registeredSigner(service)]);
+    const password = "correct horse battery";
+    for (const [signer, own] of [[holder, password] as const, [other, "another battery"] as const]) {
+      const set = await service.post("/auth/password", { ...(await proofOf(service, signer)), password: own });
+      expect(set.status, set.text).toBe(200);
+    }
+    const all = [holder, other].map((signer) => submission(signer, newManifest(), { password }));
+    const { results } = (await send(place === "first" ? all : all.toReversed())).body;
+    const refused = { status: 403, problem: { code: "forbidden" } };
+    const taken = { status: 201, receipt: { fingerprint: holder.fingerprint } };
+    expect(results).toMatchObject(place === "first" ? [taken, refused] : [refused, taken]);
+  });
+
   test("a wrong password that all submissions carry is one try", async () => {
     const own = await startTestService();
     const signer = await registeredSigner(own);

@@ -96,6 +96,24 @@ test("commands of one turn come in order, and their receipts are those of the lo
   expect((await results[2]!).receipts.map(plain)).toEqual([plain(receipt(4, "3", "l"))]);
 });
 
+test("a refusal between receipts of one message takes no text from them", async () => {
+  const { desk, writer, taken } = connected();
+  // Two entries, a refusal, one entry, a command without an entry, a refusal, three entries.
+  const numbers = [[0, 1], null, [2], [], null, [3, 4, 5]];
+  const receipts = numbers.map((list) => list?.map((number) => receipt(number, "1", "k")) ?? null);
+  const results = Promise.allSettled(receipts.map((_, i) => revoke(writer, `${i}`)));
+  await until(() => taken.length === numbers.length);
+  for (const [i, list] of receipts.entries())
+    if (list) taken[i]!.resolve({ value: i, receipts: list });
+    else taken[i]!.reject(new CairnlogError("forbidden", `${i}`));
+  desk.tell([]);
+  for (const [i, result] of (await results).entries()) {
+    if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "forbidden", message: `${i}` });
+    else expect(result.value.receipts.map(plain)).toEqual(receipts[i]!.map(plain));
+    expect(result.status === "rejected").toBe(receipts[i] === null);
+  }
+});
+
 test("a command that fails, or that nobody knows, rejects with the error", async () => {
   const { desk, writer, taken } = connected();
   const known = revoke(writer, "a");

@@ -22,6 +22,7 @@ const LARGE = 32 * 2 ** 20;
 /** The same length, with no two equal groups of eight bytes. */
 const LARGE_TEXT = Array.from({ length: LARGE / 8 }, (_, i) => i.toString(16).padStart(8, "0")).join("");
 const LARGE_BYTES = Buffer.from(LARGE_TEXT);
+const OTHER_TEXT = LARGE_TEXT.split("").reverse().join("");
 /** Values of fast-check: any JSON, with letters of all scripts. */
 let value: unknown = null;
 
@@ -60,6 +61,7 @@ const routes: Route[] = [
   read("/later", async () => value),
   read("/large", () => new Answer(LARGE_BYTES)),
   read("/large-text", () => new Answer(LARGE_TEXT)),
+  read("/other-text", () => new Answer(OTHER_TEXT)),
   read("/breaking", () => new StreamedAnswer(breaking(), {})),
   read("/breaking-later", async () => new StreamedAnswer(breaking(), {})),
   read("/throwing", () => {
@@ -236,6 +238,25 @@ test.each(["/large", "/large-text"])(
     expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
   },
 );
+
+test("two clients that read slowly at once get each their own answer", async () => {
+  const texts = [LARGE_TEXT, OTHER_TEXT];
+  const received = ["/large-text", "/other-text"].map(async (path) => {
+    const socket = await connected();
+    socket.pause();
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await until(() => server.answers.held === 2 * LARGE);
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for await (const part of socket) {
+      parts.push(part);
+      bytes += part.length;
+      if (bytes > LARGE) break;
+    }
+    return Buffer.concat(parts).toString("latin1").slice(-LARGE);
+  });
+  for (const [i, text] of (await Promise.all(received)).entries()) expect(text === texts[i]).toBe(true);
+});
 
 test("the address is looked up only for routes that need it", async () => {
   expect(await (await post("/address", "{}")).json()).toBe("127.0.0.1");
