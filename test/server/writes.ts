@@ -20,6 +20,8 @@ type Maker = (scene: Scene, signer: TestSigner) => Promise<Write>;
 class Scene {
   readonly service: TestService;
   readonly registry: Registry;
+  /** The other keys that were made for it. */
+  readonly others: TestSigner[] = [];
 
   constructor(service: TestService) {
     this.service = service;
@@ -29,6 +31,7 @@ class Scene {
   async key(): Promise<TestSigner> {
     const signer = newSigner();
     await register(this.registry, signer);
+    this.others.push(signer);
     return signer;
   }
 
@@ -54,20 +57,26 @@ class Scene {
   }
 }
 
+/** Every key has another name, so that none is taken for another's. */
+export const nameOf = ({ fingerprint }: TestSigner): string => `Alice ${fingerprint.slice(-12)}`;
+
 export const register = (registry: Registry, signer: TestSigner) =>
-  registry.keys.register(registration(signer).payload as never);
+  registry.keys.register(registration(signer, nameOf(signer)).payload as never);
 
 const request = (target: TestSigner) => ({
   target_fingerprint: target.fingerprint,
   attestation_type: "peer_review",
   nonce: randomUUID(),
-  intent_statement: "Please.",
+  intent_statement: `Please, for ${randomUUID()}.`,
   claims: {},
 });
 
 /** By operation id. */
 export const WRITES: Readonly<Record<string, Maker>> = {
-  post_keys_register: async () => ({ path: "/keys/register", body: registration(newSigner()) }),
+  async post_keys_register() {
+    const signer = newSigner();
+    return { path: "/keys/register", body: registration(signer, nameOf(signer)) };
+  },
   async post_keys_succeed(scene, signer) {
     const next = newSigner();
     const payload = {
@@ -143,13 +152,18 @@ export const WRITES: Readonly<Record<string, Maker>> = {
     const auth = await scene.proof(signer);
     return {
       path: "/endorsements/withdraw",
-      body: { ...parties, original_offer_entry_id, note: "A mistake.", auth },
+      body: { ...parties, original_offer_entry_id, note: `A mistake: ${randomUUID()}.`, auth },
     };
   },
   async post_endorsements_revoke_acceptance(scene, signer) {
     const original_offer_entry_id = await scene.accepted(await scene.key(), signer);
     const auth = await scene.proof(signer);
-    const body = { endorsed_fingerprint: signer.fingerprint, original_offer_entry_id, note: "No.", auth };
+    const body = {
+      endorsed_fingerprint: signer.fingerprint,
+      original_offer_entry_id,
+      note: `No: ${randomUUID()}.`,
+      auth,
+    };
     return { path: "/endorsements/revoke-acceptance", body };
   },
   async post_endorsements_revocation_alert(scene, signer) {
@@ -157,7 +171,7 @@ export const WRITES: Readonly<Record<string, Maker>> = {
     await scene.accepted(signer, endorsed);
     const parties = { endorser_fingerprint: signer.fingerprint, compromised_fingerprint: endorsed.fingerprint };
     const auth = await scene.proof(signer);
-    return { path: "/endorsements/revocation-alert", body: { ...parties, reason: "Stolen.", auth } };
+    return { path: "/endorsements/revocation-alert", body: { ...parties, reason: `Stolen: ${randomUUID()}.`, auth } };
   },
   post_trust_configs: async (scene, signer) => ({
     path: "/trust-configs",
@@ -199,6 +213,21 @@ export const WRITES: Readonly<Record<string, Maker>> = {
     headers: await scene.session(signer),
   }),
 };
+
+/** A write that is ready to be sent, whose it is, and the other keys that it is about. */
+export interface Prepared {
+  readonly write: Write;
+  readonly signer: TestSigner;
+  readonly others: readonly TestSigner[];
+}
+
+/** Makes the write of a new key. */
+export async function prepared(service: TestService, id: string): Promise<Prepared> {
+  const signer = newSigner();
+  await register(service.server.registry, signer);
+  const scene = new Scene(service);
+  return { write: await WRITES[id]!(scene, signer), signer, others: scene.others };
+}
 
 /** Sends a write of a key, from an address. @param signer a new key if absent */
 export async function send(service: TestService, id: string, address: string, signer?: TestSigner) {

@@ -24,7 +24,7 @@ export const accountOf = (signer: TestSigner, credential_type: "hardware" | "sof
   email: "holder@example.org",
   credential_type,
   key_fingerprint: signer.fingerprint,
-  device_label: "a token",
+  device_label: `a token of ${signer.fingerprint.slice(-12)}`,
 });
 
 /** A registered key on an account. */

@@ -1,12 +1,26 @@
 /** Connections of their own to a service, so that a test can ask each of its front ends. */
-import { Agent, request } from "node:http";
+import { Agent, type IncomingMessage, request } from "node:http";
 
 export interface Said {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly bytes: Buffer;
   readonly text: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   readonly body: any;
+}
+
+/** How fast a client sends and reads. */
+export interface Pace {
+  /** Parts of the body, each in a turn of the event loop. */
+  readonly pieces?: number;
+  readonly read?: (response: IncomingMessage) => Promise<Buffer>;
+}
+
+async function atOnce(response: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of response) parts.push(part);
+  return Buffer.concat(parts);
 }
 
 /** One connection, which stays open. */
@@ -18,21 +32,48 @@ export class Connection {
     this.#url = new URL(url);
   }
 
-  send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Said> {
+  async send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    { pieces = 1, read = atOnce }: Pace = {},
+  ): Promise<Said> {
+    const sent = body === undefined ? null : Buffer.from(JSON.stringify(body));
+    const response = await this.#begin(method, path, sent, headers, pieces);
+    const bytes = await read(response);
+    const text = bytes.toString();
+    const isJson = /json/.test(response.headers["content-type"] ?? "");
+    return {
+      status: response.statusCode!,
+      headers: response.headers,
+      bytes,
+      text,
+      body: isJson && text ? JSON.parse(text) : undefined,
+    };
+  }
+
+  #begin(
+    method: string,
+    path: string,
+    body: Buffer | null,
+    headers: Record<string, string>,
+    pieces: number,
+  ): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.#url;
-      const asked = request({ agent: this.#agent, hostname, port, method, path, headers }, (response) => {
-        let text = "";
-        response.setEncoding("utf8").on("data", (part) => {
-          text += part;
-        });
-        response.on("error", reject).on("end", () => {
-          const isJson = /json/.test(response.headers["content-type"] ?? "");
-          const said = { status: response.statusCode!, headers: response.headers, text };
-          resolve({ ...said, body: isJson && text ? JSON.parse(text) : undefined });
-        });
-      });
-      asked.on("error", reject).end(body === undefined ? undefined : JSON.stringify(body));
+      const length = body && { "content-length": `${body.length}` };
+      const options = { agent: this.#agent, hostname, port, method, path, headers: { ...headers, ...length } };
+      const asked = request(options, resolve).on("error", reject);
+      let sent = 0;
+      const go = (): void => {
+        const to = Math.ceil((body!.length * ++sent) / pieces);
+        const piece = body!.subarray(Math.ceil((body!.length * (sent - 1)) / pieces), to);
+        if (sent >= pieces) asked.end(piece);
+        else asked.write(piece, () => setImmediate(go));
+      };
+      if (body) go();
+      else asked.end();
     });
   }
 

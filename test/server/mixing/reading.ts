@@ -1,0 +1,148 @@
+/** Questions whose answers do not change while the log grows, of all areas and sizes: among others they are what they are alone. */
+import { expect } from "vitest";
+import type { Said } from "../front/connections.js";
+import { proofOf } from "../proofs.js";
+import { newManifest, newSigner, sha256, submission } from "../signers.js";
+import type { Prepared } from "../writes.js";
+import { lastingHeaders } from "./alike.js";
+import type { Ask, Client, Traffic } from "./traffic.js";
+
+/** Entries of each type below, and bytes of each: a page of them is more than the socket buffers of both sides hold. */
+const LARGE_ENTRIES = 100;
+const LARGE_BYTES = 60_000;
+const LARGE_TYPES = ["https://a.example/large", "https://b.example/large"];
+
+/** Entries at the beginning of the log that only fill it. */
+export const FILLED = LARGE_TYPES.length * LARGE_ENTRIES;
+
+export interface Stable {
+  readonly ask: Ask;
+  readonly alone: Said;
+}
+
+/** Appends what makes large answers. */
+export async function fill({ service }: Traffic): Promise<void> {
+  for (const event_type of LARGE_TYPES)
+    await service.server.registry.log.append(
+      Array.from({ length: LARGE_ENTRIES }, (_, n) => ({
+        event_type,
+        // No two parts of it are equal.
+        payload: {
+          n,
+          text: Array.from({ length: LARGE_BYTES / 10 }, (_, i) => `${event_type[8]}${n}-${i}`.padEnd(10)).join(""),
+        },
+      })),
+    );
+}
+
+/** @param made keys of which nothing new is recorded */
+export async function questions(traffic: Traffic, made: readonly Prepared[], client: Client): Promise<Stable[]> {
+  const size = await traffic.service.entryCount();
+  const asks: Ask[] = [];
+  const get = (path: string, headers?: Record<string, string>) => asks.push({ path, ...(headers && { headers }) });
+  const api = (path: string, headers?: Record<string, string>) => get(`/api/v1${path}`, headers);
+  const post = (path: string, body: unknown, headers = {}) =>
+    asks.push({ method: "POST", path: `/api/v1${path}`, body, headers });
+  for (const type of LARGE_TYPES)
+    for (const per_page of [1, 7, LARGE_ENTRIES])
+      api(`/log?event_type=${encodeURIComponent(type)}&per_page=${per_page}&page=1`);
+  for (const { signer, write } of made) {
+    const { fingerprint } = signer;
+    for (const path of ["", "/status"]) api(`/keys/${fingerprint}${path}`);
+    api(`/log/by-fingerprint/${fingerprint}?per_page=1&page=2`);
+    api(`/log/by-fingerprint/${fingerprint}?names=true`);
+    api(`/log/audit-trail?fingerprint=${fingerprint}`);
+    api(`/audit/export?fingerprint=${fingerprint}&format=csv`);
+    for (const path of ["", "/issued", "/status"]) api(`/endorsements/${fingerprint}${path}`);
+    api(`/trust-configs/${fingerprint}`);
+    api(`/log/request-policies/${fingerprint}`);
+    api(`/log/attestation-requests?target=${fingerprint}`);
+    api(`/log?search=${fingerprint.slice(7, 40)}`);
+    const headers = write.headers as Record<string, string> | undefined;
+    if (headers?.authorization) for (const path of ["/inbox", "/webhooks"]) api(path, headers);
+  }
+  for (let id = 1; id <= size; id += 1 + Math.floor(size / 40)) {
+    api(`/log/${id}`);
+    api(`/log/${id}/proof?tree_size=${size}`);
+    api(`/log/proof/${id - 1}?tree_size=${id}`);
+    api(`/log/sth/${id}`);
+    api(`/log/consistency?from=${id}&to=${size}`);
+  }
+  api(`/log/heads?from=1&limit=${size}`);
+  for (const version of [1, 2]) api(`/log/tile/${version}/0/0`);
+  for (const path of ["/", "/docs", "/api/v1/openapi.json", "/api/v1/identifier-types", "/tlog/vkey"])
+    for (const coding of ["", "gzip", "br"]) get(path, coding ? { "accept-encoding": coding } : undefined);
+  // Made of the request alone, in all sizes.
+  for (const length of [1, 30, 300]) {
+    const parts = Array.from({ length }, (_, i) => ({
+      title: `part ${i} of ${length}`,
+      content_hash: `sha256:${sha256(`${length} ${i}`)}`,
+    }));
+    post("/composite/assemble", { title: `whole of ${length} — ${"ü".repeat(length)}`, parts });
+    const { document } = newManifest("x".repeat(length));
+    post("/documents/sign", { ...document, public_key_pem: newSigner().publicKey });
+  }
+  // Refused, each in its own words.
+  const signer = newSigner();
+  const known = made[0]!.signer;
+  post("/attestations", { ...submission(signer), signature: signer.sign("another text") });
+  post("/attestations", { ...submission(signer), attestation_type: "https://x-service.example/predicates/other/v1" });
+  post("/attestations", submission(signer, { document: { title: "", content_hash: "none" }, attestations: [] }));
+  post("/keys/register", { payload: { public_key: "none", pseudonym: "\n", key_algorithm: "none" } });
+  post("/auth/login", { challenge_id: "none", challenge_signature: known.sign("none") });
+  post("/auth/challenge", { fingerprint: signer.fingerprint });
+  post("/keys/revoke", { payload: { fingerprint: known.fingerprint } });
+  post("/keys/revoke", {
+    payload: { fingerprint: known.fingerprint },
+    auth: await usedProof(traffic, known),
+  });
+  api(`/keys/${signer.fingerprint}`);
+  api(`/log/${size * 1000}`);
+  api("/inbox", { authorization: "Bearer a.b.c" });
+  api("/webhooks");
+  api("/nowhere");
+  asks.push({ method: "DELETE", path: "/api/v1/keys" });
+  const stable: Stable[] = [];
+  for (const ask of asks) stable.push({ ask, alone: await traffic.ask(ask, client) });
+  return [...stable, ...(await conditional(traffic, stable, client))];
+}
+
+/** A proof that was used. */
+async function usedProof({ service }: Traffic, signer: Prepared["signer"]): Promise<object> {
+  const proof = await proofOf(service, signer);
+  await service.post("/auth/login", proof);
+  return proof;
+}
+
+/** Of all that has a tag: asked again with its own and with another's tag, and by HEAD. */
+async function conditional(traffic: Traffic, stable: readonly Stable[], client: Client): Promise<Stable[]> {
+  const further: Stable[] = [];
+  const tagged = stable.filter(({ alone }) => alone.headers.etag !== undefined);
+  for (const [i, { ask, alone }] of tagged.entries()) {
+    const other = tagged.find((one) => one.alone.headers.etag !== alone.headers.etag)!.alone;
+    const headers = (tag: string) => ({ ...ask, headers: { ...ask.headers, "if-none-match": tag } });
+    const further_ = [
+      headers(String(alone.headers.etag)),
+      headers(String(other.headers.etag)),
+      { ...ask, method: "HEAD" },
+    ];
+    const asked = further_[i % further_.length]!;
+    const said = await traffic.ask(asked, client);
+    expect(said.status).toBe(i % further_.length === 0 ? 304 : alone.status);
+    further.push({ ask: asked, alone: said });
+  }
+  return further;
+}
+
+/** Asks again: everything but what passes is as it was. */
+export async function sameAgain(
+  traffic: Traffic,
+  { ask, alone }: Stable,
+  client: Client,
+  isRead = true,
+): Promise<void> {
+  const said = await traffic.ask(ask, client);
+  const about = `${ask.method ?? "GET"} ${ask.path} ${JSON.stringify(ask.headers ?? {})}`;
+  expect([said.status, lastingHeaders(said)], about).toEqual([alone.status, lastingHeaders(alone)]);
+  if (isRead) expect(said.bytes.equals(alone.bytes), `${about}: ${said.text.slice(0, 500)}`).toBe(true);
+}
