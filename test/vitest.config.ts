@@ -17,7 +17,8 @@ export const TESTS = {
   // These end what hangs. A machine that is busy with other things must not reach them.
   testTimeout: 180_000,
   hookTimeout: 180_000,
-  expect: { poll: { timeout: 60_000 } },
+  // A test that asserts nothing passes whatever the code does.
+  expect: { requireAssertions: true, poll: { timeout: 60_000 } },
   // The tests run the files that ship: the compiled ones, loaded by Node itself.
   server: { deps: { external: [/\/dist\//] } },
 } satisfies TestUserConfig;

@@ -260,7 +260,7 @@ describe("an upgrade", () => {
     await calendars[0]!.seen(2);
     calendars[0]!.height = 800_000;
     // The clock stands still, so every round asks.
-    while (log.anchors.totals.confirmed === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await expect.poll(() => log.anchors.totals.confirmed).toBe(1);
     await anchoring.stop();
     await log.close();
   });

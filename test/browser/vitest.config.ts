@@ -6,6 +6,7 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/browser/**/*.browser.test.ts"],
     pool: "forks",
+    expect: { requireAssertions: true },
     // Each has a Chromium of its own, which takes most of a core.
     maxWorkers: 2,
     // A thread of front ends at each start would take a second from them; pages are the same without.

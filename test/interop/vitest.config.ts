@@ -9,7 +9,7 @@ export default defineConfig({
     // These end what hangs. A machine that is busy with other things must not reach them.
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { requireAssertions: true, poll: { timeout: 60_000 } },
     server: { deps: { external: [/\/dist\//] } },
   },
 });

@@ -25,10 +25,10 @@ async function openShown(): Promise<{ log: Log; file: string; published: Publish
 describe("a log may go on", () => {
   test("if no head of it was shown, or the file is cut short", async () => {
     const { file, published } = await openShown();
-    published.check();
+    expect(() => published.check()).not.toThrow();
     for (const text of ["", '{"tree_size":', "[]", '{"tree_size":9}']) {
       writeFileSync(file, text);
-      published.check();
+      expect(() => published.check()).not.toThrow();
     }
   });
 

@@ -6,6 +6,7 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/package/**/*.test.ts"],
     pool: "forks",
+    expect: { requireAssertions: true },
     testTimeout: 120_000,
     hookTimeout: 300_000,
   },

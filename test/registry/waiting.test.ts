@@ -108,5 +108,7 @@ describe("a quota", () => {
     const key = `key ${keys++}`;
     for (let i = 0; i < 5; i++) await take(key, null);
     await take(key);
+    await take(key);
+    expect(await refusal(key)).toBe(3_600);
   });
 });

@@ -269,8 +269,8 @@ describe("what is remembered of challenges", () => {
     const [signer, other] = [await registered(), await registered()];
     const [own, ofOther] = [await issue(signer), await issue(other)];
     for (let i = 0; i < 200; i++) await issue(signer);
-    await consume(own, signer.sign(own.nonce));
-    await consume(ofOther, other.sign(ofOther.nonce));
+    expect(await consume(own, signer.sign(own.nonce))).toMatchObject({ fingerprint: signer.fingerprint });
+    expect(await consume(ofOther, other.sign(ofOther.nonce))).toMatchObject({ fingerprint: other.fingerprint });
   });
 
   it("is bounded for those that failed: beyond that a failure is not counted, and none displaces another", async () => {

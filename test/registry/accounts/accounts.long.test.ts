@@ -129,14 +129,16 @@ describe("names", () => {
   });
 
   it("fold alike with every case mapping of every character", () => {
+    const wrong: string[] = [];
     for (let code = 1; code <= 0x10ffff; code++) {
       if (code >= 0xd800 && code <= 0xdfff) continue;
       const character = String.fromCodePoint(code);
       const folded = foldName(character);
       if (foldName(character.toLowerCase()) !== folded || foldName(character.toUpperCase()) !== folded)
-        throw new Error(`U+${code.toString(16)} folds to another text than its case mappings`);
-      if (foldName(folded) !== folded) throw new Error(`the fold of U+${code.toString(16)} is not stable`);
+        wrong.push(`U+${code.toString(16)} folds to another text than its case mappings`);
+      if (foldName(folded) !== folded) wrong.push(`the fold of U+${code.toString(16)} is not stable`);
     }
+    expect(wrong).toEqual([]);
   });
 
   it("are kept as they were given, in NFC", async () => {

@@ -218,8 +218,8 @@ describe("a subscription", () => {
   it("is refused to no key because others have many", async () => {
     world = await openWorld();
     for (let key = 0; key < 60; key++)
-      await many(20, `sha256:${sha256(`${key}`)}`, (i) => `https://r${key}-${i}.example/`);
-    await subscribe(all, OTHER);
+      expect(accepted(await many(20, `sha256:${sha256(`${key}`)}`, (i) => `https://r${key}-${i}.example/`))).toBe(20);
+    expect(accepted(await many(1, OTHER, () => all.url))).toBe(1);
   });
 });
 

@@ -1,5 +1,4 @@
 /** The tree by its plain definition, its proofs, and all ways to damage them. */
-import { expect } from "vitest";
 import { height, type TreeVersion, verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/tree/merkle.js";
 import { sha256 } from "../keys/keys.js";
 
@@ -91,27 +90,35 @@ function damaged(list: readonly string[]): string[][] {
   return out;
 }
 
-/** `expect` costs more than a verification, and there are millions of them. */
-function refused(accepted: boolean, what: () => string): void {
-  if (accepted) expect.fail(`accepted: ${what()}`);
-}
+/** The damages to the proofs of all leaves of size `n` that are accepted. `expect` costs more than a verification, and there are millions. */
+export const inclusionTampering = (prover: Prover, n: number): string[] =>
+  Array.from({ length: n }, (_, i) => ofLeaf(prover, i, n)).flat();
 
-export function refuseInclusionTampering(prover: Prover, i: number, n: number): void {
+/** The damages to the proofs from all sizes to `n` that are accepted. */
+export const consistencyTampering = (prover: Prover, n: number): string[] =>
+  Array.from({ length: n }, (_, i) => ofSizes(prover, i + 1, n)).flat();
+
+function ofLeaf(prover: Prover, i: number, n: number): string[] {
   const proof = prover.inclusion(i, n);
-  const refuse = (change: Partial<typeof proof>) =>
-    refused(verifyInclusion({ ...proof, ...change }), () => `leaf ${i} of ${n} with ${JSON.stringify(change)}`);
+  const accepted: string[] = [];
+  const refuse = (change: Partial<typeof proof>) => {
+    if (verifyInclusion({ ...proof, ...change })) accepted.push(`leaf ${i} of ${n} with ${JSON.stringify(change)}`);
+  };
   for (const auditPath of damaged(proof.auditPath)) refuse({ auditPath });
   refuse({ leaf: flip(proof.leaf) });
   refuse({ rootHash: flip(proof.rootHash) });
   refuse({ treeVersion: proof.treeVersion === 1 ? 2 : 1 });
   for (const leafIndex of [i - 1, i + 1, i ^ 2, n, n + 1, 2 ** height(n) - 1, i + 2 ** 32])
     if (leafIndex !== i) refuse({ leafIndex });
+  return accepted;
 }
 
-export function refuseConsistencyTampering(prover: Prover, m: number, n: number): void {
+function ofSizes(prover: Prover, m: number, n: number): string[] {
   const proof = prover.consistency(m, n);
-  const refuse = (change: Partial<typeof proof>) =>
-    refused(verifyConsistency({ ...proof, ...change }), () => `${m} to ${n} with ${JSON.stringify(change)}`);
+  const accepted: string[] = [];
+  const refuse = (change: Partial<typeof proof>) => {
+    if (verifyConsistency({ ...proof, ...change })) accepted.push(`${m} to ${n} with ${JSON.stringify(change)}`);
+  };
   for (const peaks of damaged(proof.peaks)) refuse({ peaks });
   for (const extension of damaged(proof.extension)) refuse({ extension });
   for (const other of [0, 1, m - 1, m + 1, n - 1, n + 1, 2 * n, m + 2 ** 32]) {
@@ -123,4 +130,5 @@ export function refuseConsistencyTampering(prover: Prover, m: number, n: number)
   // A complete tree compared with itself is its own only peak. Nothing is hashed, so the version does not matter.
   const hashed = proof.peaks.length + proof.extension.length > 1;
   if (hashed) refuse({ treeVersion: proof.treeVersion === 1 ? 2 : 1 });
+  return accepted;
 }
