@@ -58,13 +58,18 @@ export async function newSigners({ service }: Traffic): Promise<Signer[]> {
   return Promise.all(algorithms.map(make));
 }
 
-/** The submission of a wish. What cannot be wrong with its key is right. */
-export function sentOf(wish: Wish, signers: readonly Signer[]): Sent {
+/**
+ * The submission of a wish. What cannot be wrong with its key is right.
+ * @param isPlain whether it is of ASCII and in canonical form, as most are, which the service then takes as it came
+ */
+export function sentOf(wish: Wish, signers: readonly Signer[], isPlain: boolean): Sent {
   const signer = signers[wish.key % signers.length]!;
   const type = TYPES[wish.type % TYPES.length]!;
-  const { title, statement } = wish;
-  const manifest = newManifest(title);
-  manifest.document.tags = [sha256(title).slice(0, 8), `tag of ${signer.fingerprint.slice(-6)}`];
+  const { statement } = wish;
+  const title = isPlain ? wish.title.replace(/[^ -~]/g, "?") : wish.title;
+  const made = newManifest(title);
+  made.document.tags = [sha256(title).slice(0, 8), `tag of ${signer.fingerprint.slice(-6)}`];
+  const manifest: typeof made = isPlain ? JSON.parse(canonical(made)) : made;
   const isPassword = wish.fault === "password" || wish.fault === "no password";
   const isSpent = wish.fault === "password" && signer.wrongTries >= WRONG_TRIES;
   const fault = isPassword && (!signer.password || isSpent) ? "none" : wish.fault;

@@ -15,8 +15,8 @@ const ADDRESSES = 6;
 export type Deed = { readonly place: number } & (
   | { readonly kind: "write"; readonly id: string; readonly isTwin: boolean }
   | { readonly kind: "read"; readonly what: number; readonly reader: Reader }
-  | { readonly kind: "attest"; readonly wish: Wish; readonly pieces: number }
-  | { readonly kind: "batch"; readonly wishes: readonly Wish[]; readonly pieces: number }
+  | { readonly kind: "attest"; readonly wish: Wish; readonly pieces: number; readonly isPlain: boolean }
+  | { readonly kind: "batch"; readonly wishes: readonly Wish[]; readonly pieces: number; readonly isPlain: boolean }
   | { readonly kind: "client"; readonly titles: readonly string[] }
 );
 
@@ -75,10 +75,16 @@ export function plans({ writes, reads, attestations, batches, clients }: Extent)
       fc.tuple(...WRITE_IDS.map(write)),
       times(writes, fc.constantFrom(...WRITE_IDS).chain(write)),
       times(reads, fc.record({ kind: kind("read"), place, what: fc.nat(), reader })),
-      times(attestations, fc.record({ kind: kind("attest"), place, wish, pieces })),
+      times(attestations, fc.record({ kind: kind("attest"), place, wish, pieces, isPlain: fc.boolean() })),
       times(
         batches,
-        fc.record({ kind: kind("batch"), place, wishes: fc.array(wish, { minLength: 1, maxLength: 24 }), pieces }),
+        fc.record({
+          kind: kind("batch"),
+          place,
+          wishes: fc.array(wish, { minLength: 1, maxLength: 24 }),
+          pieces,
+          isPlain: fc.boolean(),
+        }),
       ),
       times(
         clients,
@@ -174,7 +180,7 @@ export class Mixture {
         };
       }
       case "attest": {
-        const sent = sentOf(deed.wish, signers);
+        const sent = sentOf(deed.wish, signers, deed.isPlain);
         const clients = [{ ...one, pace: { pieces: deed.pieces } }];
         if (deed.wish.isAgain && sent.fault !== "password") clients.push({ ...other, pace: { pieces: 1 } });
         return () => attest(traffic, sent, clients);
@@ -182,7 +188,7 @@ export class Mixture {
       case "batch": {
         const all: Sent[] = [];
         for (const wish of deed.wishes) {
-          const sent = sentOf(wish, signers);
+          const sent = sentOf(wish, signers, deed.isPlain);
           all.push(sent);
           if (wish.isAgain && sent.fault === "none") all.push(all.find(({ fault }) => fault === "none")!);
         }
