@@ -42,6 +42,9 @@ export interface Sent {
   readonly statement: string | null;
 }
 
+/** A key that is not registered. */
+export const newStranger = (): Signer => ({ ...newSigner(), password: null, wrongTries: 0 });
+
 /** Registered keys of all algorithms; every other one has a password, of which two share the text. */
 export async function newSigners({ service }: Traffic): Promise<Signer[]> {
   const algorithms = ["ed25519", "ecdsa-p256", "rsa-2048", "ed25519", "ed25519", "ed25519"] as const;
@@ -76,6 +79,7 @@ export function sentOf(wish: Wish, signers: readonly Signer[], isPlain: boolean)
   if (fault === "password") signer.wrongTries++;
   const good = submission(signer, manifest, {
     attestation_type: type,
+    pseudonym: nameOf(signer),
     ...(statement !== null && { intent_statement: statement }),
     ...(signer.password && { password: signer.password }),
   });
@@ -149,6 +153,21 @@ export async function attest(traffic: Traffic, sent: Sent, clients: readonly Cli
   return () => verify(traffic, sent, first!.body, clients.at(-1)!);
 }
 
+/** Sends a submission from an address that may store nothing more: nothing of it is left, and from elsewhere it is taken. */
+export async function attestSpent(
+  traffic: Traffic,
+  sent: Sent,
+  spent: Client,
+  other: Client,
+): Promise<() => Promise<void>> {
+  const said = await traffic.ask({ method: "POST", path: "/api/v1/attestations", body: sent.body }, spent);
+  if (sent.fault === "none") expect([said.status, said.body.code]).toEqual([429, "budget-spent"]);
+  else expect(said.status).toBeGreaterThan(400);
+  return async () => {
+    if (sent.fault === "none") await (await attest(traffic, sent, [other]))();
+  };
+}
+
 /** Sends a batch; then verifies what became of each. */
 export async function attestBatch(
   traffic: Traffic,
@@ -164,7 +183,10 @@ export async function attestBatch(
     if (sent.fault !== "none") return results[i];
     const isAgain = seen.has(sent);
     seen.add(sent);
-    return { status: isAgain ? 200 : 201, receipt: receiptOf(sent, results[i].receipt ?? {}, isAgain) };
+    return {
+      status: isAgain ? 200 : 201,
+      receipt: results[i].receipt ? receiptOf(sent, results[i].receipt, isAgain) : "a receipt",
+    };
   });
   expect(said.text).toBe(JSON.stringify({ results: expected }));
   // In the order of the batch.
@@ -231,10 +253,13 @@ async function verify(
 export async function byClient(
   traffic: Traffic,
   titles: readonly string[],
-  { address, connection }: Client,
+  { address }: Client,
 ): Promise<() => Promise<void>> {
   const signer = newSigner();
-  const overConnection: typeof fetch = async (input, init) => {
+  const { connections } = traffic;
+  let asked = 0;
+  // Each over another connection, so that their answers overtake each other.
+  const overConnections: typeof fetch = async (input, init) => {
     const { pathname, search } = new URL(String(input));
     const body = init?.body === undefined ? undefined : JSON.parse(String(init.body));
     const headers = Object.fromEntries(new Headers(init?.headers));
@@ -242,13 +267,13 @@ export async function byClient(
     const parts = body?.submissions?.length ?? 0;
     const said = await traffic.ask(
       { method: init?.method ?? "GET", path: pathname + search, body, headers },
-      { address, connection },
+      { address, connection: connections[asked++ % connections.length]! },
       parts,
     );
     const lasting = Object.entries(said.headers).map(([name, value]) => [name, String(value)] as [string, string]);
     return new Response(new Uint8Array(said.bytes), { status: said.status, headers: lasting });
   };
-  const client = createClient({ server: traffic.service.url, signer: asSigner(signer), fetch: overConnection });
+  const client = createClient({ server: traffic.service.url, signer: asSigner(signer), fetch: overConnections });
   const documents = titles.map((title) => newManifest(title).document);
   const [one, ...many] = documents;
   const pseudonym = nameOf(signer);

@@ -3,10 +3,21 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { texts } from "../../texts.js";
 import { type Connection, connectToEach } from "../front/connections.js";
-import { attest, attestBatch, byClient, type Fault, newSigners, type Sent, sentOf, type Wish } from "./attesting.js";
+import {
+  attest,
+  attestBatch,
+  attestSpent,
+  byClient,
+  type Fault,
+  newSigners,
+  newStranger,
+  type Sent,
+  sentOf,
+  type Wish,
+} from "./attesting.js";
 import { FILLED, fill, questions, type Stable, sameAgain } from "./reading.js";
-import { type Client, READERS, type Reader, startMixedService, Traffic } from "./traffic.js";
-import { type Alone, alone, mixedWrite, TWINS, WRITE_IDS } from "./writing.js";
+import { type Client, READERS, type Reader, SPENT, startMixedService, Traffic } from "./traffic.js";
+import { type Alone, alone, mixedWrite, spend, TWINS, WRITE_IDS } from "./writing.js";
 
 /** Addresses of one round, which other rounds do not have: counts begin anew. */
 const ADDRESSES = 6;
@@ -15,7 +26,13 @@ const ADDRESSES = 6;
 export type Deed = { readonly place: number } & (
   | { readonly kind: "write"; readonly id: string; readonly isTwin: boolean }
   | { readonly kind: "read"; readonly what: number; readonly reader: Reader }
-  | { readonly kind: "attest"; readonly wish: Wish; readonly pieces: number; readonly isPlain: boolean }
+  | {
+      readonly kind: "attest";
+      readonly wish: Wish;
+      readonly pieces: number;
+      readonly isPlain: boolean;
+      readonly isSpent: boolean;
+    }
   | { readonly kind: "batch"; readonly wishes: readonly Wish[]; readonly pieces: number; readonly isPlain: boolean }
   | { readonly kind: "client"; readonly titles: readonly string[] }
 );
@@ -75,13 +92,23 @@ export function plans({ writes, reads, attestations, batches, clients }: Extent)
       fc.tuple(...WRITE_IDS.map(write)),
       times(writes, fc.constantFrom(...WRITE_IDS).chain(write)),
       times(reads, fc.record({ kind: kind("read"), place, what: fc.nat(), reader })),
-      times(attestations, fc.record({ kind: kind("attest"), place, wish, pieces, isPlain: fc.boolean() })),
+      times(
+        attestations,
+        fc.record({
+          kind: kind("attest"),
+          place,
+          wish,
+          pieces,
+          isPlain: fc.boolean(),
+          isSpent: fc.nat(3).map((n) => n === 0),
+        }),
+      ),
       times(
         batches,
         fc.record({
           kind: kind("batch"),
           place,
-          wishes: fc.array(wish, { minLength: 1, maxLength: 24 }),
+          wishes: fc.array(wish, { minLength: 8, maxLength: 32 }),
           pieces,
           isPlain: fc.boolean(),
         }),
@@ -118,6 +145,7 @@ export class Mixture {
     const client = { address: "198.51.100.1", connection: traffic.connections[0]! };
     await fill(traffic);
     const { outcomes, made } = await alone(traffic, client);
+    await spend(traffic, { ...client, address: SPENT });
     const stable = await questions(traffic, made.slice(-keys), client);
     return new Mixture(traffic, outcomes, stable);
   }
@@ -180,7 +208,8 @@ export class Mixture {
         };
       }
       case "attest": {
-        const sent = sentOf(deed.wish, signers, deed.isPlain);
+        const sent = sentOf(deed.wish, deed.isSpent ? [newStranger()] : signers, deed.isPlain);
+        if (deed.isSpent) return () => attestSpent(traffic, sent, { ...one, address: SPENT }, other);
         const clients = [{ ...one, pace: { pieces: deed.pieces } }];
         if (deed.wish.isAgain && sent.fault !== "password") clients.push({ ...other, pace: { pieces: 1 } });
         return () => attest(traffic, sent, clients);

@@ -1,4 +1,5 @@
 /** Questions whose answers do not change while the log grows, of all areas and sizes: among others they are what they are alone. */
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect } from "vitest";
 import type { Said } from "../front/connections.js";
 import { proofOf } from "../proofs.js";
@@ -62,7 +63,7 @@ export async function questions(traffic: Traffic, made: readonly Prepared[], cli
     const headers = write.headers as Record<string, string> | undefined;
     if (headers?.authorization) for (const path of ["/inbox", "/webhooks"]) api(path, headers);
   }
-  for (let id = 1; id <= size; id += 1 + Math.floor(size / 40)) {
+  for (let id = 1; id <= size; id += 1 + Math.floor(size / (4 * made.length))) {
     api(`/log/${id}`);
     api(`/log/${id}/proof?tree_size=${size}`);
     api(`/log/proof/${id - 1}?tree_size=${id}`);
@@ -109,7 +110,24 @@ export async function questions(traffic: Traffic, made: readonly Prepared[], cli
   asks.push({ method: "DELETE", path: "/api/v1/keys" });
   const stable: Stable[] = [];
   for (const ask of asks) stable.push({ ask, alone: await traffic.ask(ask, client) });
+  expectFiles(stable);
+  // What is kept of one answer must be no part of the next: another front end is asked in the other order.
+  const [, connection = client.connection] = traffic.connections;
+  for (const one of stable.toReversed()) await sameAgain(traffic, one, { ...client, connection });
   return [...stable, ...(await conditional(traffic, stable, client))];
+}
+
+/** The files of the explorer differ, and each is the same in every coding. */
+function expectFiles(stable: readonly Stable[]): void {
+  const decoded = { undefined: (bytes: Buffer) => bytes, gzip: gunzipSync, br: brotliDecompressSync };
+  const files = new Map<string, Buffer>();
+  for (const { ask, alone } of stable) {
+    if (ask.path !== "/" && !ask.path.startsWith("/explorer/")) continue;
+    const bytes = decoded[String(alone.headers["content-encoding"]) as keyof typeof decoded](alone.bytes);
+    expect(bytes.equals(files.get(ask.path) ?? bytes), ask.path).toBe(true);
+    files.set(ask.path, bytes);
+  }
+  expect(new Set([...files.values()].map((bytes) => sha256(bytes))).size).toBe(files.size);
 }
 
 /** A proof that was used. */

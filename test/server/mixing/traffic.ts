@@ -11,6 +11,10 @@ import { startTestService, type TestService } from "../harness.js";
 const CONNECTIONS = 12;
 /** More than is ever asked. */
 const LIMIT = "1000000";
+/** Bytes that one address may store: more than any of a round does, and little enough to be spent. */
+const BYTES_PER_ADDRESS = 2_000_000;
+/** The address whose bytes are spent: what it sends is refused by the command, when it has written. */
+export const SPENT = "203.0.113.9";
 /** Seconds of the shortest window of a limit; if a round takes longer, that limit is not looked at. */
 const SHORTEST_WINDOW_S = 60;
 
@@ -35,6 +39,7 @@ export const startMixedService = (transport: string, frontEnds: number): Promise
     SERVICE_FRONT_ENDS: `${frontEnds}`,
     SERVICE_TRUSTED_PROXIES: "127.0.0.1",
     SERVICE_RATE_LIMITS: "on",
+    SERVICE_BYTES_PER_ADDRESS: `${BYTES_PER_ADDRESS}`,
     ...Object.fromEntries(
       ["GENERAL", "KEY_REGISTRATION", "ATTESTATION", "ENDORSEMENT_OFFER"].map((n) => [
         `SERVICE_RATE_LIMIT_${n}`,

@@ -1,6 +1,7 @@
 /** Every write of the API, alone and among others: the answer, and the entries that it made. */
 import { expect } from "vitest";
 import { checkEntry, type Entry } from "#cairnlog/engine/verify/entry.js";
+import { newLookupKey, sealed } from "../../contract/signing/claimants.js";
 import type { Said } from "../front/connections.js";
 import { type Prepared, prepared, WRITES } from "../writes.js";
 import { alike, type Facts, factsOf, lastingHeaders } from "./alike.js";
@@ -63,6 +64,18 @@ export async function alone(traffic: Traffic, client: Client): Promise<{ outcome
     outcomes.set(`${id} twin`, { answer: answerOf(again, facts), entries: null });
   }
   return { outcomes, made };
+}
+
+/** Spends all that an address may store, to the last few bytes. */
+export async function spend(traffic: Traffic, client: Client): Promise<void> {
+  const { write } = await prepared(traffic.service, "post_claims");
+  for (let bytes = 150_000; bytes > 20; ) {
+    const body = { payload: sealed(newLookupKey(), "x".repeat(bytes)).payload };
+    const { path, headers = {} } = write;
+    const { status } = await traffic.ask({ method: "POST", path: `/api/v1${path}`, body, headers }, client);
+    expect([200, 201, 429]).toContain(status);
+    if (status === 429) bytes = Math.floor(bytes / 2);
+  }
 }
 
 /** A write that is ready: sends it, and gives what is to be looked at when all are answered. */
