@@ -159,9 +159,13 @@ async function conditional(traffic: Traffic, stable: readonly Stable[], client: 
   return further;
 }
 
-/** The bytes, but for whether a graph was made for this request. */
-const lasting = ({ path }: Ask, { bytes, text }: Said): Buffer =>
-  path.includes("/graph/") ? Buffer.from(text.replace(/"cached":(true|false)/, "")) : bytes;
+/** The bytes, but for whether a graph was made for this request, and for how the deliveries of a subscription went meanwhile. */
+function lasting({ path }: Ask, { bytes, text, body }: Said): Buffer {
+  if (path.includes("/graph/")) return Buffer.from(text.replace(/"cached":(true|false)/, ""));
+  if (path.endsWith("/webhooks") && Array.isArray(body))
+    return Buffer.from(JSON.stringify(body.map(({ id, url }: { id: number; url: string }) => [id, url])));
+  return bytes;
+}
 
 /** Asks again: everything but what passes is as it was. */
 export async function sameAgain(
