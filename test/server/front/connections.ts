@@ -64,7 +64,13 @@ export class Connection {
       const { hostname, port } = this.#url;
       const length = body && { "content-length": `${body.length}` };
       const options = { agent: this.#agent, hostname, port, method, path, headers: { ...headers, ...length } };
-      const asked = request(options, resolve).on("error", reject);
+      const asked = request(options, resolve);
+      asked.on("error", (error: NodeJS.ErrnoException) => {
+        // The service has closed a connection that was idle, just when it was used again. A question may be asked again.
+        if (!body && asked.reusedSocket && error.code === "ECONNRESET")
+          this.#begin(method, path, body, headers, pieces).then(resolve, reject);
+        else reject(error);
+      });
       let sent = 0;
       const go = (): void => {
         const to = Math.ceil((body!.length * ++sent) / pieces);

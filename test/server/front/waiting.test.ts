@@ -36,3 +36,14 @@ test("numbers are given again: no more are in use than have waited at once", () 
   });
   expect(Math.max(...numbers)).toBe(1);
 });
+
+test("no two who wait have one number, however many there are and whoever leaves", () => {
+  const waiting = new Waiting<number>();
+  const numbers = Array.from({ length: 2000 }, (_, i) => waiting.add(i));
+  expect(new Set(numbers).size).toBe(2000);
+  for (const i of [1999, 0, 700, 701]) expect(waiting.take(numbers[i]!)).toBe(i);
+  const later = Array.from({ length: 10 }, (_, i) => [waiting.add(2000 + i), 2000 + i] as const);
+  const left = [...numbers.entries()].filter(([i]) => ![1999, 0, 700, 701].includes(i));
+  for (const [i, number] of left) expect(waiting.take(number)).toBe(i);
+  for (const [number, i] of later) expect(waiting.take(number)).toBe(i);
+});

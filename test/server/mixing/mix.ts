@@ -166,6 +166,8 @@ export class Mixture {
     });
     const signers = await newSigners(traffic);
     const ready = await Promise.all(deeds.map((deed) => this.#ready(deed, signers, client, own)));
+    // None of them has been idle for long: the service would close it while a write is sent.
+    await Promise.all(connections.map((connection) => connection.get("/health")));
     // All of them end, also when one is wrong.
     const ended = await Promise.allSettled(ready.map((go) => go()));
     for (const one of ended) {
