@@ -93,6 +93,16 @@ export class ClientError extends Error {
   }
 }
 
+/**
+ * Whether an answer with this status says that what was asked for is not there. Stores of objects that hide what they have
+ * answer 403, others 400 or 410; 429 only asks to wait.
+ */
+export const isAbsent = (status: number): boolean => status >= 400 && status < 500 && status !== 429;
+
+/** Whether an error is such an answer. */
+export const isAbsence = (error: unknown): error is ClientError =>
+  error instanceof ClientError && isAbsent(error.status);
+
 /** Whether an answer was too long, so that the client may ask for a smaller one. */
 export const isOversized = (error: unknown): boolean =>
   error instanceof ClientError && error.cause instanceof OversizedAnswer;

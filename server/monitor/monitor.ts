@@ -277,7 +277,7 @@ export class Monitor {
     const note = await response.text();
     // The error page of a gateway is no evidence against the log.
     if (!response.ok || !isCheckpoint(note))
-      throw malformed("The service answers with something else than a checkpoint.");
+      throw malformed("The service answers /api/v1/log/checkpoint with something else than a checkpoint.");
     return note;
   }
 

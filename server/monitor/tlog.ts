@@ -16,6 +16,7 @@ import {
   parseVkey,
   verifyNote,
 } from "../../engine/verify/index.js";
+import { isAbsent } from "../client/error.js";
 import { ClientError } from "../client/index.js";
 import { tlogCheckpointPath, tlogVkeyPath } from "../settings.js";
 import { keepFile } from "./folder.js";
@@ -26,14 +27,14 @@ export interface ShownCheckpoint extends Checkpoint {
   readonly note: string;
 }
 
-/** A text that a service shows; null if it has no such path. @throws ClientError `no-answer` */
+/** A text that a service shows; null if it says that it has none. @throws ClientError `no-answer` */
 export async function fetchText(url: string, fetcher: typeof fetch): Promise<Response | null> {
   const response = await fetcher(url, { redirect: "error" }).catch((cause: unknown) => {
     throw new ClientError("no-answer", `The service does not answer when it is asked for ${new URL(url).pathname}.`, {
       cause,
     });
   });
-  return response.status === 404 ? null : response;
+  return isAbsent(response.status) ? null : response;
 }
 
 /**

@@ -71,3 +71,24 @@ test("one that is ahead of the entries waits, and what is no checkpoint of the k
     await monitor.close();
   }
 });
+
+test.each([403, 410])("a service that answers %i for its checkpoints has none", async (status) => {
+  const fetcher = hastyFetch();
+  const { monitor, folder } = newMonitor(service.url, {
+    fetch: async (input, init) =>
+      String(input).endsWith("/checkpoint") ? new Response("<Error/>", { status }) : fetcher(input, init),
+  });
+  await monitor.round();
+  expect(() => kept(folder.mirror)).toThrow("ENOENT");
+  await monitor.close();
+});
+
+test("one that fails when it is asked for its checkpoint is told by the path", async () => {
+  const fetcher = hastyFetch();
+  const { monitor } = newMonitor(service.url, {
+    fetch: async (input, init) =>
+      String(input).endsWith("/checkpoint") ? new Response("<html>", { status: 500 }) : fetcher(input, init),
+  });
+  await expect(monitor.round()).rejects.toMatchObject({ message: expect.stringContaining("/api/v1/log/checkpoint") });
+  await monitor.close();
+});

@@ -13,19 +13,14 @@ import {
   parseCheckpointText,
   parseVkey,
   rfc6962,
-  tilePath,
   verifyNote,
 } from "../../../engine/verify/index.js";
 import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
 import type { LogReader } from "./log.js";
+import { FULL_TILE, HASH_BYTES, ServedTiles } from "./served.js";
 
-/** Hashes of a full tile, entries of a full bundle. */
-const FULL = 256;
 const TILE_LEVELS = 8;
-const HASH_BYTES = 32;
-/** Bytes of the data of a leaf: an `entry_hash` in hexadecimal. */
-const LEAF_BYTES = 64;
 
 /** A checkpoint whose signature was verified. */
 export interface VerifiedCheckpoint {
@@ -42,11 +37,11 @@ export interface TlogInclusion extends VerifiedCheckpoint {
 }
 
 export class TlogReader {
-  readonly #http: Http;
+  readonly #served: ServedTiles;
   readonly #log: Pick<LogReader, "entry">;
 
   constructor(http: Http, log: Pick<LogReader, "entry">) {
-    this.#http = http;
+    this.#served = new ServedTiles(http, "/tlog");
     this.#log = log;
   }
 
@@ -56,7 +51,7 @@ export class TlogReader {
    * @throws ClientError
    */
   async vkey(): Promise<string> {
-    return (await this.#text("vkey")).trimEnd();
+    return (await this.#served.text("/vkey")).trimEnd();
   }
 
   /**
@@ -66,7 +61,7 @@ export class TlogReader {
    */
   async checkpoint(vkey?: string): Promise<VerifiedCheckpoint> {
     const key = this.#key(vkey ?? (await this.vkey()), vkey !== undefined);
-    const note = await this.#text("checkpoint");
+    const note = await this.#served.checkpoint();
     const verified = await verifyNote(note, [key]);
     const checkpoint = verified && parseCheckpointText(verified.text);
     if (checkpoint?.origin !== key.name)
@@ -80,35 +75,32 @@ export class TlogReader {
       return parseVkey(vkey);
     } catch (error) {
       if (isOwn || !(error instanceof CairnlogError)) throw error;
-      throw new ClientError("malformed-answer", `${this.#http.server} shows a verifier key that is none.`, {
+      throw new ClientError("malformed-answer", `${this.#served.url} shows a verifier key that is none.`, {
         cause: error,
       });
     }
   }
 
   /**
-   * The first `width` hashes of a tile, 32 bytes each. Nothing of a tile is verified: compare what follows from it with the
-   * root of a checkpoint.
-   * @throws ClientError `not-found` when the log has not as many; CairnlogError `invalid-input`
+   * The first `width` hashes of a tile, 32 bytes each. Where the log does not serve as few, they are taken from the full tile.
+   * Nothing of a tile is verified: compare what follows from it with the root of a checkpoint.
+   * @throws ClientError with a status from 400 on when the log has not as many; CairnlogError `invalid-input`
    */
-  tile(level: number, index: number, width: number = FULL): Promise<Uint8Array> {
-    return this.#sized(tilePath({ level, index, width }), HASH_BYTES * width);
+  tile(level: number, index: number, width: number = FULL_TILE): Promise<Uint8Array> {
+    return this.#served.tile(level, index, width);
   }
 
   /**
-   * The first `width` entries of a bundle: their `entry_hash`es. Nothing of it is verified: hash each as a leaf
-   * (`rfc6962.leafHash`) and compare it with its tile of level 0.
-   * @throws ClientError `not-found` when the log has not as many; CairnlogError `invalid-input`
+   * The first `width` entries of a bundle: their `entry_hash`es. Where the log does not serve as few, they are taken from the full
+   * bundle. Nothing of it is verified: hash each as a leaf (`rfc6962.leafHash`) and compare it with its tile of level 0.
+   * @throws ClientError with a status from 400 on when the log has not as many; CairnlogError `invalid-input`
    */
-  async bundle(index: number, width: number = FULL): Promise<readonly string[]> {
-    const path = tilePath({ level: "entries", index, width });
-    const bytes = await this.#sized(path, (2 + LEAF_BYTES) * width);
-    const view = new DataView(bytes.buffer, bytes.byteOffset);
-    return Array.from({ length: width }, (_, i) => {
-      const at = (2 + LEAF_BYTES) * i;
-      const leaf = new TextDecoder().decode(bytes.subarray(at + 2, at + 2 + LEAF_BYTES));
-      if (view.getUint16(at) !== LEAF_BYTES || !/^[0-9a-f]{64}$/.test(leaf)) throw this.#malformed(path);
-      return leaf;
+  async bundle(index: number, width: number = FULL_TILE): Promise<readonly string[]> {
+    const { entries } = await this.#served.bundle(index, width);
+    return entries.map((bytes) => {
+      const leaf = new TextDecoder().decode(bytes);
+      if (/^[0-9a-f]{64}$/.test(leaf)) return leaf;
+      throw this.#served.malformed({ level: "entries", index, width });
     });
   }
 
@@ -179,32 +171,15 @@ export class TlogReader {
   ): Promise<Uint8Array> {
     const tileLevel = Math.floor(level / TILE_LEVELS);
     const span = 2 ** (level % TILE_LEVELS);
-    const tile = Math.floor((index * span) / FULL);
-    const width = Math.min(FULL, Math.floor(size / FULL ** tileLevel) - tile * FULL);
+    const tile = Math.floor((index * span) / FULL_TILE);
+    const width = Math.min(FULL_TILE, Math.floor(size / FULL_TILE ** tileLevel) - tile * FULL_TILE);
     const name = `${tileLevel}/${tile}`;
     const asked = tiles.get(name) ?? this.tile(tileLevel, tile, width);
     tiles.set(name, asked);
     const hashes = await asked;
-    const first = (index * span) % FULL;
+    const first = (index * span) % FULL_TILE;
     return rfc6962.rootOf(
       Array.from({ length: span }, (_, i) => hashes.subarray((first + i) * HASH_BYTES, (first + i + 1) * HASH_BYTES)),
-    );
-  }
-
-  async #text(path: string): Promise<string> {
-    return new TextDecoder().decode(await this.#http.rootBytes(`/tlog/${path}`));
-  }
-
-  async #sized(path: string, length: number): Promise<Uint8Array> {
-    const bytes = await this.#http.rootBytes(`/tlog/${path}`);
-    if (bytes.length !== length) throw this.#malformed(path);
-    return bytes;
-  }
-
-  #malformed(path: string): ClientError {
-    return new ClientError(
-      "malformed-answer",
-      `${this.#http.server} answered /tlog/${path} with something else than promised.`,
     );
   }
 }

@@ -5,7 +5,7 @@
 import { fromHex } from "../../../engine/verify/encoding.js";
 import { type ProofPart, rfc6962 } from "../../../engine/verify/index.js";
 import { type NodePosition, peakPositions } from "../../../engine/verify/tree/merkle.js";
-import { FULL_TILE, HASH_BYTES } from "./served.js";
+import { FULL_TILE, HASH_BYTES } from "../../client/log/served.js";
 
 const TILE_LEVELS = 8;
 /** Full tiles that are kept in memory, 8 KiB each. The next ones mostly hang below the same. */

@@ -22,10 +22,10 @@ import {
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { Http } from "../../client/http.js";
 import { ClientError } from "../../client/index.js";
+import { type Bundle, FULL_TILE, HASH_BYTES, NotServed, readBundle, ServedTiles } from "../../client/log/served.js";
 import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 import { AuthenticTiles, WrongTile } from "./authentic.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
-import { type Bundle, FULL_TILE, HASH_BYTES, NotServed, readBundle, ServedTiles } from "./served.js";
 
 /** Bundles that are fetched at the same time. */
 const TOGETHER = 8;

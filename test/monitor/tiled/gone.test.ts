@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { tiledFollower } from "#cairnlog/server/cli/log/follower.js";
 import { Http } from "#cairnlog/server/client/http.js";
+import { ServedTiles } from "#cairnlog/server/client/log/served.js";
 import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
-import { ServedTiles } from "#cairnlog/server/monitor/tiled/served.js";
 import { temporaryFolder } from "../../server/harness.js";
 import { StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
 

@@ -11,6 +11,7 @@ import {
   parseVkey,
   verifyNote,
 } from "../../../../engine/verify/index.js";
+import { isAbsence } from "../../../client/error.js";
 import { ClientError } from "../../../client/index.js";
 import { fitsSchema } from "../../../wire/check.js";
 import { Ready } from "../../../wire/health.js";
@@ -38,7 +39,7 @@ export interface ShownCheckpoint {
 }
 
 /**
- * The newest checkpoint, its signature by the key that the service shows verified; null if there is none.
+ * The newest checkpoint, its signature by the key that the service shows verified; null if the service says that there is none.
  * @throws ClientError
  */
 export async function shownCheckpoint(): Promise<ShownCheckpoint | null> {
@@ -47,7 +48,7 @@ export async function shownCheckpoint(): Promise<ShownCheckpoint | null> {
     const { note, checkpoint } = await client.tlog.checkpoint(vkey);
     return { vkey, checkpoint, note, cosigners: await cosignersOf(note, parseVkey(vkey).id) };
   } catch (error) {
-    if (error instanceof ClientError && error.status === 404) return null;
+    if (isAbsence(error)) return null;
     throw error;
   }
 }

@@ -3,8 +3,8 @@
  * not: the server chose them.
  */
 import { type TileName, tilePath } from "../../../engine/verify/index.js";
-import type { Http } from "../../client/http.js";
-import { ClientError } from "../../client/index.js";
+import { ClientError, isAbsence } from "../error.js";
+import type { Http } from "../http.js";
 
 export const FULL_TILE = 256;
 export const HASH_BYTES = 32;
@@ -23,20 +23,20 @@ export class NotServed extends ClientError {
   constructor(url: string, paths: readonly string[], answer: ClientError) {
     const [first, other] = paths;
     const what = other === undefined ? `does not have ${first}` : `has neither ${first} nor ${other}`;
-    super(answer.code, `${url} ${what} (${answer.status}).`, { status: answer.status, cause: answer });
+    // A service of ours says why.
+    const why = answer.code === "malformed-answer" ? "" : ` ${answer.detail}`;
+    super(answer.code, `${url} ${what} (${answer.status}).${why}`, { status: answer.status, cause: answer });
   }
 }
 
-/** Stores of objects that hide what they have answer 403, others 400 or 410. 429 only asks to wait. */
-const isDenial = (error: unknown): error is ClientError =>
-  error instanceof ClientError && error.status >= 400 && error.status < 500 && error.status !== 429;
-
 export class ServedTiles {
   readonly #http: Http;
+  readonly #prefix: string;
 
-  /** @param http of the address before `/checkpoint` */
-  constructor(http: Http) {
+  /** @param prefix of all paths, from the address of `http` on */
+  constructor(http: Http, prefix = "") {
     this.#http = http;
+    this.#prefix = prefix;
   }
 
   get url(): string {
@@ -44,15 +44,20 @@ export class ServedTiles {
   }
 
   /** @throws ClientError, `NotServed` if there is none */
-  async checkpoint(): Promise<string> {
-    const { bytes } = await this.#first(["/checkpoint"]);
+  checkpoint(): Promise<string> {
+    return this.text("/checkpoint");
+  }
+
+  /** @throws ClientError, `NotServed` if there is none */
+  async text(path: string): Promise<string> {
+    const { bytes } = await this.#first([this.#prefix + path]);
     return new TextDecoder().decode(bytes);
   }
 
   /** The first `width` hashes of a tile. @throws ClientError, also for an answer of another length; `NotServed` */
   async tile(level: number, index: number, width: number): Promise<Uint8Array> {
     const { bytes, isFull } = await this.#fetch({ level, index, width });
-    if (bytes.length !== HASH_BYTES * (isFull ? FULL_TILE : width)) throw this.#malformed({ level, index, width });
+    if (bytes.length !== HASH_BYTES * (isFull ? FULL_TILE : width)) throw this.malformed({ level, index, width });
     return bytes.subarray(0, HASH_BYTES * width);
   }
 
@@ -62,15 +67,14 @@ export class ServedTiles {
     const { bytes, isFull } = await this.#fetch(name);
     const bundle = readBundle(bytes, width);
     // A full bundle in place of a partial one has more entries.
-    if (!bundle || (bundle.bytes.length !== bytes.length && !(isFull && width < FULL_TILE)))
-      throw this.#malformed(name);
+    if (!bundle || (bundle.bytes.length !== bytes.length && !(isFull && width < FULL_TILE))) throw this.malformed(name);
     return bundle;
   }
 
   /** A log may remove partial tiles and bundles when there is the full one. */
   async #fetch(name: TileName): Promise<{ readonly bytes: Uint8Array; readonly isFull: boolean }> {
-    const full = `/${tilePath({ ...name, width: FULL_TILE })}`;
-    const { bytes, path } = await this.#first(name.width === FULL_TILE ? [full] : [`/${tilePath(name)}`, full]);
+    const full = this.#path({ ...name, width: FULL_TILE });
+    const { bytes, path } = await this.#first(name.width === FULL_TILE ? [full] : [this.#path(name), full]);
     return { bytes, isFull: path === full };
   }
 
@@ -80,16 +84,21 @@ export class ServedTiles {
       try {
         return { bytes: await this.#http.rootBytes(path), path };
       } catch (error) {
-        if (!isDenial(error)) throw error;
+        if (!isAbsence(error)) throw error;
         if (path === paths.at(-1)) throw new NotServed(this.url, paths, error);
       }
     throw new TypeError("No path is named.");
   }
 
-  #malformed(name: TileName): ClientError {
+  #path(name: TileName): string {
+    return `${this.#prefix}/${tilePath(name)}`;
+  }
+
+  /** The error for an answer that is not that tile or bundle. */
+  malformed(name: TileName): ClientError {
     return new ClientError(
       "malformed-answer",
-      `${this.url} answered /${tilePath(name)} with something else than that.`,
+      `${this.url} answered ${this.#path(name)} with something else than that.`,
     );
   }
 }

@@ -1,0 +1,66 @@
+/** Tiles and checkpoints behind a store that says of what it does not have, or not any more, something else than 404. */
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { createClient } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService } from "../server/harness.js";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
+  const isShown = async () => expect((await service.send("GET", "/tlog/checkpoint")).text).toContain("\n300\n");
+  await vi.waitFor(isShown, { interval: 50, timeout: 10_000 });
+});
+
+/** A client to which a store answers `status` for paths that match. */
+function clientOf(status: number, absent: RegExp) {
+  const asked: string[] = [];
+  const fetcher: typeof fetch = async (input, init) => {
+    const path = String(input).replace(service.url, "");
+    if (!path.startsWith("/tlog/")) return fetch(input, init);
+    asked.push(path);
+    return absent.test(path) ? new Response("<Error/>", { status }) : fetch(input, init);
+  };
+  return { client: createClient({ server: service.url, fetch: fetcher }), asked };
+}
+
+describe.each([400, 401, 403, 404, 410])("%i", (status) => {
+  test("for a partial tile: the full one is taken in its place", async () => {
+    const { client, asked } = clientOf(status, /\.p\//);
+    const full = await client.tlog.tile(0, 0);
+    expect(await client.tlog.tile(0, 0, 9)).toEqual(full.subarray(0, 9 * 32));
+    expect(await client.tlog.bundle(0, 2)).toEqual((await client.tlog.bundle(0)).slice(0, 2));
+    expect(asked.filter((path) => path.includes(".p/"))).toEqual([
+      "/tlog/tile/0/000.p/9",
+      "/tlog/tile/entries/000.p/2",
+    ]);
+  });
+
+  test("for the full one, too, or the checkpoint: the error names every path", async () => {
+    const { client } = clientOf(status, /tile|checkpoint/);
+    await expect(client.tlog.tile(0, 7, 9)).rejects.toMatchObject({
+      status,
+      message: `${service.url} has neither /tlog/tile/0/007.p/9 nor /tlog/tile/0/007 (${status}).`,
+    });
+    await expect(client.tlog.checkpoint()).rejects.toMatchObject({
+      status,
+      message: `${service.url} does not have /tlog/checkpoint (${status}).`,
+    });
+  });
+});
+
+test("what the service says of it is in the error", async () => {
+  const { client } = clientOf(500, /nothing/);
+  await expect(client.tlog.tile(0, 7)).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(/ does not have \/tlog\/tile\/0\/007 \(404\)\. [A-Z].+\.$/),
+  });
+});
+
+test("429 and 500 are no such answer: nothing else is asked for", async () => {
+  for (const status of [429, 500]) {
+    const { client, asked } = clientOf(status, /tile/);
+    await expect(client.tlog.tile(0, 0, 9)).rejects.toMatchObject({ status });
+    expect(asked).toEqual(["/tlog/tile/0/000.p/9"]);
+  }
+});
