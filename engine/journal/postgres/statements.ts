@@ -141,14 +141,16 @@ export const want = (url: string): Statement => ({
   values: [url],
 });
 
-/** Removes the private rows of records that every node but the very late has applied. */
+/**
+ * Removes the private rows of records that every node but the very late has applied. Whatever it removes is told, also when
+ * another node takes the lead meanwhile: a late node would take a record without its rows for a whole one.
+ */
 export const sweep = (epoch: number, holder: string, seconds: number): Statement => ({
   text: `WITH gone AS (
     DELETE FROM cairnlog.private_change c USING cairnlog.lead l
     WHERE l.epoch = $1::bigint AND l.holder = $2::text AND c.sequence <= l.acked
       AND c.at < clock_timestamp() - make_interval(secs => $3::double precision) RETURNING c.sequence)
-  UPDATE cairnlog.lead SET swept = greatest(swept, (SELECT max(sequence) FROM gone))
-  WHERE epoch = $1::bigint AND holder = $2::text AND EXISTS (SELECT FROM gone)`,
+  UPDATE cairnlog.lead SET swept = greatest(swept, (SELECT max(sequence) FROM gone)) WHERE EXISTS (SELECT FROM gone)`,
   values: [epoch, holder, seconds],
 });
 
