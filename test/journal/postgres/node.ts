@@ -1,5 +1,5 @@
 /** Logs over real PostgreSQL servers, without a service around them. */
-import { onTestFinished } from "vitest";
+import { afterAll, afterEach, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { PostgresJournal, type PostgresJournalOptions } from "#cairnlog/engine/journal/postgres/journal.js";
 import { makeJournal } from "#cairnlog/engine/journal/postgres/operate/init.js";
@@ -7,6 +7,10 @@ import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import type { Cluster } from "../../cluster/servers/cluster.js";
 import { type Faults, openFaultyLog, testOperator } from "../../log/harness.js";
+
+// A statement whose outcome nobody knows is tried for ever: a test that fails must end all the same, and soon.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+afterAll(() => vi.resetConfig());
 
 let databases = 0;
 
@@ -22,6 +26,13 @@ export async function newJournal(cluster: Cluster, ports?: number[]): Promise<st
 
 /** Why a node that follows refuses. */
 const NOT_LEADER = new CairnlogError("not-leader", "Another node writes this log now.");
+
+/** Closed before the logs over them, which wait for what is under way. */
+const journals = new Set<PostgresJournal>();
+afterEach(() => {
+  for (const journal of journals) journal.close();
+  journals.clear();
+});
 
 /** A node: a journal, a log over it, and whether it leads. */
 export class Node {
@@ -41,7 +52,7 @@ export class Node {
 
   static async open(url: string, path?: string, options: Partial<PostgresJournalOptions> = {}): Promise<Node> {
     const journal = await PostgresJournal.open({ url, verification: "standby", nodeUrl: null, ...options });
-    onTestFinished(() => journal.close());
+    journals.add(journal);
     const node = new Node(journal);
     const replicated = { journal, standing: node.#standing };
     const opened = await openFaultyLog({ ...replicated, ...(path === undefined ? {} : { path }) });

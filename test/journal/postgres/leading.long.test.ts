@@ -1,0 +1,182 @@
+/**
+ * What a leader may believe, one false belief a test: that a record is decided, that it still leads, that a look is new. Over
+ * real servers that are stopped at the step in question, so each test says yes or no in a second or two.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
+import { Link } from "../../cluster/servers/link.js";
+import { Node, newJournal } from "./node.js";
+
+/** Milliseconds in which a leader that believes too much would have answered. */
+const TOO_SOON_MS = 400;
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster();
+});
+afterAll(() => cluster.remove());
+
+let url: string;
+let database: string;
+let leader: Node;
+beforeEach(async () => {
+  url = await newJournal(cluster);
+  database = url.split("/").at(-1)!;
+  leader = await Node.open(url);
+  await leader.lead();
+});
+
+const note = (n: number) => ({ event_type: "note", payload: { n } });
+const query = (sql: string) => cluster.primary.query(sql, database);
+const records = async () => Number((await query("SELECT count(*) FROM cairnlog.record"))[0]![0]);
+
+/** What became of a promise by now. */
+async function outcome(work: Promise<unknown>): Promise<"done" | "refused" | "waits"> {
+  const ended = work.then(
+    () => "done" as const,
+    () => "refused" as const,
+  );
+  return Promise.race([ended, sleep(TOO_SOON_MS, "waits" as const)]);
+}
+
+test("a record that the primary has, and no standby shows, is not acknowledged", async () => {
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_pause()");
+  const before = await records();
+  const appended = leader.log.append(note(1));
+  await expect.poll(records).toBe(before + 1);
+  expect(await outcome(appended)).toBe("waits");
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
+  await appended;
+  expect(leader.log.size).toBe(1);
+});
+
+test("where the primary's word is enough, a wait for the standbys that was cancelled is not its word", async () => {
+  const trusting = await Node.open(url, undefined, { verification: "engine" });
+  await trusting.lead();
+  for (const standby of cluster.standbys) standby.freeze();
+  const appended = trusting.log.append(note(1));
+  const waiting = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND wait_event = 'SyncRep'";
+  // Again for the second one, which tries to find out.
+  for (let cancelled = 0; cancelled < 2; cancelled++) {
+    await expect.poll(() => cluster.primary.query(`SELECT count(*) ${waiting}`)).toEqual([["1"]]);
+    await cluster.primary.query(`SELECT pg_cancel_backend(pid) ${waiting}`);
+    expect(await outcome(appended)).toBe("waits");
+  }
+  for (const standby of cluster.standbys) standby.thaw();
+  await appended;
+});
+
+test("a record whose answer was lost with the lead is refused, and its entry is in the log", async () => {
+  const links = await Promise.all(cluster.servers.map(({ port }) => Link.open(port)));
+  onTestFinished(() => {
+    for (const link of links) link.close();
+  });
+  const behind = cluster.url({ database, ports: links.map(({ port }) => port) });
+  const cut = await Node.open(behind);
+  await cut.lead();
+  await cut.log.append(note(1));
+  await cluster.primary.query("SELECT 1");
+  for (const standby of cluster.standbys) standby.freeze();
+  const before = await records();
+  const appended = cut.log.append(note(2));
+  await expect
+    .poll(() => cluster.primary.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+    .toEqual([["1"]]);
+  for (const link of links) link.cut();
+  for (const standby of cluster.standbys) standby.thaw();
+  await expect.poll(records).toBe(before + 1);
+  await leader.lead();
+  for (const link of links) link.reset();
+  for (const link of links) link.heal();
+  await expect(appended).rejects.toMatchObject({ code: "not-leader" });
+  expect(cut.journal.isLeading).toBe(false);
+  expect(leader.log.size).toBe(2);
+});
+
+test("of two that take the lead after the same look, one has it", async () => {
+  const other = await Node.open(url);
+  const seen = await other.journal.look();
+  const taken = await Promise.all([other.journal.takeLead(seen), leader.journal.takeLead(seen)]);
+  expect(taken.sort()).toEqual([false, true]);
+  expect(await other.journal.takeLead(seen)).toBe(false);
+});
+
+test("a lead that was taken, and that no standby shows, is not had", async () => {
+  const other = await Node.open(url);
+  const seen = await other.journal.look();
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_pause()");
+  expect(await other.journal.takeLead(seen)).toBe(false);
+  expect(other.journal.isLeading).toBe(false);
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
+});
+
+test("a primary that refuses all writes for a while refuses no record", async () => {
+  cluster.primary.configure({ default_transaction_read_only: "on" });
+  onTestFinished(() => cluster.primary.configure({ default_transaction_read_only: "off" }));
+  await expect.poll(() => query("SHOW default_transaction_read_only")).toEqual([["on"]]);
+  const appended = leader.log.append(note(1));
+  expect(await outcome(appended)).toBe("waits");
+  cluster.primary.configure({ default_transaction_read_only: "off" });
+  await appended;
+  expect(leader.log.size).toBe(1);
+});
+
+test("a role whose sessions do not wait for standbys by default appends all the same, and waits", async () => {
+  await query("CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET synchronous_commit = off");
+  const hasty = await Node.open(url.replace("postgres@", "hasty@"));
+  await hasty.lead();
+  await hasty.log.append(note(1));
+  expect(hasty.log.size).toBe(1);
+});
+
+test("a leader reads what is there, whatever it has seen at an earlier look", async () => {
+  await leader.journal.look();
+  await leader.log.append(note(1));
+  await leader.log.append(note(2));
+  await leader.log.follow();
+  expect(leader.log.size).toBe(2);
+});
+
+test("a look counts for one reading", async () => {
+  const follower = await Node.open(url);
+  await follower.journal.look();
+  await follower.log.follow();
+  await leader.log.append(note(1));
+  await leader.beat();
+  await follower.log.follow();
+  expect(follower.log.size).toBe(1);
+});
+
+test("who gave the lead back does not lead, and is told so", async () => {
+  let losses = 0;
+  const { observeLoss } = leader.journal;
+  leader.journal.observeLoss = () => {
+    losses++;
+    observeLoss();
+  };
+  await leader.journal.release();
+  expect([leader.journal.isLeading, leader.journal.hasLease, losses]).toEqual([false, false, 1]);
+  await expect(leader.log.append(note(1))).rejects.toMatchObject({ code: "not-leader" });
+  expect((await leader.journal.look()).holder).toBe(null);
+});
+
+test.each([
+  ["a record is missing", "DELETE FROM cairnlog.record WHERE sequence = 4", 1],
+  ["the last record is missing", "DELETE FROM cairnlog.record WHERE sequence = 5", 2],
+  ["a record has another hash", "UPDATE cairnlog.record SET hash = '\\x00' WHERE sequence = 3", 1],
+])("%s: nobody follows over it", async (_, sql, followed) => {
+  const [early, late] = [await Node.open(url), await Node.open(url)];
+  await leader.log.append(note(1));
+  await leader.beat();
+  await early.log.follow();
+  await leader.log.append(note(2));
+  await leader.log.append(note(3));
+  await leader.beat();
+  await query(sql);
+  const refusal = { code: "corrupt-log" };
+  await expect(early.log.follow()).rejects.toMatchObject(refusal);
+  expect(early.log.size).toBeLessThanOrEqual(followed);
+  // Whoever has nothing yet compares each record with the one before.
+  if (!sql.startsWith("UPDATE")) await expect(late.log.follow()).rejects.toMatchObject(refusal);
+});
