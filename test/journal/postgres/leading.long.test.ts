@@ -2,14 +2,10 @@
  * What a leader may believe, one false belief a test: that a record is decided, that it still leads, that a look is new. Over
  * real servers that are stopped at the step in question, so each test says yes or no in a second or two.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
-import { Node, newJournal } from "./node.js";
-
-/** Milliseconds in which a leader that believes too much would have answered. */
-const TOO_SOON_MS = 400;
+import { Node, newJournal, outcome } from "./node.js";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -30,15 +26,6 @@ beforeEach(async () => {
 const note = (n: number) => ({ event_type: "note", payload: { n } });
 const query = (sql: string) => cluster.primary.query(sql, database);
 const records = async () => Number((await query("SELECT count(*) FROM cairnlog.record"))[0]![0]);
-
-/** What became of a promise by now. */
-async function outcome(work: Promise<unknown>): Promise<"done" | "refused" | "waits"> {
-  const ended = work.then(
-    () => "done" as const,
-    () => "refused" as const,
-  );
-  return Promise.race([ended, sleep(TOO_SOON_MS, "waits" as const)]);
-}
 
 test("a record that the primary has, and no standby shows, is not acknowledged", async () => {
   for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_pause()");

@@ -1,4 +1,5 @@
 /** Logs over real PostgreSQL servers, without a service around them. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { PostgresJournal, type PostgresJournalOptions } from "#cairnlog/engine/journal/postgres/journal.js";
@@ -82,4 +83,16 @@ export class Node {
     this.journal.close();
     await this.log.close();
   }
+}
+
+/** Milliseconds in which a node that believes too much would have answered. */
+const TOO_SOON_MS = 400;
+
+/** What became of a promise by now. */
+export async function outcome(work: Promise<unknown>): Promise<"done" | "refused" | "waits"> {
+  const ended = work.then(
+    () => "done" as const,
+    () => "refused" as const,
+  );
+  return Promise.race([ended, sleep(TOO_SOON_MS, "waits" as const)]);
 }

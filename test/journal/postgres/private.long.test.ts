@@ -9,7 +9,7 @@ import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { openTestLog, temporaryFolder, testOperator, testPool } from "../../log/harness.js";
 import { runIn } from "../../log/inline.js";
-import { Node, newJournal } from "./node.js";
+import { Node, newJournal, outcome } from "./node.js";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -44,12 +44,15 @@ test("a node that comes late, or comes back late, has exactly the rows that ther
   const database = databaseOf(url);
   expect(await cluster.primary.query("SELECT count(*) FROM cairnlog.private_change", database)).toEqual([["0"]]);
   await put(leader, "alan", "4");
+  await put(leader, "alan", "5");
+  await put(leader, "barbara", "6");
   await leader.beat();
   const empty = await Node.open(url);
   for (const node of [late, empty]) {
     await node.log.follow();
     expect(rowsOf(node)).toEqual([
-      ["alan", "4"],
+      ["alan", "5"],
+      ["barbara", "6"],
       ["grace", "3"],
     ]);
     expect(node.log.position).toEqual(leader.log.position);
@@ -57,7 +60,7 @@ test("a node that comes late, or comes back late, has exactly the rows that ther
     expect(await node.log.verify()).toMatchObject({ valid: true });
   }
   const left = await cluster.primary.query("SELECT key FROM cairnlog.private_row ORDER BY key", database);
-  expect(left.flat()).toEqual(['"alan"', '"grace"']);
+  expect(left.flat()).toEqual(['"alan"', '"barbara"', '"grace"']);
 });
 
 test("rows wait until what they were read with is decided", async () => {
@@ -71,6 +74,7 @@ test("rows wait until what they were read with is decided", async () => {
   await put(leader, "ada", "2");
   const follower = await Node.open(url);
   const following = follower.log.follow();
+  expect(await outcome(following)).toBe("waits");
   await leader.beat();
   await following;
   await follower.log.follow();
@@ -103,26 +107,26 @@ function filesBelow(folder: string): string[] {
     .map(({ parentPath, path, name }) => join(parentPath ?? path, name));
 }
 
+/** A log that was restored from a backup of the node's, in a folder of its own. @returns its path */
+async function restoredFrom(node: Node): Promise<string> {
+  const [to, data] = [temporaryFolder(), temporaryFolder()];
+  const path = join(data, "log");
+  await backUp({ path: node.path, to, operatorKey: testOperator.public.pem });
+  await restore({ from: to, path, projection: noProjection, pool: testPool, published: [], mayFork: true });
+  return path;
+}
+
 test("a node may begin with a log that was restored from a backup", async () => {
   const url = await newJournal(cluster);
   const leader = await Node.open(url);
   await leader.lead();
   await put(leader, "ada", "1");
   await put(leader, "grace", "2");
-  const [to, data] = [temporaryFolder(), temporaryFolder()];
-  await backUp({ path: leader.path, to, operatorKey: testOperator.public.pem });
+  const path = await restoredFrom(leader);
   await put(leader, "grace", undefined);
   await put(leader, "alan", "3");
   await leader.beat();
-  await restore({
-    from: to,
-    path: join(data, "log"),
-    projection: noProjection,
-    pool: testPool,
-    published: [],
-    mayFork: true,
-  });
-  const restored = await Node.open(url, join(data, "log"));
+  const restored = await Node.open(url, path);
   expect(restored.log.size).toBe(2);
   await restored.log.follow();
   expect(rowsOf(restored)).toEqual([
@@ -139,6 +143,19 @@ test("a node may begin with a log that was restored from a backup", async () => 
   await other.log.close();
   const stranger = await Node.open(url, other.path);
   await expect(stranger.log.follow()).rejects.toMatchObject({ code: "corrupt-log" });
+});
+
+test("a restored log has its place when its newest entry is known to be decided, and not before", async () => {
+  const url = await newJournal(cluster);
+  const leader = await Node.open(url);
+  await leader.lead();
+  await put(leader, "ada", "1");
+  await put(leader, "grace", "2");
+  const restored = await Node.open(url, await restoredFrom(leader));
+  await expect(restored.log.follow()).rejects.toMatchObject({ code: "corrupt-log" });
+  await leader.beat();
+  await restored.log.follow();
+  expect(restored.log.position).toEqual(leader.log.position);
 });
 
 test("roles: a public follower may read records, and no private row", async () => {
