@@ -45,8 +45,9 @@ ${(await Promise.all(lines)).join("\n")}
 Options:
   --json FILE  also write the results to FILE
   --entries N  size of the log of growth, lens, front and tails (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7), strangers (7), peers (7), lens (25) and tails (1); for a machine that is busy
+  --rounds N   rounds of front (7), strangers (7), peers (7), lens (25) and tails (3); for a machine that is busy
   --only TEXT  tails only measures beside what has TEXT in its name
+  --short      tails takes half a minute, and shows that everything in it runs; its figures mean nothing
   --profile    tails says which functions took the longest turns; this costs time itself
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this
@@ -71,6 +72,7 @@ async function readCommandLine() {
         rounds: { type: "string" },
         against: { type: "string" },
         only: { type: "string" },
+        short: { type: "boolean" },
         profile: { type: "boolean" },
         help: { type: "boolean" },
       },
@@ -102,6 +104,7 @@ if (values.help) {
     ...(await readNumber("rounds", 1)),
     ...(values.against === undefined ? {} : { against: values.against }),
     ...(values.only === undefined ? {} : { only: values.only }),
+    ...(values.short ? { short: true } : {}),
     ...(values.profile ? { profile: true } : {}),
   };
 

@@ -11,6 +11,8 @@ export interface SuiteOptions {
   readonly against?: string;
   /** Only what has this in its name, for suites that can. */
   readonly only?: string;
+  /** Whether to show quickly that the suite works, for suites that can. */
+  readonly short?: boolean;
   /** Whether to say which functions took the longest turns. */
   readonly profile?: boolean;
 }

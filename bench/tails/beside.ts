@@ -8,7 +8,6 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHECKOUT, type Service } from "../front/service.js";
 import { signedSubmissions } from "../load/submissions.js";
-import type { Receivers } from "../strangers/receivers.js";
 
 /** Where it happens. */
 export interface Scene {
@@ -16,26 +15,32 @@ export interface Scene {
   readonly dataDir: string;
   /** For files of its own. */
   readonly folder: string;
+  readonly idleConnections: number;
 }
 
-/** Ends what was begun. */
-type End = () => Promise<unknown>;
+/** Ends what was begun. @returns the number of pieces of work that were begun or, by the service itself, done */
+type End = () => Promise<number>;
 
 export interface Beside {
   readonly name: string;
   /** Made before the service starts: further settings. Such a service is compared with one that has none of them. */
-  readonly settings?: (folder: string, vkey: string) => Promise<{ environment: Record<string, string>; end: End }>;
-  /** Receivers of 200 webhooks. */
+  readonly settings?: (folder: string, vkey: string) => Promise<Settings>;
+  /** Receivers of webhooks that subscribe to every event. */
   readonly receivers?: "live" | "dead";
   /** Whether it serves TLS. */
   readonly secure?: boolean;
   /** Begins when attestations have been sent for a while. */
-  readonly begin?: (scene: Scene) => Promise<End> | End;
+  readonly begin: (scene: Scene) => Promise<End> | End;
+}
+
+interface Settings {
+  readonly environment: Readonly<Record<string, string>>;
+  end(): Promise<void>;
 }
 
 /** Milliseconds from one piece of work to the next, if the first has ended. */
 const EVERY_MS = 100;
-const IDLE_CONNECTIONS = 5_000;
+const WAIT_MS = 30_000;
 const SLOW_READERS = 100;
 /** Bytes that a slow reader takes at a time. */
 const SLOW_BYTES = 1_024;
@@ -47,11 +52,13 @@ const RELOAD_MS = 1_000;
 function again(work: () => Promise<unknown>, everyMs = EVERY_MS): End {
   let isOver = false;
   const looping = (async () => {
-    while (!isOver) {
+    let count = 0;
+    for (; !isOver; count++) {
       const started = performance.now();
       await work();
       await sleep(Math.max(0, started + everyMs - performance.now()));
     }
+    return count;
   })();
   return () => {
     isOver = true;
@@ -59,11 +66,24 @@ function again(work: () => Promise<unknown>, everyMs = EVERY_MS): End {
   };
 }
 
-async function request({ port }: Service, path: string, init: RequestInit = {}): Promise<void> {
+async function request({ port }: Service, path: string, init: RequestInit = {}): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}${path}`, init);
-  await answer.arrayBuffer();
+  const body = await answer.text();
   if (!answer.ok) throw new Error(`${path} was answered ${answer.status}`);
+  return body;
 }
+
+/** What the service does by itself: the sum of a metric since its start. If it is still zero at the end, it is waited for. */
+const counted =
+  (metric: string) =>
+  ({ service }: Scene): End =>
+  async () => {
+    for (const until = performance.now() + WAIT_MS; ; await sleep(EVERY_MS)) {
+      const lines = (await request(service, "/metrics")).split("\n").filter((line) => line.startsWith(metric));
+      const sum = lines.reduce((before, line) => before + Number(line.split(" ").at(-1)), 0);
+      if (sum > 0 || performance.now() > until) return sum;
+    }
+  };
 
 /** Reads these paths in turn. */
 const reading =
@@ -77,7 +97,10 @@ const reading =
 function verifying({ service }: Scene): End {
   const over = new AbortController();
   const init = { method: "POST", signal: over.signal };
-  const end = again(() => request(service, "/api/v1/log/verify", init).catch(() => {}));
+  const ended = (error: unknown) => {
+    if (!over.signal.aborted) throw error;
+  };
+  const end = again(() => request(service, "/api/v1/log/verify", init).catch(ended));
   return () => {
     over.abort();
     return end();
@@ -121,37 +144,50 @@ function merging({ service }: Scene): End {
   });
 }
 
-/** Connects this number of times; `each` begins with each connection. */
-async function connecting({ port }: Service, count: number, each: (socket: Socket) => void): Promise<End> {
-  const sockets: Socket[] = [];
-  for (let n = 0; n < count; n++) {
-    const socket = connect(port, "127.0.0.1").on("error", () => {});
-    await once(socket, "connect");
-    each(socket);
-    sockets.push(socket);
-  }
-  return async () => {
-    for (const socket of sockets) socket.destroy();
-  };
-}
-
 async function readingSlowly({ service }: Scene): Promise<End> {
-  const sockets: Socket[] = [];
-  const disconnect = await connecting(service, SLOW_READERS, (socket) => {
+  const sockets = new Set<Socket>();
+  for (let n = 0; n < SLOW_READERS; n++) {
+    const socket = connect(service.port, "127.0.0.1").on("error", () => {});
+    await once(socket, "connect");
     socket.pause().write("GET /api/v1/audit/export?page_size=1000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-    sockets.push(socket);
-  });
+    sockets.add(socket);
+  }
   const end = again(async () => {
     for (const socket of sockets) socket.read(SLOW_BYTES);
   });
   return async () => {
-    await end();
-    await disconnect();
+    const count = await end();
+    for (const socket of sockets) socket.destroy();
+    return count;
+  };
+}
+
+/** Keeps connections open on which nothing is sent. The service closes them after some seconds; then new ones are made. */
+async function idling({ service, idleConnections }: Scene): Promise<End> {
+  const sockets = new Set<Socket>();
+  let count = 0;
+  let isOver = false;
+  const open = (): Socket => {
+    count++;
+    const socket = connect(service.port, "127.0.0.1", () => sockets.add(socket));
+    socket
+      .on("error", () => {})
+      .on("close", () => {
+        sockets.delete(socket);
+        if (!isOver) open();
+      });
+    return socket.resume();
+  };
+  while (count < idleConnections) await once(open(), "connect");
+  return async () => {
+    isOver = true;
+    for (const socket of sockets) socket.destroy();
+    return count;
   };
 }
 
 /** Two witnesses, and a policy by which both of them must cosign each checkpoint of this key. */
-async function witnessed(folder: string, vkey: string) {
+async function witnessed(folder: string, vkey: string): Promise<Settings> {
   const logs = join(folder, "logs.txt");
   writeFileSync(logs, `log ${vkey}\n`);
   const witnesses = await Promise.all(
@@ -177,7 +213,7 @@ async function witnessed(folder: string, vkey: string) {
 }
 
 /** A certificate that openssl makes. */
-async function certified(folder: string) {
+async function certified(folder: string): Promise<Settings> {
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"];
   execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert], { stdio: "ignore" });
@@ -199,11 +235,11 @@ export const BESIDE: readonly Beside[] = [
   },
   { name: "scrapes of metrics", begin: reading("/metrics") },
   { name: "batches, so runs and merges", begin: merging },
-  { name: "checkpoints with two witnesses", settings: witnessed },
-  { name: "200 live webhooks", receivers: "live" },
-  { name: "200 dead webhooks", receivers: "dead" },
-  { name: "100 slow readers", begin: readingSlowly },
-  { name: "5,000 idle connections", begin: ({ service }) => connecting(service, IDLE_CONNECTIONS, () => {}) },
+  { name: "slow readers", begin: readingSlowly },
+  { name: "idle connections", begin: idling },
+  { name: "checkpoints with two witnesses", settings: witnessed, begin: counted("cairnlog_cosigned_entries") },
+  { name: "live webhooks", receivers: "live", begin: counted("cairnlog_webhook_delivered_total") },
+  { name: "dead webhooks", receivers: "dead", begin: counted("cairnlog_webhook_failed_total") },
   {
     name: "reloads of the certificate",
     settings: certified,
@@ -211,7 +247,3 @@ export const BESIDE: readonly Beside[] = [
     begin: ({ service }) => again(async () => process.kill(service.pid, "SIGHUP"), RELOAD_MS),
   },
 ];
-
-/** The URLs that webhooks are delivered to. */
-export const urlsOf = (receivers: Receivers, { receivers: kind }: Beside): readonly string[] =>
-  kind ? receivers[kind] : [];
