@@ -1,13 +1,14 @@
 /** Options and client for the subcommands that talk to a service. */
 import { parsePublicKey } from "../../engine/verify/index.js";
-import { type Client, ClientError, createClient, type Health, type State, type Store } from "../client/index.js";
+import { sparingStore } from "../client/demonstration.js";
+import { type Client, ClientError, createClient, type Store } from "../client/index.js";
 import { isOrigin } from "../wire/origin.js";
 import { rememberedFor } from "./config/config-file.js";
 import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner } from "./identity/secrets.js";
 import { flag, text } from "./line/options.js";
 import { patientFetch } from "./patience.js";
-import { connect, namedServer, ServiceError, serversOf } from "./service.js";
+import { namedServer, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
 import type { Styled } from "./terminal/table.js";
@@ -122,39 +123,17 @@ function keyFileOf(values: ConnectionValues): string | undefined {
 /** Refuses a command that must sign, before anything is read or sent. @throws UsageError without a key */
 export const requireKey = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
 
-/**
- * A store that says on stderr when it keeps the operator key of a log for the first time. That of a demonstration on this
- * machine ends with it, and the next one has the same address: it is not kept.
- */
-function telling(store: Store, server: string, isSilent: boolean): Store {
-  let demonstration: State | undefined;
-  return {
-    load: async () => (await store.load()) ?? demonstration,
-    save: async (state) => {
-      const isNew = demonstration === undefined && (await store.load()) === undefined;
-      if (isNew ? await isDemonstration(server) : demonstration !== undefined) demonstration = state;
-      else await store.save(state);
-      if (!isNew || isSilent) return;
-      const { fingerprint } = parsePublicKey(state.operator_key);
-      console.error(
-        demonstration
-          ? `The log at ${server} is a demonstration: its operator key, ${fingerprint}, is not pinned.`
-          : `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
-      );
-    },
-  };
-}
-
-/** Whether a service on this machine says that its log is a demonstration. No other service is asked. */
-async function isDemonstration(server: string): Promise<boolean> {
-  if (!/^(?:127\.\d+\.\d+\.\d+|\[::1\]|localhost)$/.test(new URL(server).hostname)) return false;
-  try {
-    return (await connect(server).get<Health>("/health")).demonstration === true;
-  } catch (error) {
-    if (error instanceof ServiceError) return false;
-    throw error;
-  }
-}
+/** A store that says on stderr when it keeps the operator key of a log for the first time. */
+const telling = (store: Store, server: string, isSilent: boolean): Store =>
+  sparingStore(store, server, fetch, (state, isDemonstration) => {
+    if (isSilent) return;
+    const { fingerprint } = parsePublicKey(state.operator_key);
+    console.error(
+      isDemonstration
+        ? `The log at ${server} is a demonstration: its operator key, ${fingerprint}, is not pinned.`
+        : `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
+    );
+  });
 
 /** Prints an answer: as one line of JSON, or as text without characters that could control the terminal. */
 export function report(values: { readonly json: boolean }, answer: unknown, text: string | Styled): void {

@@ -1,4 +1,4 @@
-/** The alarm: shown at full width in every view until the reader dismisses it. */
+/** An alarm: shown at full width in every view until the reader dismisses it. */
 
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
@@ -42,7 +42,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
           >
             <DownloadIcon /> Save the evidence
           </button>
-          <button type="button" class="button" onClick={lookAgain}>
+          <button type="button" class="button" onClick={() => lookAgain(alarm)}>
             Dismiss the alarm
           </button>
           <button
@@ -61,8 +61,8 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
 }
 
 /** If the log still misbehaves, this raises the alarm again at once. */
-function lookAgain(): void {
-  putAway();
+function lookAgain(dismissed: Alarm): void {
+  putAway(dismissed);
   void lookNow();
 }
 

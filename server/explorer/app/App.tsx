@@ -1,5 +1,5 @@
 /** The shell around every view. */
-import { alarm } from "../state/alarm.js";
+import { alarms } from "../state/alarm.js";
 import { announcement } from "../state/announcements.js";
 import { useCell } from "../state/cell.js";
 import { AlarmBanner } from "./AlarmBanner.js";
@@ -8,14 +8,16 @@ import { Header } from "./Header.js";
 import { View } from "./View.js";
 
 export function App() {
-  const raised = useCell(alarm);
+  const raised = useCell(alarms);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to content
       </button>
       <Header />
-      {raised && <AlarmBanner alarm={raised} />}
+      {raised.map((alarm) => (
+        <AlarmBanner key={alarm.raised_at + alarm.detail} alarm={alarm} />
+      ))}
       <ConnectionBar />
       <main id="main" tabIndex={-1}>
         <View />

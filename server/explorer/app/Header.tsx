@@ -1,7 +1,7 @@
 /** The header: name and state of the log, navigation, colour scheme. */
 import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../look/icons.js";
 import { ROUTES } from "../routes.js";
-import { alarm } from "../state/alarm.js";
+import { alarms } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";
 import { addressOf, place } from "../state/location.js";
 import { changeTheme, type Theme, theme } from "../state/theme.js";
@@ -50,8 +50,8 @@ export function Header() {
 function Standing() {
   const seen = useCell(sight);
   const failed = useCell(failure);
-  const raised = useCell(alarm);
-  const [tone, text] = raised
+  const isAlarmed = useCell(alarms).length > 0;
+  const [tone, text] = isAlarmed
     ? ["bad", "Alarm"]
     : failed
       ? ["warning", "No answer"]
@@ -62,7 +62,7 @@ function Standing() {
           : ["neutral", "Empty"];
   return (
     <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>
-      {raised ? <AlarmIcon /> : <ShieldIcon />}
+      {isAlarmed ? <AlarmIcon /> : <ShieldIcon />}
       <span class="standing-text">{text}</span>
     </a>
   );

@@ -1,16 +1,18 @@
 /**
- * The alarm: the log contradicts itself, or contradicts data that this browser verified before. An alarm survives
+ * Alarms: the log contradicts itself, or contradicts data that this browser verified before. An alarm survives
  * reloads, and stays even if the service behaves again, until the reader dismisses it.
  */
 import Type, { type Static } from "typebox";
-import { ClientError } from "../../client/index.js";
+import { ClientError, type Evidence } from "../../client/index.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
-import { forget, recall, remember } from "./memory.js";
+import { forget, forgetLog, recall, remember } from "./memory.js";
 
 const Alarm = Type.Object({
   detail: Type.String(),
   raised_at: Type.String(),
+  /** The code of the error that it was raised for. */
+  code: Type.Optional(Type.String()),
   /** Fingerprints, if the operator key of the service differs from the pinned one. */
   keys: Type.Union([Type.Object({ pinned: Type.String(), shown: Type.String() }), Type.Null()]),
   /** `Evidence` of the client: a file that proves the misbehaviour to others. */
@@ -18,34 +20,66 @@ const Alarm = Type.Object({
 });
 export type Alarm = Static<typeof Alarm>;
 
-export const alarm = new Cell<Alarm | null>(recall("alarm", Alarm) ?? null);
+type Wrong = Pick<Alarm, "detail" | "evidence" | "code"> & Partial<Pick<Alarm, "keys">>;
+
+/** A hostile log may misbehave in ever new ways: this many are shown, the first ones. */
+const MAX_ALARMS = 8;
+
+/** All that were raised and not dismissed, oldest first. */
+export const alarms = new Cell<readonly Alarm[]>(
+  [recall("alarm", Type.Union([Alarm, Type.Array(Alarm)])) ?? []].flat(),
+);
+
+/** When the log misbehaved last, in milliseconds since 1970; 0 if it has not. */
+export const misbehavedAt = new Cell(Math.max(0, ...alarms.value.map(({ raised_at }) => Date.parse(raised_at))));
 
 /**
- * Keeps the first alarm, because later ones are judged with the same memory. But a change of keys replaces its effects.
+ * Raises an alarm, unless there is one of the same kind: a log that grows is wrong in the same way again with every head, and
+ * the first evidence is the one to keep.
  */
-export function raise(detail: string, evidence: unknown, keys: Alarm["keys"] = null): void {
-  if (alarm.value && (alarm.value.keys || !keys)) return;
-  alarm.value = { detail, evidence, keys, raised_at: new Date().toISOString() };
-  remember("alarm", alarm.value);
-  announce(`Alarm: ${detail}`);
+export function raise({ keys = null, ...wrong }: Wrong): void {
+  misbehavedAt.value = Date.now();
+  const raised = { ...wrong, keys, raised_at: new Date().toISOString() };
+  if (alarms.value.some((known) => kindOf(known) === kindOf(raised) || follows(raised, known))) return;
+  const others = alarms.value.filter((known) => !follows(known, raised));
+  if (others.length >= MAX_ALARMS) return;
+  keep([...others, raised]);
+  announce(`Alarm: ${raised.detail}`);
+}
+
+/** What is wrong, without the sizes, entries and hashes with which it is. */
+const kindOf = ({ detail, keys }: Alarm): string => keys?.shown ?? detail.replace(/[0-9a-f]{64}|\d+/g, "#");
+
+/** Whether an alarm says only that another key is shown, or has signed, and `other` names that key. */
+function follows({ evidence, keys, code }: Alarm, other: Alarm): boolean {
+  if (keys || !other.keys) return false;
+  const signer = (evidence as Partial<Evidence> | null)?.shown?.key_id;
+  return code === "operator-key-mismatch" || signer === other.keys.shown;
 }
 
 /** Raises the alarm if `error` says that the log misbehaves, or has another operator key. @returns whether it does */
 export function raiseFor(error: unknown): boolean {
   if (!(error instanceof ClientError)) return false;
   if (error.code !== "log-misbehaved" && error.code !== "operator-key-mismatch") return false;
-  raise(error.detail, error.evidence ?? null);
+  const { code, detail, evidence = null } = error;
+  raise({ code, detail, evidence });
   return true;
 }
 
-/** Removes only the alarm. The memory of the log stays, so a log that still misbehaves raises the alarm again. */
-export function putAway(): void {
-  alarm.value = null;
-  forget("alarm");
+/** Removes only this alarm. The memory of the log stays, so a log that still misbehaves raises it again. */
+export function putAway(dismissed: Alarm): void {
+  keep(alarms.value.filter((alarm) => alarm !== dismissed));
+  if (!alarms.value.length) misbehavedAt.value = 0;
+}
+
+function keep(all: readonly Alarm[]): void {
+  alarms.value = all;
+  if (all.length) remember("alarm", all);
+  else forget("alarm");
 }
 
 /** Forgets everything about the log: the next request is like a first visit. */
 export function beginAnew(): void {
-  for (const name of ["alarm", "state", "visit", "name"]) forget(name);
+  forgetLog();
   window.location.reload();
 }

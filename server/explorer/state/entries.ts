@@ -6,9 +6,8 @@
 import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
-import { store } from "./memory.js";
 import { learnNames } from "./said/names.js";
-import { client, http } from "./service.js";
+import { client, http, store } from "./service.js";
 import { firstHead } from "./watching.js";
 
 export type { EntryFilter };

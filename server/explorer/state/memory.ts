@@ -1,14 +1,18 @@
 /**
  * The memory of the log in this browser: the key that signs it, the newest verified head and when it was seen, and an
- * alarm until the reader dismisses it. If storage is forbidden, the memory ends with the page, and the page says so.
+ * alarm until the reader dismisses it. If storage is forbidden, or the log is a demonstration, this memory ends with the page,
+ * and the page says so.
  */
 import Type, { type Static, type TSchema } from "typebox";
 import { ClientState, type Store } from "../../client/index.js";
 import { fitsSchema } from "../../wire/check.js";
 import { nullable } from "../../wire/common.js";
 import { TreeHead } from "../../wire/log/log.js";
+import { Cell } from "./cell.js";
 
 const PREFIX = "cairnlog.";
+/** What is remembered of the log. The rest is the reader's. */
+const OF_LOG = ["alarm", "state", "visit", "name"];
 
 /** The state at the last successful check. */
 export const Visit = Type.Object({
@@ -22,8 +26,11 @@ export type Visit = Static<typeof Visit>;
 const fallback = new Map<string, string>();
 let isLasting = true;
 
-/** Whether the memory survives the page. */
-export const memoryLasts = (): boolean => isLasting;
+/** Whether the log is a demonstration (`server/client/demonstration.ts`). */
+export const isDemonstration = new Cell(false);
+
+/** Whether the memory of the log survives the page. */
+export const memoryLasts = (): boolean => isLasting && !isDemonstration.value;
 
 /** Undefined if nothing of this form is stored. */
 export function recall<S extends TSchema>(name: string, schema: S): Static<S> | undefined {
@@ -32,8 +39,9 @@ export function recall<S extends TSchema>(name: string, schema: S): Static<S> | 
     text = localStorage.getItem(PREFIX + name);
   } catch {
     isLasting = false;
-    text = fallback.get(name) ?? null;
+    text = null;
   }
+  text ??= fallback.get(name) ?? null;
   if (text === null) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -45,6 +53,7 @@ export function recall<S extends TSchema>(name: string, schema: S): Static<S> | 
 
 export function remember(name: string, value: unknown): void {
   const text = JSON.stringify(value);
+  if (isDemonstration.value && OF_LOG.includes(name)) return void fallback.set(name, text);
   try {
     localStorage.setItem(PREFIX + name, text);
   } catch {
@@ -62,8 +71,13 @@ export function forget(name: string): void {
   }
 }
 
+/** Forgets everything about the log. */
+export function forgetLog(): void {
+  for (const name of OF_LOG) forget(name);
+}
+
 /** The client's memory of the log. Tabs share it. */
-export const store: Store = {
+export const lastingStore: Store = {
   load: async () => recall("state", ClientState),
   save: async (state) => remember("state", state),
 };

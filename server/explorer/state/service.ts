@@ -3,9 +3,10 @@
  * also says how many requests this address has left; polling stays within that number.
  */
 
+import { sparingStore } from "../../client/demonstration.js";
 import { Http } from "../../client/http.js";
 import { type Client, createClient, type Signer } from "../../client/index.js";
-import { store } from "./memory.js";
+import { isDemonstration, lastingStore } from "./memory.js";
 
 /** Number of requests that this address may still make, and when the number is reset. */
 export interface Allowance {
@@ -51,6 +52,11 @@ const noted: typeof fetch = async (input, init) => {
 };
 
 const server = window.location.origin;
+
+/** The client's memory of the log. */
+export const store = sparingStore(lastingStore, server, fetch, (_, isSpared) => {
+  isDemonstration.value = isSpared;
+});
 
 /** Verifies everything that it returns. */
 export const client = createClient({ server, store, fetch: noted });

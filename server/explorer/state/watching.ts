@@ -6,7 +6,7 @@ import Type from "typebox";
 import { OperatorKeys, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
 import { LogHead, OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
-import { alarm, raise, raiseFor } from "./alarm.js";
+import { alarms, raise, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
@@ -61,11 +61,11 @@ export function firstHead(): Promise<TreeHead | null> {
     const stops: (() => void)[] = [];
     const tell = () => {
       const seen = sight.value;
-      if (seen.status === "looking" && !failure.value && !alarm.value) return;
+      if (seen.status === "looking" && !failure.value && !alarms.value.length) return;
       for (const stop of stops) stop();
       resolve(seen.status === "proven" ? seen.head : null);
     };
-    for (const cell of [sight, failure, alarm] as readonly Cell<unknown>[]) stops.push(cell.watch(tell));
+    for (const cell of [sight, failure, alarms] as readonly Cell<unknown>[]) stops.push(cell.watch(tell));
     tell();
   });
 }
@@ -118,9 +118,9 @@ async function compareKeys(): Promise<void> {
   const chain = await OperatorKeys.verify(shown.operators, pinned).catch(() => null);
   if (chain?.current.fingerprint === shown.fingerprint) return;
   const head = await http.get(TreeHeadSchema, "/log/sth").catch(() => null);
-  raise(
-    "The service shows an operator key that is not the one that this browser pinned.",
-    {
+  raise({
+    detail: "The service shows an operator key that is not the one that this browser pinned.",
+    evidence: {
       operatorKey: pinned.pem,
       operators: OperatorKeys.of(pinned).chain,
       known: lastVisit?.head ?? null,
@@ -128,8 +128,8 @@ async function compareKeys(): Promise<void> {
       proof: null,
       entry: null,
     },
-    { pinned: pinned.fingerprint, shown: shown.fingerprint },
-  );
+    keys: { pinned: pinned.fingerprint, shown: shown.fingerprint },
+  });
 }
 
 /** The log's name, as a checkpoint that this key signed had it. */

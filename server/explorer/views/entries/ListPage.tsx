@@ -1,7 +1,7 @@
 /** All entries, or those that match a filter, newest first. */
 import { useRef } from "preact/hooks";
 import { Card, Empty, EntryList, Heading, Loading, Paging, Problem, Verdict } from "../../components/index.js";
-import { alarm } from "../../state/alarm.js";
+import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { type EntryFilter, matchingEntries, provenEntries, type Stretch } from "../../state/entries.js";
@@ -23,7 +23,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
   const page = pageOf(query);
   const task = useShown(filter, page);
   const { value: shown, error } = task;
-  const raised = useCell(alarm);
+  const isAlarmed = useCell(alarms).length > 0;
   const seen = useCell(sight);
   const pages = shown ? Math.max(1, Math.ceil(shown.total / PER_PAGE)) : 1;
   const at = (number: number) => addressOf(["entries"], { ...filter, page: number > 1 ? number : undefined });
@@ -41,7 +41,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
         <div class="list-body" aria-busy={task.isBusy}>
           {error !== undefined ? (
             <Problem error={error} retry={task.retry} />
-          ) : shown === undefined && raised && seen.status === "looking" ? (
+          ) : shown === undefined && isAlarmed && seen.status === "looking" ? (
             <Empty title="Nothing is listed during an alarm.">No head of this log can be trusted now.</Empty>
           ) : shown === undefined ? (
             <Loading what="entries" rows={12} />

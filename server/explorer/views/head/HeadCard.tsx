@@ -2,9 +2,9 @@
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { kernel } from "../../../../wasm/index.js";
 import { Hash, Time, Verdict } from "../../components/index.js";
-import { alarm } from "../../state/alarm.js";
+import { misbehavedAt } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { memoryLasts } from "../../state/memory.js";
+import { isDemonstration, memoryLasts } from "../../state/memory.js";
 import { lastVisit, operators } from "../../state/watching.js";
 
 const NUMBER = new Intl.NumberFormat();
@@ -49,8 +49,8 @@ export function HeadCard({ head, provenAt }: HeadCardProps) {
 
 function Proofs({ head, provenAt }: HeadCardProps) {
   const key = useCell(operators)?.current;
-  const raised = useCell(alarm);
-  if (raised && provenAt < Date.parse(raised.raised_at))
+  const wrongAt = useCell(misbehavedAt);
+  if (provenAt < wrongAt)
     return (
       <div class="head-verdicts">
         <Verdict holds={false}>The newest head could not be verified: see the alarm above.</Verdict>
@@ -91,7 +91,9 @@ function History({ head }: { readonly head: TreeHead }) {
         <strong>First visit.</strong>{" "}
         {memoryLasts()
           ? "From now on this browser remembers the head, and verifies that every later head extends it."
-          : "This browser stores nothing, so the page can only compare heads that it sees while it is open."}
+          : isDemonstration.value
+            ? "The log is a demonstration, which this browser does not remember: the page can only compare heads that it sees while it is open."
+            : "This browser stores nothing, so the page can only compare heads that it sees while it is open."}
       </>
     );
   if (!before)

@@ -2,7 +2,7 @@
 import { useRef } from "preact/hooks";
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
-import { alarm } from "../../state/alarm.js";
+import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { provenEntries } from "../../state/entries.js";
 import { useTask } from "../../state/task.js";
@@ -14,7 +14,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
     async () => (head ? provenEntries(head, Math.max(0, head.tree_size - SHOWN), head.tree_size) : undefined),
     [head?.tree_size],
   );
-  const raised = useCell(alarm);
+  const isAlarmed = useCell(alarms).length > 0;
   const { value: entries, error } = task;
   // Entries that were there when the view was opened are not new.
   const newAfter = useRef(Number.POSITIVE_INFINITY);
@@ -25,7 +25,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
         <Problem error={error} retry={task.retry} />
       ) : entries ? (
         <EntryList entries={entries} newAfter={newAfter.current} />
-      ) : !head && raised ? (
+      ) : !head && isAlarmed ? (
         <Empty title="Nothing is listed during an alarm.">No head of this log can be trusted now.</Empty>
       ) : (
         <Loading what="entries" rows={SHOWN} />

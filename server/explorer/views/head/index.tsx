@@ -1,7 +1,7 @@
 /** The head of the log: its values, the checks, and the newest entries. */
 import { Card, Empty, Heading, useNow } from "../../components/index.js";
 import { SearchBox } from "../../search/SearchBox.js";
-import { alarm } from "../../state/alarm.js";
+import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
 import { ActivityCard } from "./ActivityCard.js";
@@ -16,7 +16,7 @@ import "./head.css";
 export default function HeadView() {
   const seen = useCell(sight);
   const failed = useCell(failure);
-  const raised = useCell(alarm);
+  const isAlarmed = useCell(alarms).length > 0;
   if (seen.status === "looking" && failed)
     return (
       <>
@@ -24,7 +24,7 @@ export default function HeadView() {
         <Empty title="Nothing is known about the log yet">It appears here as soon as the service answers.</Empty>
       </>
     );
-  const head = seen.status === "proven" ? seen.head : raised ? lastVisit?.head : undefined;
+  const head = seen.status === "proven" ? seen.head : isAlarmed ? lastVisit?.head : undefined;
   return (
     <div class="stack">
       <div class="view-head">
@@ -49,7 +49,9 @@ export default function HeadView() {
         <AnchoringCard isEmpty={head === null} />
       </div>
       {/* During an alarm without a head that can be trusted, nothing is shown as verified. */}
-      {!(raised && seen.status === "looking") && <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />}
+      {!(isAlarmed && seen.status === "looking") && (
+        <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />
+      )}
     </div>
   );
 }

@@ -1,0 +1,186 @@
+/** Several alarms in one browser: each that says something new is shown, kept with its evidence, and dismissed by itself. */
+import { copyFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { beforeAll, expect, test } from "vitest";
+import type { Evidence } from "#cairnlog/server/client/index.js";
+import { sayingEvent } from "../anyevent.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { expectReadable, Reader } from "./explorer.js";
+
+const append = ({ server }: TestService, count: number, what: string) =>
+  server.registry.log.append(Array.from({ length: count }, (_, i) => sayingEvent(`${what} ${i + 1}`)));
+
+let honest: TestService;
+/** Another log under the same key. */
+let forked: TestService;
+/** One under another key. */
+let stranger: TestService;
+beforeAll(async () => {
+  const [one, other] = [temporaryFolder(), temporaryFolder()];
+  honest = await startTestService({ SERVICE_DATA_DIR: one });
+  copyFileSync(join(one, "operator.pem"), join(other, "operator.pem"));
+  forked = await startTestService({ SERVICE_DATA_DIR: other });
+  stranger = await startTestService();
+  await append(honest, 5, "true");
+  await append(forked, 8, "rewritten");
+  await append(stranger, 9, "strange");
+});
+
+/** From now on, another service answers the paths that match. */
+async function turn(reader: Reader, path: RegExp, { url }: TestService): Promise<void> {
+  await reader.context.route("**/api/v1/**", async (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    if (!path.test(pathname.replace("/api/v1", ""))) return route.fallback();
+    return route.fulfill({ response: await route.fetch({ url: url + pathname + search }) });
+  });
+}
+const KEY = /^\/log\/operator-key$/;
+const HEADS = /^\/log\/(?:sth|consistency|head)$/;
+
+const alarms = (page: Page) => page.getByRole("alert", { name: "Alarm" });
+const FORK = "is not shown to be the beginning of that of";
+const OTHER_KEY = "The operator key has changed";
+
+/** The page looks for a new head when the browser is online again. */
+const lookNow = (page: Page) => page.evaluate(() => window.dispatchEvent(new Event("online")));
+
+/** A page of a reader who knows the log. */
+async function known(): Promise<{ readonly reader: Reader; readonly page: Page }> {
+  const reader = await Reader.arrive();
+  const page = await reader.open(honest.url);
+  await page.getByText("First visit.").waitFor();
+  return { reader, page };
+}
+
+async function evidenceOf(page: Page, words: string): Promise<Evidence> {
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    alarms(page).filter({ hasText: words }).getByRole("button", { name: "Save the evidence" }).click(),
+  ]);
+  return JSON.parse(readFileSync(await download.path(), "utf8")) as Evidence;
+}
+
+/** Both are shown, also after a reload, each with its evidence. */
+async function expectBoth(page: Page): Promise<void> {
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    for (const words of [FORK, OTHER_KEY]) await alarms(page).getByText(words).waitFor();
+    expect(await alarms(page).count()).toBe(2);
+  }
+  await expectReadable(page);
+  expect((await evidenceOf(page, FORK)).shown).toMatchObject({ key_id: honest.server.operatorFingerprint });
+  expect((await evidenceOf(page, FORK)).proof).not.toBeNull();
+  expect(await alarms(page).filter({ hasText: OTHER_KEY }).innerText()).toContain(stranger.server.operatorFingerprint);
+}
+
+test("a fork, and then another operator key", async () => {
+  const { reader, page } = await known();
+  await turn(reader, HEADS, forked);
+  await lookNow(page);
+  await alarms(page).getByText(FORK).waitFor();
+  await turn(reader, KEY, stranger);
+  await lookNow(page);
+  await expectBoth(page);
+  await reader.leave();
+});
+
+test("another operator key, and then a fork", async () => {
+  const { reader, page } = await known();
+  await turn(reader, KEY, stranger);
+  await page.reload();
+  await alarms(page).getByText(OTHER_KEY).waitFor();
+  await turn(reader, HEADS, forked);
+  await lookNow(page);
+  await expectBoth(page);
+  await reader.leave();
+});
+
+test("of another log, whose key signs its heads, there is one alarm: the one that names both keys", async () => {
+  const { reader, page } = await known();
+  await turn(reader, /^/, stranger);
+  await lookNow(page);
+  await alarms(page).getByText(OTHER_KEY).waitFor();
+  await append(stranger, 1, "stranger");
+  await page.reload();
+  await page.getByText("The newest head could not be verified").waitFor();
+  expect(await alarms(page).count()).toBe(1);
+  await reader.leave();
+});
+
+test("a fork that grows is one alarm, with its first evidence; of two, one is dismissed by itself", async () => {
+  const { reader, page } = await known();
+  await turn(reader, HEADS, forked);
+  await lookNow(page);
+  await alarms(page).getByText(FORK).waitFor();
+  const { shown } = await evidenceOf(page, FORK);
+  await append(forked, 3, "rewritten again");
+  await page.reload();
+  await page.getByText("The newest head could not be verified").waitFor();
+  expect(await alarms(page).count()).toBe(1);
+  expect((await evidenceOf(page, FORK)).shown).toEqual(shown);
+  // Then the log shows no head at all.
+  await reader.context.route("**/api/v1/log/sth", (route) =>
+    route.fulfill({
+      status: 404,
+      contentType: "application/problem+json",
+      json: { type: "about:blank", title: "Not found", status: 404, code: "not-found", detail: "There is none." },
+    }),
+  );
+  await lookNow(page);
+  await alarms(page).getByText("The log shows no head any more.").waitFor();
+  expect(await alarms(page).count()).toBe(2);
+  await turn(reader, /^/, honest);
+  await alarms(page).filter({ hasText: FORK }).getByRole("button", { name: "Dismiss the alarm" }).click();
+  await alarms(page).filter({ hasText: FORK }).waitFor({ state: "detached" });
+  await page.reload();
+  await page.getByText("Nothing has been rewritten").waitFor();
+  expect(await alarms(page).allInnerTexts()).toEqual([expect.stringContaining("The log shows no head any more.")]);
+  await reader.leave();
+});
+
+test("the log of a demonstration is not pinned: the next one at this address raises no alarm", async () => {
+  const [demo, next] = [
+    await startTestService({ SERVICE_OPERATOR_NAME: "cairnlog demo" }),
+    await startTestService({ SERVICE_OPERATOR_NAME: "cairnlog demo" }),
+  ];
+  await append(demo, 3, "demo");
+  await append(next, 2, "next");
+  const reader = await Reader.arrive();
+  const page = await reader.open(demo.url);
+  const key = page.getByRole("region", { name: "Operator key" });
+  await key.getByText("Not pinned").waitFor();
+  await page.getByText("First visit.").waitFor();
+  expect(await page.evaluate(() => Object.keys(localStorage))).toEqual([]);
+  await turn(reader, /^/, next);
+  await page.reload();
+  await key.getByText(next.server.operatorFingerprint).waitFor();
+  await page.getByText("First visit.").waitFor();
+  expect(await alarms(page).count()).toBe(0);
+  // Within one visit, it is another log.
+  await turn(reader, /^/, demo);
+  await lookNow(page);
+  await alarms(page).getByText(OTHER_KEY).waitFor();
+  await reader.leave();
+});
+
+test("what is no demonstration on this machine is pinned, and so is a log that says so from elsewhere", async () => {
+  const demo = await startTestService({ SERVICE_OPERATOR_NAME: "cairnlog demo" });
+  await append(demo, 3, "demo");
+  const reader = await Reader.arrive();
+  await reader.context.route("http://log.example/**", async (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    const response = await route.fetch({ url: demo.url + pathname + search });
+    // Chromium complains of it without TLS.
+    const { "cross-origin-opener-policy": _, ...headers } = response.headers();
+    await route.fulfill({ response, headers });
+  });
+  for (const url of [honest.url, "http://log.example"]) {
+    const page = await reader.open(url);
+    await page.getByRole("region", { name: "Operator key" }).getByText("Pinned").first().waitFor();
+    await page.getByText("First visit.").waitFor();
+    expect(await page.evaluate(() => Object.keys(localStorage).sort())).toContain("cairnlog.state");
+    await page.close();
+  }
+  await reader.leave();
+});
