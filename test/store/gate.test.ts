@@ -1,7 +1,7 @@
 /** No process opens a log's environment while a transaction of its writer runs, and none begins while one opens it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -169,3 +169,46 @@ setInterval(() => {}, 1000);
   expect(store.position().sequence).toBe(commits);
   await store.close();
 });
+
+describe("the sign of a writer", () => {
+  const signIn = (path: string) => readFileSync(join(path, "running")).readUInt32LE();
+
+  test("stands between transactions that follow at once, and is taken back when none does", async () => {
+    const { path, begin } = openGate();
+    expect(signIn(path)).toBe(0);
+    const transaction = begin();
+    await expect.poll(() => transaction.hasBegun).toBe(true);
+    expect(signIn(path)).toBe(process.pid);
+    transaction.end();
+    await transaction.ended;
+    expect(signIn(path)).toBe(process.pid);
+    await expect.poll(() => signIn(path)).toBe(0);
+  });
+
+  test("that cannot be taken back ends nothing, and the next transaction runs", async () => {
+    const { path, begin } = openGate();
+    const first = begin();
+    await expect.poll(() => first.hasBegun).toBe(true);
+    // From now on the gate's descriptor can only be read.
+    const file = readdirSync("/proc/self/fd").find((fd) => targetOf(fd) === join(path, "running"))!;
+    closeSync(Number(file));
+    expect(openSync(join(path, "running"), "r")).toBe(Number(file));
+    first.end();
+    await first.ended;
+    await turns();
+    expect(signIn(path)).toBe(process.pid);
+    const second = begin();
+    await expect.poll(() => second.hasBegun).toBe(true);
+    second.end();
+    await second.ended;
+  });
+});
+
+function targetOf(fd: string): string | null {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    // The one that listed them.
+    return null;
+  }
+}

@@ -65,7 +65,7 @@ export class Gate {
     this.#pid.writeUInt32LE(process.pid);
     // What a writer that was killed has left.
     this.#write(NOBODY);
-    this.#idle = setTimeout(() => this.#isRunning || this.#sign(false), IDLE_MS).unref();
+    this.#idle = setTimeout(() => this.#isRunning || this.#rest(), IDLE_MS).unref();
   }
 
   /** Runs a transaction while nobody opens the environment. */
@@ -88,6 +88,16 @@ export class Gate {
     }
   }
 
+  /**
+   * Takes the sign back where nobody waits for it. If the disk refuses, nothing is lost: who opens the environment waits until
+   * the sign has expired, and it is taken back after the next transaction.
+   */
+  #rest(): void {
+    try {
+      this.#sign(false);
+    } catch {}
+  }
+
   /** Gives the sign, or takes it back. */
   #sign(isMarked: boolean): void {
     if (isMarked === this.#isMarked) return;
@@ -101,7 +111,7 @@ export class Gate {
 
   close(): void {
     clearTimeout(this.#idle);
-    this.#sign(false);
+    this.#rest();
     closeSync(this.#running);
   }
 }
