@@ -29,6 +29,8 @@ export interface Beside {
   readonly receivers?: "live" | "dead";
   /** Whether it serves TLS. */
   readonly secure?: boolean;
+  /** Whether the service goes on with it after its end. */
+  readonly isLasting?: boolean;
   /** Begins when attestations have been sent for a while. */
   readonly begin: (scene: Scene) => Promise<End> | End;
 }
@@ -222,7 +224,7 @@ async function certified(folder: string): Promise<Settings> {
 
 /** All of it, in the order in which it is measured. */
 export const BESIDE: readonly Beside[] = [
-  { name: "verification of the whole log", begin: verifying },
+  { name: "verification of the whole log", isLasting: true, begin: verifying },
   { name: "backups", begin: backingUp },
   {
     name: "exports of 1,000 entries",

@@ -74,8 +74,8 @@ interface Ground {
   vkey: string;
 }
 
-/** Whether it happens at the service that has no settings for it. */
-const isPlain = ({ settings, receivers }: Beside): boolean => !settings && !receivers;
+/** Whether it can happen at one service with others. */
+const isPlain = ({ settings, receivers, isLasting }: Beside): boolean => !settings && !receivers && !isLasting;
 
 const loadOf = (stage: Stage, { port }: Service, secure: boolean) => ({
   port,

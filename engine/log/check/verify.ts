@@ -43,7 +43,10 @@ export async function verifyLog(
 ): Promise<VerifyReport> {
   const { from: first = 0, size } = target;
   const chunks = Math.ceil((size - first) / CHUNK_ENTRIES);
-  const reports: ChunkReport[] = new Array(chunks);
+  /** Of stretches that are done while one before them is not. */
+  const waiting = new Map<number, ChunkReport>();
+  const [errors, warnings]: [Finding[], Finding[]] = [[], []];
+  let taken = 0;
   let next = 0;
   let checked = 0;
   // One stretch for each worker at a time, so that the pool's queue stays free for signatures.
@@ -53,18 +56,17 @@ export async function verifyLog(
       const number = next++;
       const from = first + number * CHUNK_ENTRIES;
       const to = Math.min(size, from + CHUNK_ENTRIES);
-      reports[number] = await pool.run<ChunkReport>(CHUNK_MODULE, "verifyChunk", { ...target, from, to });
+      waiting.set(number, await pool.run<ChunkReport>(CHUNK_MODULE, "verifyChunk", { ...target, from, to }));
+      // Each report is let go in its turn. Together, those of a damaged log would hold several findings for each entry.
+      for (let report = waiting.get(taken); report; report = waiting.get(taken)) {
+        errors.push(...report.errors.slice(0, MAX_FINDINGS - errors.length));
+        warnings.push(...report.warnings.slice(0, MAX_FINDINGS - warnings.length));
+        waiting.delete(taken++);
+      }
       checked += to - from;
       progress?.(checked);
     }
   };
   await Promise.all(Array.from({ length: Math.min(workers, pool.workers) }, drain));
-  const errors = reports.flatMap((report) => report.errors);
-  const warnings = reports.flatMap((report) => report.warnings);
-  return {
-    valid: errors.length === 0,
-    entry_count: target.size,
-    errors: errors.slice(0, MAX_FINDINGS),
-    warnings: warnings.slice(0, MAX_FINDINGS),
-  };
+  return { valid: errors.length === 0, entry_count: size, errors, warnings };
 }

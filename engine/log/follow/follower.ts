@@ -23,10 +23,10 @@ import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
 const MAX_PENDING = 4096;
 
 /**
- * Entries whose postings may wait to be added. A run of `FLUSH_ENTRIES` takes less time to make than as many entries to come; if it
- * takes longer, or cannot be made, the oldest are added as new ones come.
+ * Entries whose postings may wait to be added. A run of `FLUSH_ENTRIES` takes less time to make than half as many entries to come; if
+ * it takes longer, or cannot be made, the oldest are added as new ones come.
  */
-const MAX_UNTAKEN = 2 * FLUSH_ENTRIES;
+const MAX_UNTAKEN = 1.5 * FLUSH_ENTRIES;
 
 /** Terms of new entries, as the writer has told them. */
 type Terms = Pick<FeedMessage & { kind: "batch" }, "firstIndex" | "size" | "terms">;

@@ -36,8 +36,8 @@ const CLOSE_ENTRIES = 1024;
 const MERGE_PACE = 2;
 /** Postings that a run gives to a piece of a range: about 0.1 ms of work. */
 const PIECE = 4_096;
-/** Terms of a flush before the event loop gets a turn: about 1 ms of work. */
-const SLICE_TERMS = 4_096;
+/** Postings of a flush before the event loop gets a turn: about 1 ms of work. */
+const FLUSH_SLICE = 4_096;
 /** Blocks of a merge written in one transaction: half a megabyte. */
 const MERGE_WRITE_BLOCKS = 32;
 
@@ -376,7 +376,7 @@ export class Postings {
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];
     const builder = new RunBuilder(memory.terms.filteredTerms, (block, records) => blocks.push([block, records]));
-    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await turn();
+    for (const _ of memory.terms.writeTo(builder, FLUSH_SLICE)) await turn();
     const fences = builder.finish();
     const { count, bloom } = builder;
     await this.#writeRun(

@@ -227,20 +227,26 @@ export class TermTable {
     return filtered;
   }
 
-  /** Adds all postings to `builder` in the order of their terms, and yields after every `slice` terms. */
+  /**
+   * Adds all postings to `builder` in the order of their terms. Yields when that order is made, and then whenever `slice` postings
+   * have been added, or a few more: all of one term are added at once.
+   */
   *writeTo(builder: RunBuilder, slice: number): Generator<void> {
     const single = [0];
     const numbers = new Int32Array(this.#termCount);
     for (let number = 0; number < numbers.length; number++) numbers[number] = number;
     this.#inOrder(numbers);
-    for (let rank = 0; rank < numbers.length; rank++) {
-      const number = numbers[rank]!;
+    yield;
+    let until = builder.count + slice;
+    for (const number of numbers) {
       const at = STRIDE * number;
       if (this.#terms[at + COUNT] === 1) {
         single[0] = this.#indexes[this.#terms[at + FIRST]!]!;
         builder.add(this.#terms, at, single);
       } else builder.add(this.#terms, at, this.#list(number));
-      if (rank % slice === slice - 1) yield;
+      if (builder.count < until) continue;
+      yield;
+      until = builder.count + slice;
     }
   }
 

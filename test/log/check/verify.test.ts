@@ -54,6 +54,33 @@ test("errors come in the order of the log, and a thousand of them at most", asyn
   ]);
 });
 
+test("findings are taken stretch by stretch, and not all of them in one turn at the end", async () => {
+  const [stretches, workers] = [50, 2];
+  const finding = { id: 1, tree_size: null, code: "code", message: "message" };
+  let read = 0;
+  const readBetween: number[] = [];
+  const report = {
+    get errors() {
+      read++;
+      return Array.from({ length: CHUNK }, () => finding);
+    },
+    warnings: [],
+  };
+  const pool: Pool = {
+    workers,
+    async run<T>() {
+      readBetween.push(read);
+      read = 0;
+      return report as T;
+    },
+    close: async () => {},
+  };
+  const { errors } = await verifyLog(pool, { path: "", size: stretches * CHUNK, operators });
+  expect(errors).toHaveLength(1000);
+  expect(readBetween).toHaveLength(stretches);
+  expect(Math.max(...readBetween, read)).toBeLessThanOrEqual(workers);
+});
+
 test("a rotation that the chain of operator keys does not have is an error at its entry", async () => {
   const path = await builtLog(1);
   const to = operatorKey(generatePrivateKey("ed25519"));

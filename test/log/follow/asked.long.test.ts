@@ -101,7 +101,7 @@ test("proofs after so many leaves that the trees are read from the disk, and aft
 
 describe("a question for postings", () => {
   const BATCH = 512;
-  const MAX_UNTAKEN = 2 * 4096;
+  const MAX_UNTAKEN = 1.5 * 4096;
   const parsed = () => vi.spyOn(EntryReader.prototype, "entry");
   const added = () => vi.spyOn(Postings.prototype, "addPacked");
   /** Number of entries whose postings these calls have added. */

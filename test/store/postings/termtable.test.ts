@@ -134,7 +134,7 @@ function recordsOf(map: ReadonlyMap<string, readonly number[]>): Buffer {
   return Buffer.concat(records.sort(Buffer.compare));
 }
 
-test("it is written in the order of bytes", () => {
+test("it is written in the order of bytes, with pauses between a bounded number of postings", () => {
   fc.assert(
     fc.property(entries, fc.integer({ min: 1, max: 20 }), (all, slice) => {
       const written: Buffer[] = [];
@@ -143,10 +143,16 @@ test("it is written in the order of bytes", () => {
         written.push(records);
       });
       const table = file(all);
-      for (const _ of table.writeTo(builder, slice));
+      const pauses: number[] = [];
+      for (const _ of table.writeTo(builder, slice)) pauses.push(builder.count);
       builder.finish();
       expect(Buffer.concat(written).equals(recordsOf(model(all)))).toBe(true);
       expect(written.slice(0, -1).every(({ length }) => length === BLOCK_RECORDS * RECORD_BYTES)).toBe(true);
+      // The terms are put in order before the first pause, and nothing is written before it.
+      expect(pauses[0]).toBe(0);
+      const longest = Math.max(0, ...[...model(all).values()].map(({ length }) => length));
+      for (const [i, count] of [...pauses.slice(1), builder.count].entries())
+        expect(count - pauses[i]!).toBeLessThan(slice + Math.max(1, longest));
     }),
   );
 });
