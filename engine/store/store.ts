@@ -66,6 +66,11 @@ export interface StoreOptions {
   readonly isScratch?: boolean;
   /** The caller has looked at the files itself (`inspectEnvironment`), or they are open in this process. */
   readonly isInspected?: boolean;
+  /**
+   * Nothing else has the log open, in this process or another, until it is closed: it is being built. Then the file of the
+   * postings is opened again from time to time, so that its pages do not all count as memory of this process.
+   */
+  readonly isUnshared?: boolean;
 }
 
 const ADVICE =
@@ -125,8 +130,8 @@ class LmdbStore implements Store {
 
   constructor(options: StoreOptions) {
     const { path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false } = options;
-    const { minFreeBytes = DEFAULT_MIN_FREE_BYTES, isInspected = false } = options;
-    this.#options = { path, mapSize, readOnly, isInspected };
+    const { minFreeBytes = DEFAULT_MIN_FREE_BYTES, isInspected = false, isUnshared = false } = options;
+    this.#options = { path, mapSize, readOnly, isInspected, isUnshared };
     // What is thrown away may fill the disk: a check is wanted most when the disk is full.
     this.#room = new Room(path, isScratch ? 0 : minFreeBytes);
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;

@@ -66,6 +66,8 @@ export interface HistoryOptions {
   readonly pool?: Pool;
   /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
+  /** As in `StoreOptions`: for a log that is being built. */
+  readonly isUnshared?: boolean;
 }
 
 /**

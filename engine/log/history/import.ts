@@ -156,7 +156,7 @@ async function build(
   source: ImportSource,
   progress: (done: ImportProgress) => void,
 ): Promise<{ readonly imported: ImportReport; readonly inodes: readonly number[] }> {
-  const writer = await openHistory({ ...options, operatorKey: options.signer.public.pem });
+  const writer = await openHistory({ ...options, operatorKey: options.signer.public.pem, isUnshared: true });
   try {
     const inodes = inodesOf(options.path);
     const batches = new Batches(writer, options.signer);

@@ -153,6 +153,7 @@ async function build(
     operators,
     projection,
     pool,
+    isUnshared: true,
   });
   let operatorKey: string;
   try {

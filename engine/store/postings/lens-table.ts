@@ -16,34 +16,41 @@ const SIZE_BYTES = 8;
 export const LENS_TABLE = "lens";
 
 /**
- * @param table undefined in a read-only environment that no writer of this version has opened: then it is empty
+ * @param handles returns the environment and the table, which is undefined in a read-only environment that no writer of
+ *   this version has opened: then it is empty
  * @param write runs a transaction that adds at most so much to the file
  */
 export function lensRows(
-  environment: Environment,
-  table: Database<Buffer, [number, number]> | undefined,
+  handles: () => {
+    readonly environment: Environment;
+    readonly lens: Database<Buffer, [number, number]> | undefined;
+  },
   health: Health,
   write: (growth: Growth, changes: () => void) => Promise<void>,
 ): LensRows {
   const fresh = () => {
     health.check();
     // The writer may be another thread, and this one may not have yielded since it wrote.
-    environment.resetReadTxn();
+    handles().environment.resetReadTxn();
   };
+  const table = () => handles().lens;
   return {
     tile(level, index) {
       fresh();
-      return health.reading(() => table && view(table, [level, index], {}));
+      return health.reading(() => {
+        const lens = table();
+        return lens && view(lens, [level, index], {});
+      });
     },
     extent() {
       fresh();
-      const row = health.reading(() => table?.get(EXTENT));
+      const row = health.reading(() => table()?.get(EXTENT));
       if (row?.length !== SIZE_BYTES + HASH) return undefined;
       return { size: Number(row.readBigUInt64BE()), lastLeaf: row.subarray(SIZE_BYTES) };
     },
     *tileKeys() {
       fresh();
-      yield* health.readingEach(() => table?.getKeys({ start: [1, 0] }) ?? []);
+      yield* health.readingEach(() => table()?.getKeys({ start: [1, 0] }) ?? []);
     },
     write(tiles, { size, lastLeaf }) {
       const row = Buffer.alloc(SIZE_BYTES + HASH);
@@ -52,16 +59,16 @@ export function lensRows(
       const growth = new Growth().add(LENS_TABLE, EXTENT, row.length);
       for (const { level, index, hashes } of tiles) growth.add(LENS_TABLE, [level, index], hashes.length);
       return write(growth, () => {
-        for (const { level, index, hashes } of tiles) unheard(table!.put([level, index], Buffer.from(hashes)));
-        unheard(table!.put(EXTENT, row));
+        for (const { level, index, hashes } of tiles) unheard(table()!.put([level, index], Buffer.from(hashes)));
+        unheard(table()!.put(EXTENT, row));
       });
     },
     clear() {
-      const keys = [...table!.getKeys()];
+      const keys = [...table()!.getKeys()];
       const growth = new Growth();
       for (const key of keys) growth.add(LENS_TABLE, key, null);
       return write(growth, () => {
-        for (const key of keys) unheard(table!.remove(key));
+        for (const key of keys) unheard(table()!.remove(key));
       });
     },
   };

@@ -20,6 +20,8 @@ import { fencesOf, type StoredRun } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
 const CLEANUP_ROWS = 256;
+/** Transactions after which the file of an unshared log is opened again. Removals touch the most: 4 MiB each. */
+const RENEWED_WRITES = 8;
 
 /** Open tables and their environment. */
 export interface PostingStore {
@@ -28,6 +30,7 @@ export interface PostingStore {
   readonly titles: PostingTables;
   /** The nodes of the RFC 6962 lens. They do not follow `pin`: they are only added to, and a reader needs the newest. */
   readonly lens: LensRows;
+  /** Ask for it each time: that of an unshared log is replaced. */
   readonly environment: Environment;
   /** All following reads show the moment of the newest commit, until the next call. */
   pin(): void;
@@ -44,6 +47,18 @@ export interface PostingOptions {
   readonly readOnly: boolean;
   /** The caller has looked at the file itself. */
   readonly isInspected: boolean;
+  /** As in `StoreOptions`. */
+  readonly isUnshared: boolean;
+}
+
+/** The environment and its tables. In a read-only environment those are missing that its writer has not made. */
+interface Handles {
+  readonly environment: Environment;
+  readonly runs: Database<RunRow, number>;
+  readonly postings: Database<Buffer, [number, number]>;
+  readonly titleRuns: Database<RunRow, number>;
+  readonly titles: Database<Buffer, [number, number]>;
+  readonly lens: Database<Buffer, [number, number]>;
 }
 
 const ADVICE =
@@ -54,65 +69,93 @@ const ADVICE =
  * @throws CairnlogError `corrupt-log` if the file is damaged; `storage-failed`
  */
 export function openPostings(options: PostingOptions, room: Room, health: Health): PostingStore {
-  const { path, mapSize, readOnly, isInspected } = options;
-  const advice = isInspected ? null : ADVICE;
-  const environment = openEnvironment({ path, mapSize, maxDbs: 5, readOnly, noSync: false, advice, mustExist: false });
-  const nodes: Database<Buffer, [number, number]> = environment.openDB({ name: LENS_TABLE, encoding: "binary" });
+  const { path, isUnshared } = options;
+  let handles = openHandles(options);
   let pinned: Transaction | undefined;
   let reserve: Reserve | undefined;
-  const write = async (growth: Growth, changes: () => void) => {
+  let writes = 0;
+  let last: Promise<unknown> = Promise.resolve();
+  /** Unmaps the file: merges and removals read all of it in the end, and the pages count as memory of this process. */
+  const renew = async () => {
+    await reserve?.close();
+    reserve = undefined;
+    await handles.environment.close();
+    handles = openHandles({ ...options, isInspected: true });
+  };
+  const spend = async (growth: Growth, changes: () => void) => {
     room.check();
+    const { environment } = handles;
     reserve ??= new Reserve(environment, path);
     await reserve.spend(growth, () => transact(environment, health, changes));
+    if (isUnshared && ++writes % RENEWED_WRITES === 0) await renew();
   };
-  const shared = { health, write, at: () => (pinned ? { transaction: pinned } : {}) };
+  const write = (growth: Growth, changes: () => void) => {
+    const written = last.then(() => spend(growth, changes));
+    last = written.catch(() => {});
+    return written;
+  };
+  const shared = { health, write, handles: () => handles, at: () => (pinned ? { transaction: pinned } : {}) };
   return {
-    tables: runTables(environment, ["runs", "postings"], shared),
-    titles: runTables(environment, ["titleRuns", "titles"], shared),
-    lens: lensRows(environment, nodes, health, write),
-    environment,
+    tables: runTables(["runs", "postings"], shared),
+    titles: runTables(["titleRuns", "titles"], shared),
+    lens: lensRows(shared.handles, health, write),
+    get environment() {
+      return handles.environment;
+    },
     pin() {
       const previous = pinned;
       // Without this, lmdb would return the transaction that is in use.
-      environment.resetReadTxn();
-      pinned = health.reading(() => environment.useReadTransaction());
+      handles.environment.resetReadTxn();
+      pinned = health.reading(() => handles.environment.useReadTransaction());
       previous?.done();
     },
     unpin() {
       pinned?.done();
       pinned = undefined;
-      environment.resetReadTxn();
+      handles.environment.resetReadTxn();
     },
     async close() {
+      await last;
       await reserve?.close();
       if (health.failure) return;
       pinned?.done();
       pinned = undefined;
-      await environment.close();
+      await handles.environment.close();
     },
+  };
+}
+
+function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): Handles {
+  const advice = isInspected ? null : ADVICE;
+  const environment = openEnvironment({ path, mapSize, maxDbs: 5, readOnly, noSync: false, advice, mustExist: false });
+  const bytes = (name: string) => environment.openDB<Buffer, [number, number]>({ name, encoding: "binary" });
+  const rows = (name: string) => environment.openDB<RunRow, number>({ name, ...RECORDS });
+  return {
+    environment,
+    runs: rows("runs"),
+    postings: bytes("postings"),
+    titleRuns: rows("titleRuns"),
+    titles: bytes("titles"),
+    lens: bytes(LENS_TABLE),
   };
 }
 
 interface Shared {
   readonly health: Health;
+  handles(): Handles;
   /** Where reads are made. */
   at(): { readonly transaction?: Transaction };
   write(growth: Growth, changes: () => void): Promise<void>;
 }
 
-/** One set of runs and their blocks. Both tables are missing in a read-only environment whose writer has not made them. */
+/** One set of runs and their blocks. */
 function runTables(
-  environment: Environment,
-  [runsName, blocksName]: readonly [string, string],
-  { health, at, write }: Shared,
+  [runsName, blocksName]: readonly ["runs", "postings"] | readonly ["titleRuns", "titles"],
+  { health, handles, at, write }: Shared,
 ): PostingTables {
-  const runs: Database<RunRow, number> | undefined = environment.openDB({ name: runsName, ...RECORDS });
-  const blocks: Database<Buffer, [number, number]> | undefined = environment.openDB({
-    name: blocksName,
-    encoding: "binary",
-  });
+  const runs = (): Database<RunRow, number> | undefined => handles()[runsName];
   const put = (run: number, list: readonly [number, Buffer][]) => {
-    for (const [block, records] of list) unheard(blocks!.put([run, block], records));
+    for (const [block, records] of list) unheard(handles()[blocksName].put([run, block], records));
   };
   const growthOf = (run: number, list: readonly [number, Buffer][]) => {
     const growth = new Growth();
@@ -126,19 +169,19 @@ function runTables(
       // Without a closure: a search reads a block of every run.
       health.check();
       try {
-        return view(blocks!, [run, number], at());
+        return view(handles()[blocksName], [run, number], at());
       } catch (cause) {
         throw unreadable(cause);
       }
     },
-    runIds: () => health.reading(() => [...(runs?.getKeys(at()) ?? [])]),
-    run: (id) => health.reading(() => live(id, runs!.get(id, at())!)),
+    runIds: () => health.reading(() => [...(runs()?.getKeys(at()) ?? [])]),
+    run: (id) => health.reading(() => live(id, runs()!.get(id, at())!)),
     filedIds() {
       health.check();
       // This skips from run to run, not from block to block. There are few runs, so it is cheap.
       const ids: number[] = [];
       for (let next = 0; ; next = ids.at(-1)! + 1) {
-        const [first] = [...blocks!.getKeys({ start: [next, 0], limit: 1 })];
+        const [first] = [...handles()[blocksName].getKeys({ start: [next, 0], limit: 1 })];
         if (!first) return ids;
         ids.push(first[0]);
       }
@@ -149,26 +192,26 @@ function runTables(
       for (const old of replaced) growth.add(runsName, old, null);
       return write(growth, () => {
         put(run, list);
-        unheard(runs!.put(run, row));
-        for (const old of replaced) unheard(runs!.remove(old));
+        unheard(runs()!.put(run, row));
+        for (const old of replaced) unheard(runs()!.remove(old));
       });
     },
     async removeBlocks(run) {
       health.check();
-      const keys = [...blocks!.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
+      const keys = [...handles()[blocksName].getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
       const growth = new Growth();
       for (const key of keys) growth.add(blocksName, key, null);
       await write(growth, () => {
-        for (const key of keys) unheard(blocks!.remove(key));
+        for (const key of keys) unheard(handles()[blocksName].remove(key));
       });
       return keys.length === CLEANUP_ROWS;
     },
     removeRuns() {
-      const ids = [...runs!.getKeys()];
+      const ids = [...runs()!.getKeys()];
       const growth = new Growth();
       for (const id of ids) growth.add(runsName, id, null);
       return write(growth, () => {
-        for (const id of ids) unheard(runs!.remove(id));
+        for (const id of ids) unheard(runs()!.remove(id));
       });
     },
   };
