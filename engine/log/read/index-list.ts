@@ -34,13 +34,31 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
     seek,
     // The index of rank r is the least one at which more than r indexes of the union are at or below it.
     at: (rank) => leastWhere(0, size, (index) => seek(index + 1) > rank),
-    // The first `count` of the union are among the first `count` of each list.
-    window: (index, count) =>
-      lists
-        .flatMap((list) => list.window(index, count))
-        .sort((a, b) => a - b)
-        .slice(0, count),
+    window: (index, count) => mergedWindow(lists, index, count),
   };
+}
+
+/** All of two ascending lists, ascending, each once. */
+export function merged(one: readonly number[], other: readonly number[]): number[] {
+  const all: number[] = [];
+  for (let i = 0, j = 0; i < one.length || j < other.length; ) {
+    const a = i < one.length ? one[i]! : Number.POSITIVE_INFINITY;
+    const b = j < other.length ? other[j]! : Number.POSITIVE_INFINITY;
+    all.push(a < b ? a : b);
+    if (a <= b) i++;
+    if (b <= a) j++;
+  }
+  return all;
+}
+
+/** The first `count` of several lists from `index` on: they are among the first `count` of each. */
+function mergedWindow(lists: readonly Walkable[], index: number, count: number): number[] {
+  let found: number[] = [];
+  for (const list of lists) {
+    const window = list.window(index, count);
+    found = found.length ? merged(found, window).slice(0, count) : window;
+  }
+  return found;
 }
 
 /** A list that can only be walked: its length may be more than it has, and it has no ranks. */
@@ -52,10 +70,7 @@ export const union = (lists: readonly Walkable[]): Walkable =>
     ? lists[0]!
     : {
         length: lists.reduce((sum, list) => sum + list.length, 0),
-        window(index, count) {
-          const merged = lists.flatMap((list) => list.window(index, count)).sort((a, b) => a - b);
-          return merged.filter((found, i) => found !== merged[i - 1]).slice(0, count);
-        },
+        window: (index, count) => mergedWindow(lists, index, count),
       };
 
 /** A part of an intersection. */
@@ -95,6 +110,8 @@ export function intersect(
 const SHORTEST_WINDOW = 16;
 const LONGEST_WINDOW = 4096;
 const WINDOW_GROWTH = 4;
+/** Indexes that are read in the time of a search for the next one. */
+const SEARCH = 512;
 
 /** Moves upwards through a list, reading it in windows. */
 class Walk {
@@ -102,7 +119,7 @@ class Walk {
   #window: readonly number[] = [];
   #asked = 0;
   #at = 0;
-  #steps = 0;
+  #last = -1;
 
   constructor(list: Walkable) {
     this.#list = list;
@@ -113,17 +130,31 @@ class Walk {
    * call.
    */
   next(index: number): number {
-    this.#steps++;
-    if (!(this.#window.at(-1)! >= index)) {
-      // A window shorter than requested was the end of the list.
-      if (this.#window.length < this.#asked) return Number.POSITIVE_INFINITY;
-      const wasWalked = this.#asked > 0 && this.#steps * 2 > this.#asked;
-      this.#asked = wasWalked ? Math.min(LONGEST_WINDOW, this.#asked * WINDOW_GROWTH) : SHORTEST_WINDOW;
-      this.#window = this.#list.window(index, this.#asked);
-      this.#at = 0;
-      this.#steps = 0;
+    if (index > this.#last && !this.#read(index)) return Number.POSITIVE_INFINITY;
+    const window = this.#window;
+    let at = this.#at;
+    // Gallops, then searches between the last two places.
+    let stride = 1;
+    while (at + stride < window.length && window[at + stride]! < index) {
+      at += stride;
+      stride *= 2;
     }
-    while (this.#window[this.#at]! < index) this.#at++;
-    return this.#window[this.#at] ?? Number.POSITIVE_INFINITY;
+    if (window[at]! < index)
+      at = leastWhere(at + 1, Math.min(at + stride, window.length), (place) => window[place]! >= index);
+    this.#at = at;
+    return window[at]!;
+  }
+
+  /** Reads a window from `index` on; longer than the one before if more of the list will be read than left out. @returns whether there is one */
+  #read(index: number): boolean {
+    const window = this.#window;
+    // A window shorter than requested was the end of the list.
+    if (window.length < this.#asked) return false;
+    const isNear = window.length > 0 && (index - this.#last) * window.length <= SEARCH * (this.#last - window[0]! + 1);
+    this.#asked = isNear ? Math.min(LONGEST_WINDOW, this.#asked * WINDOW_GROWTH) : SHORTEST_WINDOW;
+    this.#window = this.#list.window(index, this.#asked);
+    this.#at = 0;
+    this.#last = this.#window.at(-1) ?? this.#last;
+    return this.#window.length > 0;
   }
 }

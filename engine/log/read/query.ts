@@ -8,7 +8,7 @@ import { hashedTerm, hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
 import type { CandidatePostings, Condition, Slices } from "./candidates.js";
-import { disjointUnion, type IndexList, intersect, type Walkable } from "./index-list.js";
+import { disjointUnion, type IndexList, intersect, merged, type Walkable } from "./index-list.js";
 import { type Check, type Others, type Plan, planned, READS } from "./plan.js";
 import type { Stretch } from "./seams.js";
 import { searchCondition } from "./searched.js";
@@ -51,8 +51,9 @@ interface Sources extends TitleSources {
   entry(leafIndex: number): Entry | undefined;
 }
 
-/** Steps of a walk between two pauses. */
+/** Steps of a walk between two pauses: so many where each may be a search, more where the lists are as long as one another. */
 const WALK_STEPS = 1_024;
+const DENSE_STEPS = 16_384;
 /** Entries read between two pauses. */
 const READ_STEPS = 64;
 
@@ -154,7 +155,7 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
     const walked = lists.get().map((alternative) => {
       const found: number[] = [];
       const walking = alternative.length ? alternative : [every(to)];
-      return { found, ...intersect(walking, { from: next, to, steps: WALK_STEPS }, found) };
+      return { found, ...intersect(walking, { from: next, to, steps: stepsOf(walking) }, found) };
     });
     // As far as all of them have come. What one found beyond is found again.
     next = Math.min(...walked.map((part) => part.next));
@@ -167,23 +168,17 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
   }
 }
 
+/** Lists are made again after each pause, which takes as long as some thousand steps. */
+function stepsOf(lists: readonly Walkable[]): number {
+  const lengths = lists.map(({ length }) => length);
+  return Math.max(WALK_STEPS, Math.floor((DENSE_STEPS * Math.min(...lengths)) / (Math.max(...lengths) || 1)));
+}
+
 /** All leaf indexes below `size`. */
 const every = (size: number): Walkable => ({
   length: size,
   window: (index, count) => Array.from({ length: Math.max(0, Math.min(count, size - index)) }, (_, i) => index + i),
 });
-
-/** All of two ascending lists, ascending, each once. */
-function merged(one: readonly number[], other: readonly number[]): number[] {
-  const all: number[] = [];
-  for (let i = 0, j = 0; i < one.length || j < other.length; ) {
-    const [a, b] = [one[i] ?? Number.POSITIVE_INFINITY, other[j] ?? Number.POSITIVE_INFINITY];
-    all.push(Math.min(a, b));
-    if (a <= b) i++;
-    if (b <= a) j++;
-  }
-  return all;
-}
 
 /** The lists of the criteria: an entry that all lists of an alternative have is a match. There is a second one for `orTag`. */
 class Alternatives {
