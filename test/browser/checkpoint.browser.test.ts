@@ -126,6 +126,57 @@ describe("the checkpoint", () => {
   });
 });
 
+describe("a witness that dies", () => {
+  test("is late, although the checkpoint that is shown has its signature; the page says what is not witnessed yet", async () => {
+    const { dataDir, signer } = newCosignedDirectory();
+    const start = (name: string) => startTestWitness([{ signer }], { name });
+    const [a, b] = await Promise.all([start("a.example"), start("b.example")]);
+    const lines = [
+      `log ${signer.vkey}`,
+      `witness A ${a.running.vkey} ${a.url}`,
+      `witness B ${b.running.vkey} ${b.url}`,
+      "group G 2 A B",
+      "quorum G\n",
+    ];
+    const dying = await startCosigned(dataDir, lines.join("\n"));
+    await append(dying, COUNT);
+    const reader = await Reader.arrive();
+    const page = await reader.open(dying.url);
+    const verdict = page.locator("main .verdict");
+    await verdict.getByText("The log of 5 entries is verified. Witnessed by A and B.").waitFor();
+    expect(await verdict.getAttribute("class")).toContain("verdict-good");
+    await a.running.close();
+    await append(dying, 12);
+    await verdict.getByText("12 newest entries not witnessed yet; A is late.").waitFor(LATE);
+    expect(await verdict.getAttribute("class")).toContain("verdict-open");
+    // Of the checkpoint that has both signatures.
+    expect(await rows(page)).toEqual([
+      ["A", "Late", String(COUNT)],
+      ["B", "Signed", "17"],
+    ]);
+    expect(await cardOf(page).innerText()).toContain("1 of 2 signed, 1 late");
+    await expectReadable(page);
+    await reader.leave();
+  });
+
+  test("is late when it has not signed for a quarter of an hour, even if the service does not say so", async () => {
+    const reader = await Reader.arrive();
+    await reader.context.addInitScript(() => {
+      const { now } = Date;
+      Date.now = () => now() + 20 * 60_000;
+    });
+    await reader.context.route("**/readyz", async (route) => {
+      const response = await route.fetch();
+      const ready = await response.json();
+      for (const witness of ready.witnesses) witness.late = false;
+      await route.fulfill({ response, json: ready });
+    });
+    const page = await reader.open(service.url);
+    await page.locator("main .verdict-open").getByText("A and B are late.").waitFor();
+    await reader.leave();
+  });
+});
+
 test("the proof file of an entry holds by the policy, with what its witnesses signed", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url, "#/entries/3");

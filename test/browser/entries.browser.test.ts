@@ -39,19 +39,19 @@ const from = (newest: number, count: number) => Array.from({ length: count }, (_
 
 describe("the list", () => {
   test("fits every screen and every reader", () =>
-    expectReadableEverywhere(service.url, "#/entries", "verified: each entry's content"));
+    expectReadableEverywhere(service.url, "#/entries", "in the log: each entry's content"));
 
   test("is newest first, a page at a time, and every page is proven", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries");
-    await page.getByText("All 25 are verified").waitFor();
+    await page.getByText("All 25 are in the log").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT, PER_PAGE));
     await page.getByRole("link", { name: "Next page" }).click();
     await page.getByRole("link", { name: "Page 2 of 3", exact: true }).and(page.locator("[aria-current]")).waitFor();
     await page.getByText("build 35").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT - PER_PAGE, PER_PAGE));
     await page.getByRole("link", { name: "Page 3 of 3" }).click();
-    await page.getByText("All 11 are verified").waitFor();
+    await page.getByText("All 11 are in the log").waitFor();
     expect(await numbers(page)).toEqual(from(11, 11));
     await page.goBack();
     await page.getByText("build 35").waitFor();
@@ -65,12 +65,12 @@ describe("the list", () => {
     await append(30);
     const reader = await Reader.arrive();
     const page = await reader.open(growing.url, "#/entries");
-    await page.getByText("All 25 are verified").waitFor();
+    await page.getByText("All 25 are in the log").waitFor();
     await append(3);
     const more = page.getByRole("button", { name: "Show 3 newer" });
     await more.waitFor();
     await page.getByRole("link", { name: "Next page" }).click();
-    await page.getByText("All 5 are verified").waitFor();
+    await page.getByText("All 5 are in the log").waitFor();
     expect(await numbers(page)).toEqual(from(5, 5));
     await page.getByRole("link", { name: "Previous page" }).click();
     await more.click();
@@ -89,7 +89,7 @@ describe("the list", () => {
     await page.getByText("content matches its hash. Nothing can prove").waitFor();
     await expectReadable(page);
     await page.getByRole("link", { name: "Show all" }).click();
-    await page.getByText("All 25 are verified").waitFor();
+    await page.getByText("All 25 are in the log").waitFor();
     const search = page.getByLabel("Hash, fingerprint, or number of an entry");
     await search.fill("ab".repeat(6));
     await search.press("Enter");
@@ -112,7 +112,7 @@ describe("the list", () => {
     await expectReadable(page);
     const far = await reader.open(service.url, "#/entries?page=99");
     await far.getByRole("link", { name: "Go to the last page" }).click();
-    await far.getByText("All 11 are verified").waitFor();
+    await far.getByText("All 11 are in the log").waitFor();
     await reader.leave();
   });
 });
@@ -214,7 +214,7 @@ describe("one entry", () => {
     const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
     const reader = await Reader.arrive();
     const page = await reader.open(imported.url, "#/entries");
-    await page.getByText("All 4 are verified").waitFor();
+    await page.getByText("All 4 are in the log").waitFor();
     for (const [id, version, bytes] of [
       [1, 1, '{"n":0}'],
       [3, 1, `{"artifact":"old"}${history[1]!.entry_hash}`],

@@ -123,10 +123,10 @@ describe("the attestations in the log", () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     const records = card(page, "Attestations in the log").locator(".record");
-    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
+    await page.locator("main").getByText("Signature fits", { exact: true }).nth(1).waitFor();
     const [first, second] = await records.allInnerTexts();
-    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Verified[\s\S]*Key active[\s\S]*Mine\./);
-    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Verified[\s\S]*Key revoked/);
+    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Signature fits[\s\S]*Key active[\s\S]*Mine\./);
+    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Signature fits[\s\S]*Key revoked/);
     for (const step of [
       "File",
       "Manifest",
@@ -137,7 +137,7 @@ describe("the attestations in the log", () => {
       "Signed tree head",
     ])
       expect(first).toContain(`${step}.`);
-    expect(await records.locator(".verdict-bad").count()).toBe(0);
+    expect(await records.locator(".check-bad").count()).toBe(0);
     const download = page.waitForEvent("download");
     await records.nth(1).getByRole("button", { name: "Save as .attestation.json" }).click();
     await (await download).saveAs(`${path}.attestation.json`);
@@ -154,7 +154,7 @@ describe("the attestations in the log", () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     await page.getByText("Signature not shown").waitFor();
-    expect(await page.locator(".record .verdict-bad strong").allInnerTexts()).toEqual(["Manifest.", "Signature."]);
+    expect(await page.locator(".record .check-bad strong").allInnerTexts()).toEqual(["Manifest.", "Signature."]);
     await reader.leave();
   });
 
@@ -170,8 +170,8 @@ describe("the attestations in the log", () => {
       await route.fulfill({ response, json: { ...(await response.json()), public_key: other.publicKey } });
     });
     const page = await openWith(reader, path);
-    await page.getByText("Not verified", { exact: true }).waitFor();
-    await page.getByText("The signer's fingerprint is not that of the public key.").waitFor();
+    await page.getByText("Does not hold", { exact: true }).waitFor();
+    await page.locator(".check-bad").getByText("The signer's fingerprint is not that of the public key.").waitFor();
     await reader.leave();
   });
 
@@ -189,8 +189,8 @@ describe("the attestations in the log", () => {
       await route.fulfill({ response: await route.fetch({ url }) });
     });
     const page = await openWith(reader, mine);
-    await page.getByText("Not verified", { exact: true }).nth(1).waitFor();
-    const wrong = page.locator(".verdict-bad strong");
+    await page.getByText("Does not hold", { exact: true }).nth(1).waitFor();
+    const wrong = page.locator(".check-bad strong");
     for (const i of [0, 1])
       expect(await page.locator(".record").nth(i).locator(wrong).allInnerTexts()).toContain("File.");
     await reader.leave();
@@ -206,10 +206,10 @@ describe("the attestations in the log", () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     await page.getByText("7 attestations").waitFor();
-    await page.locator("main").getByText("Verified", { exact: true }).nth(4).waitFor();
+    await page.locator("main").getByText("Signature fits", { exact: true }).nth(4).waitFor();
     await page.getByRole("button", { name: "Later" }).click();
     await page.getByRole("heading", { name: "Signer 7" }).waitFor();
-    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
+    await page.locator("main").getByText("Signature fits", { exact: true }).nth(1).waitFor();
     expect(await page.locator(".record").count()).toBe(2);
     await reader.leave();
   });
@@ -265,8 +265,8 @@ describe("signing", () => {
     expect(signed, signed.stderr).toMatchObject({ code: 0 });
     await choose(page, other, `${other}.attestation.json`);
     const receipt = card(page, "by-command.txt.attestation.json");
-    await receipt.getByText("Verified", { exact: true }).waitFor();
-    expect(await receipt.locator(".verdict-good").count()).toBe(8);
+    await receipt.getByText("Holds", { exact: true }).waitFor();
+    expect(await receipt.locator(".check-good").count()).toBe(8);
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("There is no key in this browser yet.").waitFor();
     await reader.leave();
@@ -301,7 +301,7 @@ describe("signing", () => {
     await reader.context.addInitScript(() => Object.defineProperty(crypto, "subtle", { value: undefined }));
     const page = await openWith(reader, path);
     await page.getByText("This browser cannot sign here.").waitFor();
-    await page.locator("main").getByText("Verified", { exact: true }).waitFor();
+    await page.locator("main").getByText("Signature fits", { exact: true }).waitFor();
     await reader.leave();
   });
 
@@ -337,9 +337,9 @@ describe("an .attestation.json", () => {
     const page = await openWith(reader, `${path}.attestation.json`);
     await page.getByText("Now drop or choose the file that was signed.").waitFor();
     await choose(page, path);
-    await card(page, "kept.txt.attestation.json").getByText("Verified", { exact: true }).waitFor();
+    await card(page, "kept.txt.attestation.json").getByText("Holds", { exact: true }).waitFor();
     await choose(page, newFile("another.txt"), `${path}.attestation.json`);
-    await page.getByText("The file is not the one that was attested").waitFor();
+    await page.locator(".check-bad").getByText("The file is not the one that was attested").waitFor();
     await reader.leave();
   });
 
@@ -353,10 +353,13 @@ describe("an .attestation.json", () => {
     );
     const reader = await Reader.arrive();
     const page = await openWith(reader, path, changed);
-    await card(page, "changed.attestation.json").getByText("Not verified", { exact: true }).waitFor();
-    await page.getByText("The signature does not verify over the manifest with this public key.").waitFor();
+    await card(page, "changed.attestation.json").getByText("Does not hold", { exact: true }).waitFor();
+    await page
+      .locator(".check-bad")
+      .getByText("The signature does not verify over the manifest with this public key.")
+      .waitFor();
     await choose(page, newFile("none.attestation.json", '{"a":1,"a":2}'));
-    await card(page, "none.attestation.json").getByText("Not verified", { exact: true }).waitFor();
+    await card(page, "none.attestation.json").getByText("Does not hold", { exact: true }).waitFor();
     await reader.leave();
   });
 });
@@ -378,7 +381,7 @@ test("it fits every screen and every reader", async () => {
     await page.getByRole("heading", { name: "Check or sign a file" }).waitFor();
     await expectReadable(page);
     await choose(page, path, receipt);
-    await card(page, "Attestations in the log").getByText("Verified", { exact: true }).waitFor();
+    await card(page, "Attestations in the log").getByText("Signature fits", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Make the key" }).click();
     await page.getByRole("button", { name: "Sign and record" }).waitFor();
     await expectReadable(page);

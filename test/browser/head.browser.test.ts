@@ -40,7 +40,7 @@ test("shows the head, the checks, and the code that made them", async () => {
   expect(await card.innerText()).toContain(head.root_hash);
   expect(await page.getByRole("region", { name: "Operator key" }).innerText()).toContain(fingerprintOf(service));
   expect(await page.getByRole("region", { name: "Anchoring" }).innerText()).toContain("Not anchored");
-  expect(await page.getByRole("banner").innerText()).toMatch(/log\.example\.org\/test[\s\S]*Verified/);
+  expect(await page.getByRole("banner").innerText()).toMatch(/log\.example\.org\/test[\s\S]*Log verified/);
   await card.getByText("Which code verifies this").click();
   await card.getByText("verifyConsistency").waitFor();
   await reader.leave();
@@ -69,12 +69,12 @@ test("a head with nothing to compare with is not shown as verified", async () =>
   await first.close();
   await append(growing, 2);
   const second = await reader.open(growing.url);
-  const since = second.locator(".verdict", { hasText: "at your last visit" });
+  const since = second.locator(".check", { hasText: "at your last visit" });
   expect(await since.innerText()).toMatch(/Nothing to check yet:\s*The log was empty/);
   await reader.leave();
   const stranger = await Reader.arrive();
   const page = await stranger.open(growing.url);
-  expect(await page.locator(".verdict", { hasText: "First visit." }).innerText()).toContain("Nothing to check yet");
+  expect(await page.locator(".check", { hasText: "First visit." }).innerText()).toContain("Nothing to check yet");
   await stranger.leave();
 });
 
@@ -154,7 +154,7 @@ describe("a log that was rewritten", () => {
     const alarm = page.getByRole("alert", { name: "Alarm" });
     await alarm.getByText("This log misbehaves").waitFor();
     await expectReadable(page);
-    expect(await page.getByRole("banner").innerText()).toContain("Alarm");
+    expect(await page.getByRole("banner").innerText()).toContain("Log not verified");
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       alarm.getByRole("button", { name: "Save the evidence" }).click(),
@@ -233,7 +233,7 @@ describe("when the service cannot answer", () => {
     await page.context().route("**/api/v1/**", (route) => route.abort());
     await page.getByText("The service does not answer correctly.").waitFor();
     await expectReadable(page);
-    expect(await page.getByRole("banner").innerText()).toContain("No answer");
+    expect(await page.getByRole("banner").innerText()).toContain("Log not reached");
     await page.getByText("app-11.tar.gz").waitFor();
     await page.context().unroute("**/api/v1/**");
     await page.getByRole("button", { name: "Try again" }).click();
@@ -246,7 +246,7 @@ describe("when the service cannot answer", () => {
     await reader.context.route("**/api/v1/**", (route) => route.abort());
     const page = await reader.open(service.url);
     await page.getByText("Nothing is known about the log yet").waitFor();
-    expect(await page.getByText("Verified", { exact: true }).count()).toBe(0);
+    expect(await page.getByText("Log verified", { exact: true }).count()).toBe(0);
     await reader.leave();
   });
 

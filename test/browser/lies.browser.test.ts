@@ -68,7 +68,7 @@ const deny = (reader: Reader, path: string) =>
 async function evidenceOf(page: Page, words: string): Promise<Evidence> {
   const alarm = page.getByRole("alert", { name: "Alarm" });
   await alarm.getByText(words).waitFor();
-  expect(await page.getByRole("banner").innerText()).toContain("Alarm");
+  expect(await page.getByRole("banner").innerText()).toContain("Log not verified");
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     alarm.getByRole("button", { name: "Save the evidence" }).click(),
@@ -78,7 +78,10 @@ async function evidenceOf(page: Page, words: string): Promise<Evidence> {
 
 /** Asserts that nothing in the page is shown as verified. */
 const expectNoTick = async (page: Page) =>
-  expect(await page.locator("main .verdict-good").allInnerTexts(), await page.locator("main").innerText()).toEqual([]);
+  expect(
+    await page.locator("main .check-good, main .verdict-good").allInnerTexts(),
+    await page.locator("main").innerText(),
+  ).toEqual([]);
 
 /** An entry with other content and the hashes of that content. */
 function rewritten(entry: Entry): Entry {
@@ -320,7 +323,7 @@ describe("about a list", () => {
     expect([entry.id, proof.leaf_index]).toEqual([6, 5]);
     expect(await holds(evidence, proof)).toBe(true);
     expect(entry.entry_hash).not.toBe(proof.entry_hash);
-    await page.locator("main .verdict-bad").getByText("Entry 7 does not follow").waitFor();
+    await page.locator("main .check-bad").getByText("Entry 7 does not follow").waitFor();
     await reader.leave();
   });
 });

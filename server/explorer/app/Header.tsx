@@ -52,16 +52,16 @@ function Standing() {
   const failed = useCell(failure);
   const isAlarmed = useCell(alarms).length > 0;
   const [tone, text] = isAlarmed
-    ? ["bad", "Alarm"]
+    ? ["bad", "Log not verified"]
     : failed
-      ? ["warning", "No answer"]
+      ? ["warning", "Log not reached"]
       : seen.status === "looking"
-        ? ["neutral", "Checking"]
+        ? ["neutral", "Checking the log…"]
         : seen.head
-          ? ["good", "Verified"]
-          : ["neutral", "Empty"];
+          ? ["good", "Log verified"]
+          : ["neutral", "Log empty"];
   return (
-    <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>
+    <a class={`standing standing-${tone}`} href="#/" aria-label={text}>
       {isAlarmed ? <AlarmIcon /> : <ShieldIcon />}
       <span class="standing-text">{text}</span>
     </a>

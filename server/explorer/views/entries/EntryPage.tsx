@@ -4,15 +4,28 @@
 import { useState } from "preact/hooks";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
-import { Badge, Card, DownloadIcon, eventLabel, Heading, Problem, saveFile, saveJson } from "../../components/index.js";
+import {
+  Badge,
+  Card,
+  DownloadIcon,
+  eventLabel,
+  FailedVerdict,
+  Heading,
+  Problem,
+  saveFile,
+  saveJson,
+  Verdict,
+} from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
 import { client } from "../../state/service.js";
+import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
+import { EntryVerdict } from "./EntryVerdict.js";
 import { HashCard } from "./HashCard.js";
 import { NoSuchEntry } from "./NoSuchEntry.js";
 import { SummaryCard } from "./SummaryCard.js";
@@ -25,14 +38,16 @@ export function EntryPage({ id }: { readonly id: number }) {
   const task = useTask(() => provenEntry(id), [id]);
   const { value: proven, error } = task;
   const around = useTask(async () => (proven ? neighbours(proven) : undefined), [proven]);
+  const signatures = useTask(async () => (proven ? checkSignatures(proven) : undefined), [proven]);
   const title = `Entry ${NUMBER.format(id)}`;
   if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
   if (error !== undefined)
     return (
-      <>
+      <div class="stack">
         <Heading title={title} />
+        <FailedVerdict error={error} what="This entry" />
         <Problem error={error} retry={task.retry} />
-      </>
+      </div>
     );
   return (
     <div class="stack">
@@ -43,14 +58,30 @@ export function EntryPage({ id }: { readonly id: number }) {
         </div>
         <Steps previous={around.value?.previous ?? null} next={around.value?.next ?? null} />
       </div>
-      {proven ? <Parts proven={proven} around={around} /> : <Placeholders />}
+      {proven ? (
+        <>
+          <EntryVerdict proven={proven} around={around} signatures={signatures} />
+          <Parts proven={proven} around={around} signatures={signatures} />
+        </>
+      ) : (
+        <>
+          <Verdict finding="busy">Checking the entry…</Verdict>
+          <Placeholders />
+        </>
+      )}
     </div>
   );
 }
 
 type Around = Awaited<ReturnType<typeof neighbours>> | undefined;
 
-function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly around: Task<Around> }) {
+interface PartsProps {
+  readonly proven: ProvenEntry;
+  readonly around: Task<Around>;
+  readonly signatures: Task<CheckedSignatures | undefined>;
+}
+
+function Parts({ proven, around, signatures }: PartsProps) {
   const { entry, proof, head } = proven;
   const key = useCell(operators)?.current;
   const save = () =>
@@ -58,7 +89,7 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
   return (
     <>
       <ContentCard entry={entry} />
-      <SummaryCard proven={proven} around={around} />
+      <SummaryCard proven={proven} around={around} signatures={signatures} />
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
       <div class="downloads">

@@ -6,7 +6,7 @@ import {
   entryHash,
   entryPreimage,
 } from "../../../../engine/verify/index.js";
-import { Card, Hash, Scroll, Verdict } from "../../components/index.js";
+import { Card, Check, Hash, Scroll } from "../../components/index.js";
 
 /** A part of the preimage, in order. */
 interface Part {
@@ -63,9 +63,9 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
           <p>The entry hash that the service shows:</p>
           <Hash value={entry.entry_hash} label="entry hash" show="whole" />
           <div class="note">
-            <Verdict holds={computed === entry.entry_hash}>
+            <Check holds={computed === entry.entry_hash}>
               {computed === entry.entry_hash ? "They are equal." : "They differ."}
-            </Verdict>
+            </Check>
           </div>
         </li>
       </ol>

@@ -1,13 +1,23 @@
 /** All entries, or those that match a filter, newest first. */
 import { useRef } from "preact/hooks";
-import { Card, Empty, EntryList, Heading, Loading, Paging, Problem, Verdict } from "../../components/index.js";
+import {
+  Card,
+  Empty,
+  EntryList,
+  FailedVerdict,
+  Heading,
+  Loading,
+  Paging,
+  Problem,
+  Verdict,
+} from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { type EntryFilter, matchingEntries, provenEntries, type Stretch } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
 import { type Task, useTask } from "../../state/task.js";
-import { sight } from "../../state/watching.js";
+import { failure, sight } from "../../state/watching.js";
 import { Filters } from "./Filters.js";
 
 const PER_PAGE = 25;
@@ -33,6 +43,11 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
         <Heading title="Entries" />
         <Newer shown={shown} isFiltered={isFiltered(filter)} reload={task.retry} />
       </div>
+      <ListVerdict
+        task={task}
+        isFiltered={isFiltered(filter)}
+        isUnknown={shown === undefined && isAlarmed && seen.status === "looking"}
+      />
       <Filters filter={filter} total={shown?.total} key={`${JSON.stringify(filter)}`} />
       <Card
         title={isFiltered(filter) ? "Matching entries" : "All entries"}
@@ -48,10 +63,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
           ) : shown.entries.length === 0 ? (
             <NothingHere filter={filter} total={shown.total} lastPage={at(pages)} />
           ) : (
-            <>
-              <EntryList entries={shown.entries} />
-              <Assurance shown={shown} />
-            </>
+            <EntryList entries={shown.entries} />
           )}
         </div>
       </Card>
@@ -98,23 +110,36 @@ async function load(filter: EntryFilter, page: number, total: number | undefined
   return { entries, total: size, isProven: true, head: head?.tree_size ?? 0 };
 }
 
-/** Says what was verified about the entries above, and what cannot be verified. */
-function Assurance({ shown }: { readonly shown: Shown }) {
+interface ListVerdictProps {
+  readonly task: Task<Shown>;
+  readonly isFiltered: boolean;
+  /** Whether no head can be trusted. */
+  readonly isUnknown: boolean;
+}
+
+/** Says what was verified about the entries below, and what cannot be verified. */
+function ListVerdict({ task: { value: shown, error }, isFiltered, isUnknown }: ListVerdictProps) {
+  const failed = useCell(failure);
+  if (error !== undefined) return <FailedVerdict error={error} what="These entries" />;
+  if (isUnknown) return <Verdict finding="wrong">No entry can be verified: see the alarm above.</Verdict>;
+  if (shown === undefined && failed) return <FailedVerdict error={failed} what="These entries" />;
+  if (shown === undefined) return <Verdict finding="busy">Checking the entries…</Verdict>;
+  const count = shown.entries.length;
+  if (isFiltered)
+    return (
+      <Verdict finding="open">
+        {count === 0
+          ? "The service says that no entry matches, and nothing proves it."
+          : "Each entry's content matches its hash. Nothing can prove that no match is missing. Open an entry to verify that it is in the log."}
+      </Verdict>
+    );
+  if (count === 0) return <Verdict finding="open">There is no entry here that could be verified.</Verdict>;
   return (
-    <div class="assurance">
-      {shown.isProven ? (
-        <Verdict holds>
-          {shown.entries.length === 1 ? "It is" : `All ${shown.entries.length} are`} verified: each entry's content
-          matches its hash, each hash covers the one before it, and the newest of these entries is in the tree that the
-          operator signed.
-        </Verdict>
-      ) : (
-        <Verdict holds>
-          Each entry's content matches its hash. Nothing can prove that no match is missing. Open an entry to verify
-          that it is in the log.
-        </Verdict>
-      )}
-    </div>
+    <Verdict finding="holds">
+      {count === 1 ? "It is" : `All ${count} are`} in the log: each entry's content matches its hash, each hash covers
+      the one before it, and the newest of these entries is in the tree that the operator signed. Signatures are checked
+      on the pages of the entries.
+    </Verdict>
   );
 }
 

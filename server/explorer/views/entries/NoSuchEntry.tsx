@@ -1,6 +1,6 @@
 /** The page for an entry that the log does not have. */
 import { LogHead } from "../../../wire/log/log.js";
-import { Empty, Heading } from "../../components/index.js";
+import { Empty, Heading, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -10,8 +10,11 @@ const NUMBER = new Intl.NumberFormat();
 export function NoSuchEntry({ id }: { readonly id: number }) {
   const newest = useTask(() => http.get(LogHead, "/log/head"), []).value?.head?.id;
   return (
-    <>
+    <div class="stack">
       <Heading title={`No entry ${NUMBER.format(id)}`} />
+      <Verdict finding="open">
+        The service says that there is no entry {NUMBER.format(id)}. Nothing proves that.
+      </Verdict>
       <Empty title="The log has no such entry.">
         {newest !== undefined && (
           <>
@@ -19,6 +22,6 @@ export function NoSuchEntry({ id }: { readonly id: number }) {
           </>
         )}
       </Empty>
-    </>
+    </div>
   );
 }

@@ -1,8 +1,9 @@
 /** Facts about an entry, in sentences; this page has verified each of them. */
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
-import { Card, Facts, Hash, Time, Verdict } from "../../components/index.js";
+import { Card, Check, Facts, Hash, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
+import type { CheckedSignatures } from "../../state/signed/signatures.js";
 import type { Task } from "../../state/task.js";
 
 const leaves = (count: number): string => `${NUMBER.format(count)} ${count === 1 ? "leaf" : "leaves"}`;
@@ -13,21 +14,27 @@ type Around = { readonly previous: Entry | null } | undefined;
 export interface SummaryCardProps {
   readonly proven: ProvenEntry;
   readonly around: Task<Around>;
+  readonly signatures: Task<CheckedSignatures | undefined>;
 }
 
-export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryCardProps) {
+export function SummaryCard({ proven: { entry, proof, head }, around, signatures }: SummaryCardProps) {
   const { ots_proof } = entry;
   const anchor = ots_proof === undefined ? null : checkOtsProof(ots_proof, entry.entry_hash);
   return (
     <Card title="Verified in this page">
-      <div class="verdicts">
-        <Verdict holds>Its content matches its entry hash.</Verdict>
-        <Verdict holds>
+      <div class="check-list">
+        <Check holds>Its content matches its entry hash.</Check>
+        <Check holds>
           It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose
           head the operator signed <Time at={head.timestamp} as="age" />.
-        </Verdict>
+        </Check>
         <Link entry={entry} isFirst={proof.leaf_index === 0} around={around} />
-        {anchor && <Verdict holds={anchor.ok}>{anchor.detail}</Verdict>}
+        {signatures.value?.checks.map(({ holds, detail }) => (
+          <Check key={detail} holds={holds}>
+            <span class="breakable">{detail}</span>
+          </Check>
+        ))}
+        {anchor && <Check holds={anchor.ok}>{anchor.detail}</Check>}
       </div>
       <Facts
         facts={[
@@ -48,16 +55,16 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
 
 /** Whether the hash of the previous entry is the one that this entry's hash covers. */
 function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
-  if (isFirst) return <Verdict holds>It is the first entry, so its hash covers no earlier entry.</Verdict>;
+  if (isFirst) return <Check holds>It is the first entry, so its hash covers no earlier entry.</Check>;
   if (around.error instanceof ClientError && around.error.code === "log-misbehaved")
-    return <Verdict holds={false}>{around.error.detail}</Verdict>;
+    return <Check holds={false}>{around.error.detail}</Check>;
   if (around.error !== undefined) return <p class="soft">The entry before it could not be fetched for comparison.</p>;
   const previous = around.value?.previous;
-  if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
+  if (!previous) return <p class="soft check-waiting">Comparing with the entry before it…</p>;
   return (
-    <Verdict holds={previous.entry_hash === entry.previous_hash}>
+    <Check holds={previous.entry_hash === entry.previous_hash}>
       Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
       through it every earlier entry.
-    </Verdict>
+    </Check>
   );
 }

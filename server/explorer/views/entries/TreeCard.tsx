@@ -1,7 +1,7 @@
 /** The place of an entry in the tree: the path up to the root, with each hash computed before the reader's eyes. */
 import { useEffect, useState } from "preact/hooks";
 import { height, type InclusionProof, type TreeHead } from "../../../../engine/verify/index.js";
-import { Card, Hash, Verdict } from "../../components/index.js";
+import { Card, Check, Hash } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { type Ascent, begin, climb } from "./ascent.js";
 import { TreeDrawing } from "./TreeDrawing.js";
@@ -65,11 +65,11 @@ function Way({ proof, head }: TreeCardProps) {
             </dd>
           </div>
         </dl>
-        <div class="tree-verdict">
+        <div class="tree-check">
           {root && (
-            <Verdict holds={root === head.root_hash}>
+            <Check holds={root === head.root_hash}>
               {root === head.root_hash ? "They are equal: the entry is in the log." : "They differ."}
-            </Verdict>
+            </Check>
           )}
         </div>
         <details>

@@ -1,6 +1,6 @@
 /** The checks of an attestation, step by step. */
 import type { BundleCheck } from "../../../../engine/verify/index.js";
-import { Verdict } from "../../components/index.js";
+import { Check } from "../../components/index.js";
 
 const NAMES: Readonly<Record<BundleCheck["name"], string>> = {
   format: "Form",
@@ -24,9 +24,9 @@ export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) 
     <ol class="checks">
       {checks.map(({ name, ok, detail }) => (
         <li key={name}>
-          <Verdict holds={ok}>
+          <Check holds={ok}>
             <strong>{NAMES[name]}.</strong> <span class="breakable">{detail}</span>
-          </Verdict>
+          </Check>
         </li>
       ))}
     </ol>

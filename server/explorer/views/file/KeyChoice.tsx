@@ -112,7 +112,7 @@ function NewKey({ made }: { made(key: BrowserKey): void }) {
   };
   return (
     <div class="new-key">
-      <label class="check">
+      <label class="option">
         <input
           type="checkbox"
           checked={isExportable}
@@ -120,7 +120,7 @@ function NewKey({ made }: { made(key: BrowserKey): void }) {
         />
         <span>
           It can be exported
-          <span class="soft check-note">
+          <span class="soft option-note">
             Then it can be kept elsewhere and used by <code>cairnlog</code>, and whatever runs in this page can read it.
             Otherwise it is lost with this browser's data.
           </span>

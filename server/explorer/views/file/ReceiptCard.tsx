@@ -1,8 +1,13 @@
 /** Checks an `.attestation.json` and the file beside it, as `cairnlog verify` does, with the pinned operator key. */
-import { parseIJson, verifyBundle } from "../../../../engine/verify/index.js";
+import {
+  type AttestationBundle,
+  type BundleVerdict,
+  parseIJson,
+  verifyBundle,
+} from "../../../../engine/verify/index.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
 import { client } from "../../state/service.js";
-import { useTask } from "../../state/task.js";
+import type { Task } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 
 /** A bundle has a few kilobytes; a much larger file is not a bundle. */
@@ -11,14 +16,21 @@ const MAX_BYTES = 4 << 20;
 export interface ReceiptCardProps {
   readonly receipt: File;
   /** Null before there is a file, or before it is hashed. */
-  readonly fileHash: string | null;
+  readonly task: Task<CheckedReceipt | null>;
   readonly hasFile: boolean;
 }
 
-export function ReceiptCard({ receipt, fileHash, hasFile }: ReceiptCardProps) {
-  const task = useTask(async () => (fileHash === null ? null : check(receipt, fileHash)), [receipt, fileHash]);
+/** What was found about a receipt and the file with a hash. */
+export interface CheckedReceipt extends BundleVerdict {
+  readonly receipt: File;
+  readonly fileHash: string;
+  /** The attestation in it; null unless everything holds. */
+  readonly bundle: AttestationBundle | null;
+}
+
+export function ReceiptCard({ receipt, task, hasFile }: ReceiptCardProps) {
   const badge = task.value && (
-    <Badge tone={task.value.valid ? "good" : "bad"}>{task.value.valid ? "Verified" : "Not verified"}</Badge>
+    <Badge tone={task.value.valid ? "good" : "bad"}>{task.value.valid ? "Holds" : "Does not hold"}</Badge>
   );
   return (
     <Card title={receipt.name} aside={badge}>
@@ -45,7 +57,12 @@ export function ReceiptCard({ receipt, fileHash, hasFile }: ReceiptCardProps) {
   );
 }
 
-async function check(receipt: File, fileHash: string) {
+/** @throws ClientError if the operator key is not known */
+export async function checkReceipt(receipt: File, fileHash: string): Promise<CheckedReceipt> {
+  const misread = (detail: string) => ({
+    ...{ valid: false, signed: null, receipt, fileHash, bundle: null },
+    checks: [{ name: "format" as const, ok: false, detail }],
+  });
   if (receipt.size > MAX_BYTES) return misread(`${receipt.name} is too large for an attestation file.`);
   const operatorKey = await client.log.operatorKey();
   let bundle: unknown;
@@ -54,11 +71,6 @@ async function check(receipt: File, fileHash: string) {
   } catch (error) {
     return misread(`${receipt.name}: ${error instanceof Error ? error.message : String(error)}`);
   }
-  return verifyBundle(bundle, { fileHash, operatorKey });
+  const verdict = await verifyBundle(bundle, { fileHash, operatorKey });
+  return { ...verdict, receipt, fileHash, bundle: verdict.valid ? (bundle as AttestationBundle) : null };
 }
-
-const misread = (detail: string) => ({
-  valid: false,
-  signed: null,
-  checks: [{ name: "format" as const, ok: false, detail }],
-});

@@ -1,5 +1,5 @@
 /** The attestations of the document in the log. This page checks each of them, step by step. */
-import { useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { signedWords } from "../../../../engine/verify/index.js";
 import {
   Badge,
@@ -15,9 +15,11 @@ import {
   type Tone,
 } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { useTask } from "../../state/task.js";
+import type { CheckedAttestation } from "../../state/signed/attestation.js";
+import { type Task, useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
-import { type CheckedRecord, type Claim, checkClaim, claimsAbout, PER_PAGE } from "./records.js";
+import { type Claim, type Claims, checkClaim, PER_PAGE } from "./records.js";
+import type { Results } from "./results.js";
 
 const NUMBER = new Intl.NumberFormat();
 const STATUS_TONES: Readonly<Record<string, Tone>> = {
@@ -30,31 +32,32 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
 export interface RecordsCardProps {
   readonly hash: string;
   readonly fileName: string;
-  /** Changing this number fetches the list again. */
-  readonly round: number;
+  readonly task: Task<Claims | undefined>;
+  readonly page: number;
+  setPage(page: number): void;
+  readonly results: Results;
 }
 
-export function RecordsCard({ hash, fileName, round }: RecordsCardProps) {
-  const [page, setPage] = useState(1);
-  const task = useTask(() => claimsAbout(hash, page), [hash, page, round]);
+export function RecordsCard({ hash, fileName, task, page, setPage, results }: RecordsCardProps) {
   const total = task.value?.total ?? 0;
   const pages = Math.ceil(total / PER_PAGE);
   return (
     <Card title="Attestations in the log" aside={total > 0 && attestations(total)}>
       <TaskView task={task} what="attestations of this file" rows={5}>
-        {({ claims }) =>
-          claims.length === 0 ? (
+        {(found) =>
+          found &&
+          (found.claims.length === 0 ? (
             <Empty title="The log has no attestation of this file.">
               A file that differs in a single byte has another hash. This page cannot verify that no attestation is
               missing.
             </Empty>
           ) : (
             <ol class="records" start={(page - 1) * PER_PAGE + 1}>
-              {claims.map((claim) => (
-                <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} />
+              {found.claims.map((claim) => (
+                <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} results={results} />
               ))}
             </ol>
-          )
+          ))
         }
       </TaskView>
       <CardPaging page={page} pages={pages} onPage={setPage} />
@@ -66,13 +69,16 @@ function Record({
   claim,
   hash,
   fileName,
+  results,
 }: {
   readonly claim: Claim;
   readonly hash: string;
   readonly fileName: string;
+  readonly results: Results;
 }) {
   const task = useTask(() => checkClaim(claim, hash), [claim, hash]);
   const { entry } = claim;
+  useEffect(() => results.report({ entry, checked: task.value, error: task.error }), [entry, task.value, task.error]);
   const event = task.value?.event ?? claim.event;
   return (
     <li class="record">
@@ -113,18 +119,18 @@ function Record({
 }
 
 /** Says whether the signer or only the log states the attestation's type and statement. */
-const wordsOf = ({ signed }: CheckedRecord): string =>
+const wordsOf = ({ signed }: CheckedAttestation): string =>
   signed
     ? signedWords(signed)
     : "Whether the signer signed the type and the statement is not in the log; the .attestation.json shows it.";
 
-const STANDINGS: Readonly<Record<CheckedRecord["standing"], readonly [label: string, tone: Tone]>> = {
-  holds: ["Verified", "good"],
+const STANDINGS: Readonly<Record<CheckedAttestation["standing"], readonly [label: string, tone: Tone]>> = {
+  holds: ["Signature fits", "good"],
   open: ["Signature not shown", "warning"],
-  wrong: ["Not verified", "bad"],
+  wrong: ["Does not hold", "bad"],
 };
 
-function Standing({ checked: { standing, key } }: { readonly checked: CheckedRecord }) {
+function Standing({ checked: { standing, key } }: { readonly checked: CheckedAttestation }) {
   const [label, tone] = STANDINGS[standing];
   return (
     <>

@@ -1,7 +1,7 @@
 /** Shows whether the log is anchored in Bitcoin, which binds the operator even if the operator key is stolen. */
 import { checkOtsProof } from "../../../../engine/verify/index.js";
 import { AnchorStatus } from "../../../wire/log/anchoring.js";
-import { Badge, Card, Empty, Facts, TaskView, Time, type Tone, Verdict } from "../../components/index.js";
+import { Badge, Card, Check, Empty, Facts, TaskView, Time, type Tone } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -47,7 +47,7 @@ export function AnchoringCard({ isEmpty }: { readonly isEmpty: boolean }) {
               />
               {verdict && (
                 <div class="note">
-                  <Verdict holds={verdict.ok}>{verdict.detail}</Verdict>
+                  <Check holds={verdict.ok}>{verdict.detail}</Check>
                 </div>
               )}
             </>

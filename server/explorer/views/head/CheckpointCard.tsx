@@ -2,6 +2,7 @@
 import {
   Badge,
   Card,
+  Check,
   DownloadIcon,
   Empty,
   Facts,
@@ -10,10 +11,9 @@ import {
   TaskView,
   Time,
   type Tone,
-  Verdict,
 } from "../../components/index.js";
-import { useTask } from "../../state/task.js";
-import { type Cosigner, type ShownCheckpoint, shownCheckpoint } from "./checkpoint.js";
+import type { Task } from "../../state/task.js";
+import type { Cosigner, ShownCheckpoint } from "./checkpoint.js";
 
 const NUMBER = new Intl.NumberFormat();
 const STATES: Readonly<Record<Cosigner["state"], readonly [label: string, tone: Tone]>> = {
@@ -23,9 +23,7 @@ const STATES: Readonly<Record<Cosigner["state"], readonly [label: string, tone: 
   waiting: ["Not yet", "neutral"],
 };
 
-/** @param props `lookedAt`: when the page has last looked for a new head */
-export function CheckpointCard({ lookedAt }: { readonly lookedAt: number }) {
-  const task = useTask(shownCheckpoint, [lookedAt]);
+export function CheckpointCard({ task }: { readonly task: Task<ShownCheckpoint | null> }) {
   return (
     <Card title="Checkpoint and witnesses" aside={task.value && <Summary cosigners={task.value.cosigners} />}>
       <TaskView task={task} what="checkpoint" rows={4}>
@@ -46,11 +44,11 @@ export function CheckpointCard({ lookedAt }: { readonly lookedAt: number }) {
 
 function Summary({ cosigners }: Pick<ShownCheckpoint, "cosigners">) {
   if (!cosigners.length) return <Badge>No witnesses</Badge>;
-  const signed = cosigners.filter(({ state }) => state === "signed").length;
-  const isLate = cosigners.some(({ state }) => state === "late");
+  const count = (wanted: Cosigner["state"]) => cosigners.filter(({ state }) => state === wanted).length;
+  const [signed, late] = [count("signed"), count("late")];
   return (
-    <Badge tone={isLate ? "warning" : signed ? "good" : "neutral"}>
-      {signed} of {cosigners.length} signed
+    <Badge tone={late ? "warning" : signed ? "good" : "neutral"}>
+      {signed} of {cosigners.length} signed{late > 0 && `, ${late} late`}
     </Badge>
   );
 }
@@ -67,9 +65,9 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
         ]}
       />
       <div class="note">
-        <Verdict holds>
+        <Check holds>
           <strong>Signed</strong> by this key, as this page has verified.
-        </Verdict>
+        </Check>
       </div>
       {cosigners.length > 0 && (
         <div class="table-frame note">
@@ -79,7 +77,7 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
                 <th scope="col">Witness</th>
                 <th scope="col">This checkpoint</th>
                 <th scope="col">Newest size signed</th>
-                <th scope="col">Signed</th>
+                <th scope="col">Last signed</th>
               </tr>
             </thead>
             <tbody>

@@ -1,7 +1,7 @@
 /** Size and root of the newest head, and the checks that this page made. */
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { kernel } from "../../../../wasm/index.js";
-import { Hash, Time, Verdict } from "../../components/index.js";
+import { Check, Hash, Time } from "../../components/index.js";
 import { misbehavedAt } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { isDemonstration, memoryLasts } from "../../state/memory.js";
@@ -52,24 +52,24 @@ function Proofs({ head, provenAt }: HeadCardProps) {
   const wrongAt = useCell(misbehavedAt);
   if (provenAt < wrongAt)
     return (
-      <div class="head-verdicts">
-        <Verdict holds={false}>The newest head could not be verified: see the alarm above.</Verdict>
+      <div class="head-checks">
+        <Check holds={false}>The newest head could not be verified: see the alarm above.</Check>
         <p class="soft">
           {head ? "This is the last head that was verified." : "No head of this log has been verified before."}
         </p>
       </div>
     );
-  if (head === undefined) return <p class="head-verdicts soft">Fetching the head and checking it…</p>;
+  if (head === undefined) return <p class="head-checks soft">Fetching the head and checking it…</p>;
   if (head === null)
-    return <p class="head-verdicts soft">The log is empty. Its first head will be signed with its first entry.</p>;
+    return <p class="head-checks soft">The log is empty. Its first head will be signed with its first entry.</p>;
   return (
-    <div class="head-verdicts">
-      <Verdict holds>
+    <div class="head-checks">
+      <Check holds>
         <strong>Signed</strong> by the operator key ({key?.algorithm}); the signature was checked in this page.
-      </Verdict>
-      <Verdict holds={lastVisit?.head ? true : null}>
+      </Check>
+      <Check holds={lastVisit?.head ? true : null}>
         <History head={head} />
-      </Verdict>
+      </Check>
       <details class="soft">
         <summary>Which code verifies this</summary>
         <p>

@@ -21,15 +21,24 @@ import { client, http } from "../../state/service.js";
 export interface Cosigner {
   readonly name: string;
   /**
-   * `signed`: its cosignature was verified here. `unknown`: a line in its name, by a key that nobody told. `late`: it has
-   * not cosigned the newest checkpoint in its time. `waiting`: it has not cosigned this one yet.
+   * `late`: it has not cosigned the newest checkpoint in its time, or not for long, whatever it signed before. `signed`: it is
+   * not late, and its cosignature was verified here. `waiting`: it has not cosigned this one yet. `unknown`: a line in its
+   * name, by a key that nobody told.
    */
   readonly state: "signed" | "unknown" | "late" | "waiting";
+  /** Whether its cosignature of this checkpoint was verified here. */
+  readonly isVerified: boolean;
   /** Size of the newest checkpoint that it has cosigned; null if none is known. */
   readonly treeSize: number | null;
   /** When it cosigned that, ISO 8601. */
   readonly at: string | null;
 }
+
+/**
+ * While nothing is added, a witness cosigns again every five minutes. One that has missed three turns is late, whatever the
+ * service says of it.
+ */
+const SILENT_MS = 15 * 60_000;
 
 export interface ShownCheckpoint {
   readonly vkey: string;
@@ -46,7 +55,7 @@ export async function shownCheckpoint(): Promise<ShownCheckpoint | null> {
   try {
     const vkey = await client.tlog.vkey();
     const { note, checkpoint } = await client.tlog.checkpoint(vkey);
-    return { vkey, checkpoint, note, cosigners: await cosignersOf(note, parseVkey(vkey).id) };
+    return { vkey, checkpoint, note, cosigners: await cosignersOf(note, checkpoint, parseVkey(vkey).id) };
   } catch (error) {
     if (isAbsence(error)) return null;
     throw error;
@@ -54,7 +63,7 @@ export async function shownCheckpoint(): Promise<ShownCheckpoint | null> {
 }
 
 /** @param own id of the log's key */
-async function cosignersOf(note: string, own: string): Promise<Cosigner[]> {
+async function cosignersOf(note: string, { treeSize: size }: Checkpoint, own: string): Promise<Cosigner[]> {
   const told = await toldWitnesses();
   const keys = told.map(({ vkey }) => keyOf(vkey));
   const verified = await verifyNote(
@@ -64,16 +73,19 @@ async function cosignersOf(note: string, own: string): Promise<Cosigner[]> {
   const known = told.map(({ name, tree_size, cosigned_at, late }, i): Cosigner => {
     const signed = verified?.signatures.find(({ key }) => key === keys[i]);
     const time = signed?.time ?? cosigned_at;
+    const isSilent = time !== null && Date.now() - time * 1000 > SILENT_MS;
     return {
       name,
-      state: signed ? "signed" : late ? "late" : "waiting",
-      treeSize: tree_size,
+      state: late || isSilent ? "late" : signed ? "signed" : "waiting",
+      isVerified: signed !== undefined,
+      treeSize: signed ? Math.max(size, tree_size ?? 0) : tree_size,
       at: time === null ? null : new Date(time * 1000).toISOString(),
     };
   });
   const ids = new Set([own, ...keys.map((key) => key?.id)]);
   const others = (parseNote(note)?.signatures ?? []).filter(({ keyId }) => !ids.has(keyId));
-  return [...known, ...others.map(({ name }): Cosigner => ({ name, state: "unknown", treeSize: null, at: null }))];
+  const unknown = { state: "unknown", isVerified: false, treeSize: null, at: null } as const;
+  return [...known, ...others.map(({ name }): Cosigner => ({ name, ...unknown }))];
 }
 
 /** Null for what is no key: the service may say anything. */

@@ -3,12 +3,15 @@ import { Card, Empty, Heading, useNow } from "../../components/index.js";
 import { SearchBox } from "../../search/SearchBox.js";
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
+import { useTask } from "../../state/task.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
 import { ActivityCard } from "./ActivityCard.js";
 import { AnchoringCard } from "./AnchoringCard.js";
 import { CheckpointCard } from "./CheckpointCard.js";
+import { shownCheckpoint } from "./checkpoint.js";
 import { HeadCard } from "./HeadCard.js";
 import { Introduction } from "./Introduction.js";
+import { LogVerdict } from "./LogVerdict.js";
 import { OperatorCard } from "./OperatorCard.js";
 import { RecentCard } from "./RecentCard.js";
 import "./head.css";
@@ -17,12 +20,17 @@ export default function HeadView() {
   const seen = useCell(sight);
   const failed = useCell(failure);
   const isAlarmed = useCell(alarms).length > 0;
+  const lookedAt = seen.status === "proven" ? seen.at : 0;
+  // It is fetched again with every look for a new head. During an alarm without a head that can be trusted, it is not shown.
+  const isShown = seen.status === "proven" || !(isAlarmed || failed);
+  const checkpoint = useTask(async () => (isShown ? shownCheckpoint() : null), [lookedAt, isShown]);
   if (seen.status === "looking" && failed)
     return (
-      <>
+      <div class="stack">
         <Heading title="Head of the log" />
+        <LogVerdict checkpoint={checkpoint} />
         <Empty title="Nothing is known about the log yet">It appears here as soon as the service answers.</Empty>
-      </>
+      </div>
     );
   const head = seen.status === "proven" ? seen.head : isAlarmed ? lastVisit?.head : undefined;
   return (
@@ -31,9 +39,10 @@ export default function HeadView() {
         <Heading title="Head of the log" />
         {seen.status === "proven" && <LookedAt at={seen.at} />}
       </div>
+      <LogVerdict checkpoint={checkpoint} />
       <Introduction />
       <SearchBox />
-      <HeadCard head={head} provenAt={seen.status === "proven" ? seen.at : 0} />
+      <HeadCard head={head} provenAt={lookedAt} />
       {head === null ? (
         <Card title="Newest entries">
           <Empty title="Nothing has been recorded yet">
@@ -48,10 +57,7 @@ export default function HeadView() {
         <OperatorCard />
         <AnchoringCard isEmpty={head === null} />
       </div>
-      {/* During an alarm without a head that can be trusted, nothing is shown as verified. */}
-      {!(isAlarmed && seen.status === "looking") && (
-        <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />
-      )}
+      {isShown && <CheckpointCard task={checkpoint} />}
     </div>
   );
 }

@@ -1,12 +1,14 @@
 /** One key: the service's information about it, and the checks that this page can make. */
-import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/index.js";
+import { normaliseContentHash } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { TrustStatus } from "../../../wire/signing/trust.js";
 import {
   Card,
+  Check,
   Empty,
   Facts,
+  FailedVerdict,
   Hash,
   Heading,
   KeyStatusBadge,
@@ -23,7 +25,9 @@ import { AlertsCard } from "./AlertsCard.js";
 import { ChainCard } from "./ChainCard.js";
 import { EndorsementsCard } from "./EndorsementsCard.js";
 import { EntriesCard } from "./EntriesCard.js";
+import { fingerprintOf } from "./fingerprint.js";
 import { GraphCard } from "./graph/GraphCard.js";
+import { KeyVerdict } from "./KeyVerdict.js";
 import { Namesakes } from "./Namesakes.js";
 import { TrustCard } from "./TrustCard.js";
 
@@ -36,7 +40,7 @@ export interface KeyPageProps {
 
 export function KeyPage({ fingerprint: asked, query }: KeyPageProps) {
   const fingerprint = normaliseContentHash(asked);
-  if (fingerprint === undefined) return <NoSuchKey text={`${asked} is not a fingerprint.`} />;
+  if (fingerprint === undefined) return <NoSuchKey text={`${asked} is not a fingerprint.`} isUnclear />;
   return <Found fingerprint={fingerprint} query={query} />;
 }
 
@@ -59,6 +63,13 @@ function Found({ fingerprint, query }: KeyPageProps) {
         </p>
         <a href="#/keys">All keys</a>
       </div>
+      {task.error !== undefined ? (
+        <FailedVerdict error={task.error} what="This key" />
+      ) : task.value ? (
+        <KeyVerdict shown={task.value} fingerprint={fingerprint} />
+      ) : (
+        <Verdict finding="busy">Checking the key…</Verdict>
+      )}
       <TaskView task={task} what="the key" rows={6}>
         {(key) => key && <Facets shown={key} fingerprint={fingerprint} query={query} />}
       </TaskView>
@@ -102,11 +113,11 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
   return (
     <Card title="The key" aside={<KeyStatusBadge status={shown.status} />}>
       <div class="key-facts">
-        <Verdict holds={holds}>
+        <Check holds={holds}>
           {holds
             ? "The public key has this fingerprint: this page computed it from the SPKI bytes."
             : "The public key that the service shows does not have this fingerprint."}
-        </Verdict>
+        </Check>
         <Facts
           facts={[
             ["Fingerprint", <Hash key="hash" value={fingerprint} label="fingerprint" show="whole" />],
@@ -133,18 +144,11 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
   );
 }
 
-/** Undefined if this is not a public key. */
-function fingerprintOf(pem: string): string | undefined {
-  try {
-    return parsePublicKey(pem).fingerprint;
-  } catch {
-    return undefined;
-  }
-}
-
-const NoSuchKey = ({ text }: { readonly text: string }) => (
+/** @param props `isUnclear`: nothing was asked that could have an answer */
+const NoSuchKey = ({ text, isUnclear = false }: { readonly text: string; readonly isUnclear?: boolean }) => (
   <div class="stack">
     <Heading title="No such key" />
+    {!isUnclear && <Verdict finding="open">The service says that there is no such key. Nothing proves that.</Verdict>}
     <Empty title={text}>
       <a href="#/keys">All keys</a>
     </Empty>

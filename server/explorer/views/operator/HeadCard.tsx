@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
 import { AnchorStatus } from "../../../wire/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../../wire/log/log.js";
-import { Badge, Card, Facts, Hash, Problem, TaskView, Time, Verdict } from "../../components/index.js";
+import { Badge, Card, Check, Facts, Hash, Problem, TaskView, Time } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
@@ -41,11 +41,11 @@ export function HeadCard() {
         {error !== null && <Problem error={error} />}
         {signed && (
           <>
-            <Verdict holds={signed.holds}>
+            <Check holds={signed.holds}>
               {signed.holds
                 ? "The head was signed again; its signature was verified in this page."
                 : "The signature of the new head does not verify."}
-            </Verdict>
+            </Check>
             <Facts
               facts={[
                 ["Leaves", NUMBER.format(signed.head.tree_size)],

@@ -1,5 +1,5 @@
 /** What was found for a text, by entries and by keys: `#/search?q=…`. */
-import { Card, Empty, EntryList, Heading, KeyList, TaskView } from "../../components/index.js";
+import { Card, Empty, EntryList, FailedVerdict, Heading, KeyList, TaskView, Verdict } from "../../components/index.js";
 import { SearchBox } from "../../search/SearchBox.js";
 import { type EntryGroup, type Findings, seek } from "../../search/seek.js";
 import { announce } from "../../state/announcements.js";
@@ -33,9 +33,22 @@ function Results({ text }: { readonly text: string }) {
     return findings;
   }, [text, isReady]);
   return (
-    <TaskView task={task} what="what was found" rows={8}>
-      {(findings) => findings && <Found findings={findings} text={text} />}
-    </TaskView>
+    <>
+      {task.error !== undefined ? (
+        <FailedVerdict error={task.error} what="What was found" />
+      ) : task.value === undefined ? (
+        <Verdict finding="busy">Searching…</Verdict>
+      ) : (
+        <Verdict finding="open">
+          {isEmpty(task.value)
+            ? "The service found nothing, and nothing proves that."
+            : "Each entry's content matches its hash. Nothing can prove that none is missing here. Open an entry or a key to verify that it is in the log."}
+        </Verdict>
+      )}
+      <TaskView task={task} what="what was found" rows={8}>
+        {(findings) => findings && <Found findings={findings} text={text} />}
+      </TaskView>
+    </>
   );
 }
 
@@ -99,10 +112,6 @@ function Entries({ groups }: { readonly groups: readonly EntryGroup[] }) {
           )}
         </section>
       ))}
-      <p class="soft note">
-        Each entry's content matches its hash. Nothing can prove that none is missing here. Open an entry to verify that
-        it is in the log.
-      </p>
     </Card>
   );
 }

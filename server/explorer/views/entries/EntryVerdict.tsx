@@ -1,0 +1,71 @@
+/** What this page found about the entry: whether the log proves it, and whether the signature in it fits. */
+import type { Entry } from "../../../../engine/verify/index.js";
+import { kindOf } from "../../../../engine/verify/kinds.js";
+import { ClientError, type ProvenEntry } from "../../../client/index.js";
+import { FailedVerdict, Statement, Time, Verdict } from "../../components/index.js";
+import type { CheckedSignatures } from "../../state/signed/signatures.js";
+import type { Task } from "../../state/task.js";
+
+export interface EntryVerdictProps {
+  readonly proven: ProvenEntry;
+  readonly around: Task<unknown>;
+  readonly signatures: Task<CheckedSignatures | undefined>;
+}
+
+export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVerdictProps) {
+  const { value: checked, error } = signatures;
+  if (isCaught(around.error)) return <FailedVerdict error={around.error} what="This entry" />;
+  if (isCaught(error)) return <FailedVerdict error={error} what="This entry" />;
+  if (error !== undefined)
+    return (
+      <Verdict finding="open">
+        The log proves that it recorded this on <Time at={entry.timestamp} />, but the signature in it could not be
+        checked: {error instanceof ClientError ? error.detail : "this page failed."}
+      </Verdict>
+    );
+  if (checked === undefined) return <Verdict finding="busy">Checking the signature in this entry…</Verdict>;
+  const { standing, checks, attestation } = checked;
+  const recorded = (
+    <>
+      <Statement entry={entry} hasLinks />. The log proves that this was recorded on <Time at={entry.timestamp} />
+    </>
+  );
+  if (standing === "wrong") {
+    const wrong =
+      checks.find(({ holds }) => holds === false)?.detail ?? "What was signed is not what the log recorded.";
+    return (
+      <Verdict finding="wrong">The log recorded this, but what it says of the signer is not shown: {wrong}</Verdict>
+    );
+  }
+  if (standing === "open")
+    return (
+      <Verdict finding="open">
+        {recorded}, but whether the signature fits cannot be checked here
+        {attestation
+          ? ": only the signer’s .attestation.json has all that was signed."
+          : ": it was signed in another spelling."}
+      </Verdict>
+    );
+  if (standing === "none")
+    return (
+      <Verdict finding="holds">
+        {recorded}. {unsigned(entry)}
+      </Verdict>
+    );
+  const isRevoked = attestation?.key.status === "revoked";
+  return (
+    <Verdict finding={isRevoked ? "open" : "holds"}>
+      {recorded}, and the signature fits{isRevoked ? "; but the service says that the key was revoked." : "."}
+    </Verdict>
+  );
+}
+
+/** What stands behind an entry without a signature. */
+function unsigned({ event_type }: Entry): string {
+  if (event_type === "key_registration") return "It holds no signature: nobody has shown there to hold the key.";
+  return kindOf(event_type)?.actor
+    ? "It holds no signature: that the key’s holder wanted it is the word of the service."
+    : "It holds no signature.";
+}
+
+const isCaught = (error: unknown): boolean => error instanceof ClientError && error.code === "log-misbehaved";
