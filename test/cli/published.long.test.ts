@@ -147,7 +147,7 @@ describe("the file of an operator key", () => {
     );
   });
 
-  test("holds the new key, and the old one is beside it, once", () => {
+  test("holds the new key, and the old one is beside it, once", async () => {
     const dataDir = temporaryFolder();
     const oldPem = generatePrivateKey("ed25519");
     const old = operatorKey(oldPem);
@@ -155,20 +155,20 @@ describe("the file of an operator key", () => {
     const kept = join(dataDir, `operator.${old.fingerprint.slice(7, 23)}.pem`);
     writeFileSync(place, oldPem, { mode: 0o600 });
     writeFileSync(`${place}.new`, "left over");
-    expect(putInPlace(place, old, "new")).toBe(kept);
+    expect(await putInPlace(place, old, "new")).toBe(kept);
     expect(readFileSync(place, "utf8")).toBe("new");
     expect(readFileSync(kept, "utf8")).toBe(oldPem);
     expect(statSync(place).mode & 0o777).toBe(0o600);
     // As if the run had ended before the new one came.
     writeFileSync(place, oldPem);
-    expect(putInPlace(place, old, "new")).toBe(kept);
+    expect(await putInPlace(place, old, "new")).toBe(kept);
     expect(readdirSync(dataDir).sort()).toEqual([kept, place].map((path) => path.slice(dataDir.length + 1)).sort());
   });
 
-  test("of a public key is not kept", () => {
+  test("of a public key is not kept", async () => {
     const dataDir = temporaryFolder();
     writeFileSync(join(dataDir, "operator.pub.pem"), "old");
-    expect(putInPlace(join(dataDir, "operator.pub.pem"), null, "new")).toBeNull();
+    expect(await putInPlace(join(dataDir, "operator.pub.pem"), null, "new")).toBeNull();
     expect(readdirSync(dataDir)).toEqual(["operator.pub.pem"]);
   });
 });

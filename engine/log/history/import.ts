@@ -70,6 +70,7 @@ export interface ImportProgress {
 /**
  * Imports entries as `GET /log` serves them, one on each line, into a log that is empty or absent. Ids, the text of
  * timestamps, hashes, chain versions and anchoring proofs do not change. Everything that can be checked is checked.
+ * `placing` is called when the new log is complete, before it takes its place.
  * @throws CairnlogError `precondition-failed` or `in-use` unless the log is empty and no other process has it open;
  *   `wrong-operator`; for the first invalid line, with its number in the message and as `details[0].path`,
  *   `invalid-input`, `not-i-json` or `payload-too-large`; `signer-unavailable`, `storage-failed`. The log is then
@@ -78,7 +79,10 @@ export interface ImportProgress {
 export async function importEntries(
   options: ImportOptions,
   source: ImportSource,
-  { progress = () => {} }: { progress?: (done: ImportProgress) => void } = {},
+  {
+    progress = () => {},
+    placing = async () => {},
+  }: { progress?: (done: ImportProgress) => void; placing?: () => Promise<void> } = {},
 ): Promise<ImportReport> {
   const { path } = options;
   const building = `${path}.importing`;
@@ -93,6 +97,7 @@ export async function importEntries(
     const lock = await takeWriterLock(path);
     try {
       await checkEmpty(options);
+      await placing();
       takePlace(building, path);
     } finally {
       await lock.release();

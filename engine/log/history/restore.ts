@@ -55,6 +55,8 @@ export interface RestoreOptions {
   /** Directory of a longer copy of the log, from which entries after the backup are added. */
   readonly mirror?: string | undefined;
   readonly progress?: (done: number, total: number) => void;
+  /** Called when the log is complete, before it gets its name, with the PEM of its operator key. */
+  readonly placing?: (operatorKey: string) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -64,8 +66,6 @@ export interface Restored {
   readonly fromMirror: number;
   /** Fingerprint of the operator key of the restored log. */
   readonly operator: string;
-  /** PEM of the same key. */
-  readonly operatorKey: string;
 }
 
 /**
@@ -89,7 +89,8 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   rmSync(building, { recursive: true, force: true });
   makeFolders(dirname(path));
   try {
-    const restored = await build(manifest, operators, building, options);
+    const { operatorKey, ...restored } = await build(manifest, operators, building, options);
+    await options.placing?.(operatorKey);
     renameSync(building, path);
     flushFolders(dirname(path));
     return restored;
@@ -145,7 +146,7 @@ async function build(
   operators: readonly OperatorTerm[],
   building: string,
   options: RestoreOptions,
-): Promise<Restored> {
+): Promise<Restored & { readonly operatorKey: string }> {
   const { from, projection, pool, mirror, published, mayFork, signal } = options;
   const writer = await openHistory({
     path: building,

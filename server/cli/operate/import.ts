@@ -1,9 +1,10 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
 import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../../../engine/flush.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, writePrivateFile } from "../../../engine/store/private.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { openOperator } from "../../operator.js";
 import { operatorPublicKeyPath } from "../../settings.js";
 import { flag, text } from "../line/options.js";
@@ -55,8 +56,10 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     let report: ImportReport;
     try {
       const target = { path: join(settings.dataDir, "log"), signer: operator, projection };
-      report = await importEntries(target, source, { progress: ({ bytes }) => bar.update(bytes) });
-      writePrivateFile(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
+      report = await importEntries(target, source, {
+        progress: ({ bytes }) => bar.update(bytes),
+        placing: () => replaceFile(operatorPublicKeyPath(settings.dataDir), operator.public.pem, PRIVATE_FILE),
+      });
     } finally {
       bar.end();
       await signer?.close();

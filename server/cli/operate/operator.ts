@@ -100,8 +100,9 @@ async function rotate(values: Given): Promise<number> {
     const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
     const isPlaced = settings.signer === null && settings.operatorKey === null && !isSocket(target);
     const file = operatorKeyPath(settings);
-    const retired = isPlaced ? putInPlace(file, from, readPrivateKey(target)) : null;
-    putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
+    // The private key comes last: a run that finds the new one there has nothing left to do.
+    await putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
+    const retired = isPlaced ? await putInPlace(file, from, readPrivateKey(target)) : null;
     const keys = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint };
     const placed = { operator_key_file: isPlaced ? file : null, retired_key_file: retired };
     console.log(

@@ -2,10 +2,11 @@
 import { existsSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
+import { replaceFile } from "../../../engine/flush.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, writePrivateFile } from "../../../engine/store/private.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
 import { flag, text, texts } from "../line/options.js";
@@ -73,13 +74,13 @@ published.`,
           mayFork: values["may-fork"],
           mirror,
           progress: (done) => bar.update(done),
+          // Later backups and readers find the key here. The private key is not in a backup.
+          placing: (pem) => replaceFile(operatorPublicKeyPath(to), pem, PRIVATE_FILE),
           signal,
         }),
       );
       bar.end();
       const { entries, fromMirror, operator } = restored;
-      // Later backups and readers find the key here. The private key is not in a backup.
-      writePrivateFile(operatorPublicKeyPath(to), restored.operatorKey);
       if (values.json) console.log(printableJson({ tree_size: entries, from_mirror: fromMirror, operator }));
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";

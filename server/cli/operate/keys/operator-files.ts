@@ -1,10 +1,10 @@
 /** The files of operator keys, while one takes the place of another. */
-import { existsSync, linkSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type OperatorKey, writeKeyFile } from "../../../../engine/crypto/keys/operator-key.js";
+import type { OperatorKey } from "../../../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../../../engine/error.js";
-import { flushFolder } from "../../../../engine/flush.js";
-import { giveToOwner } from "../../../../engine/owner.js";
+import { flushFolder, replaceFile } from "../../../../engine/flush.js";
+import { PRIVATE_FILE } from "../../../../engine/store/private.js";
 
 /** Digits of the fingerprint in the name of a retired key's file. */
 const NAME_DIGITS = 16;
@@ -25,16 +25,15 @@ export function readPrivateKey(file: string): string {
  * @param old the private key that the file holds; null for the file of a public key, whose content is not kept
  * @returns the file of the old key
  */
-export function putInPlace(file: string, old: OperatorKey | null, pem: string): string | null {
+export async function putInPlace(file: string, old: OperatorKey | null, pem: string): Promise<string | null> {
   const folder = dirname(file);
   const kept = old && join(folder, `operator.${old.fingerprint.slice("sha256:".length).slice(0, NAME_DIGITS)}.pem`);
-  if (kept && !existsSync(kept)) linkSync(file, kept);
-  const fresh = `${file}.new`;
-  // Left over from a run that was interrupted.
-  rmSync(fresh, { force: true });
-  writeKeyFile(fresh, pem);
-  giveToOwner(fresh);
-  renameSync(fresh, file);
-  flushFolder(folder);
+  if (kept) {
+    if (!existsSync(kept)) linkSync(file, kept);
+    flushFolder(folder);
+  }
+  // A draft that is left over may have another mode.
+  rmSync(`${file}.new`, { force: true });
+  await replaceFile(file, pem, PRIVATE_FILE);
   return kept;
 }
