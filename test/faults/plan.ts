@@ -36,6 +36,7 @@ const ERRORS: Readonly<Record<string, readonly ErrorName[]>> = {
   link: FOLDER_ERRORS,
   unlink: FOLDER_ERRORS,
   mkdir: FOLDER_ERRORS,
+  rmdir: FOLDER_ERRORS,
   access: ["EIO", "ENOMEM"],
   stat: ["EIO", "ENOMEM"],
   statx: ["EIO", "ENOMEM"],

@@ -5,14 +5,18 @@
  * made on. The harness says in a shared file which call fails, when, and how. If the call is not made to fail, it is passed
  * on unchanged. Descriptors are resolved by the kernel (/proc/self/fd) at every call, so no table of them can be wrong.
  *
+ * It can also kill the process in place of the call, with all of its process group: the group must be its own.
+ *
  * Environment: FAULTS_DATA, the data directory; FAULTS_CONTROL, the shared file; FAULTS_TRACE, a file that gets a line for
  * every call. Calls on other files are not counted and not traced.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,7 +35,10 @@ struct control {
   atomic_int armed;
   /* The call that fails, counted from 1 after `armed` was set. */
   int nth;
-  /* errno of the failure; 0: half of the bytes are written, at least one: no disk answers a write with nothing for ever. */
+  /*
+   * errno of the failure; 0: half of the bytes are written, at least one: no disk answers a write with nothing for ever;
+   * KILLS: the process group is killed before the call, or when half of a write is done.
+   */
   int error;
   /* 1: all later calls fail as well. */
   int lasts;
@@ -43,6 +50,8 @@ struct control {
   /* Path below the data directory; "*" is every path. */
   char path[256];
 };
+
+enum { KILLS = -1 };
 
 static struct control *control;
 static char root[4096];
@@ -88,21 +97,35 @@ static const char *below_fd(int fd, char *buffer) {
 
 static int is_write(const char *name) {
   static const char *const writes[] = {"write", "writev", "pwrite64", "pwritev64", "fsync", "fdatasync", "ftruncate64",
-                                       "rename", "link", "unlink", "mkdir", "create", NULL};
+                                       "rename", "link", "unlink", "mkdir", "rmdir", "create", NULL};
   for (int i = 0; writes[i]; i++)
     if (!strcmp(name, writes[i])) return 1;
   return 0;
 }
 
-/* Names of temporary files hold a process number: every run of digits becomes N. */
+/* Length of the random or hashed name at the beginning of `path`: four or more hexadecimal digits between other characters. */
+static size_t random_name(const char *path) {
+  size_t length = strspn(path, "0123456789abcdef");
+  return length >= 4 && !isalnum((unsigned char)path[length]) ? length : 0;
+}
+
+/* Names of temporary files hold a process number, or are random: every run of digits, and every such name, becomes N. */
 static void unnumbered(const char *path, char *into, size_t room) {
   size_t length = 0;
-  for (; *path && length + 1 < room; path++) {
-    int is_digit = *path >= '0' && *path <= '9';
-    if (is_digit && length && into[length - 1] == 'N') continue;
-    into[length++] = is_digit ? 'N' : *path;
+  int begins = 1;
+  while (*path && length + 1 < room) {
+    size_t digits = begins ? random_name(path) : 0;
+    if (!digits) digits = strspn(path, "0123456789");
+    into[length++] = digits ? 'N' : *path;
+    path += digits ? digits : 1;
+    begins = !isalnum((unsigned char)path[-1]);
   }
   into[length] = 0;
+}
+
+static void die(void) {
+  syscall(SYS_kill, 0, SIGKILL);
+  for (;;) syscall(SYS_pause);
 }
 
 /*
@@ -124,11 +147,12 @@ static int judge(const char *name, const char *found, const void *back) {
     int n = atomic_fetch_add(&control->seen, 1) + 1;
     if (n == control->nth || (control->lasts && n > control->nth)) {
       atomic_fetch_add(&control->injected, 1);
-      verdict = control->error ? control->error : -1;
+      verdict = control->error > 0 ? control->error : -1;
     }
   }
   int length = snprintf(line, sizeof line, "%s@%s %s%s\n", name, who, path, verdict ? " failed" : "");
   if (length > 0) syscall(SYS_write, trace, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+  if (verdict && control->error == KILLS && strcmp(name, "write")) die();
   errno = saved;
   return verdict;
 }
@@ -171,7 +195,9 @@ ssize_t pread64(int fd, void *bytes, size_t count, off64_t at) {
 ssize_t write(int fd, const void *bytes, size_t count) {
   FD_VERDICT("write", fd)
   FAIL(-1)
-  return REAL(write)(fd, bytes, verdict ? (count + 1) / 2 : count);
+  ssize_t written = REAL(write)(fd, bytes, verdict ? (count + 1) / 2 : count);
+  if (verdict && control->error == KILLS) die();
+  return written;
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
@@ -228,6 +254,13 @@ int fcntl64(int fd, int command, ...) {
   return REAL(fcntl64)(fd, command, argument);
 }
 
+/* Never fails; it is seen because it frees the locks of a file. */
+int close(int fd) {
+  char buffer[4096];
+  judge("close", below_fd(fd, buffer), BACK);
+  return REAL(close)(fd);
+}
+
 int rename(const char *from, const char *to) {
   int verdict = judge("rename", below(to), BACK);
   FAIL(-1)
@@ -248,6 +281,7 @@ int link(const char *from, const char *to) {
   }
 
 PATH_CALL(int, unlink, "unlink", (const char *path), (path), -1)
+PATH_CALL(int, rmdir, "rmdir", (const char *path), (path), -1)
 PATH_CALL(int, mkdir, "mkdir", (const char *path, mode_t mode), (path, mode), -1)
 PATH_CALL(int, access, "access", (const char *path, int mode), (path, mode), -1)
 PATH_CALL(int, statfs64, "statfs64", (const char *path, struct statfs64 *into), (path, into), -1)

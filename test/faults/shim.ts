@@ -9,7 +9,7 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { DIST } from "../reliability/planted.js";
 
-export type ErrorName = "EIO" | "ENOSPC" | "EDQUOT" | "EINTR" | "ENOMEM" | "EROFS" | "short";
+export type ErrorName = "EIO" | "ENOSPC" | "EDQUOT" | "EINTR" | "ENOMEM" | "EROFS" | "short" | "killed";
 
 /** One failure: which call on which file, when, and how. */
 export interface Rule {
@@ -85,7 +85,7 @@ export class Injector {
   /** From now on the calls that `rule` names are counted, and fail when it says so. */
   arm({ call, path, nth, error, lasts }: Rule): void {
     const fields = Buffer.alloc(LENGTH);
-    const number = error === "short" ? 0 : constants.errno[error];
+    const number = error === "short" ? 0 : error === "killed" ? -1 : constants.errno[error];
     for (const [i, value] of [0, nth, number, Number(lasts)].entries()) fields.writeInt32LE(value, 4 * i);
     fields.write(` ${call} `, CALLS);
     fields.write(path, PATH);
