@@ -53,7 +53,7 @@ interface Sources extends TitleSources {
 
 /** Steps of a walk between two pauses: so many where each may be a search, more where the lists are as long as one another. */
 const WALK_STEPS = 1_024;
-const DENSE_STEPS = 16_384;
+export const DENSE_STEPS = 16_384;
 /** Entries read between two pauses. */
 const READ_STEPS = 64;
 
