@@ -5,6 +5,9 @@
 import type { Entry, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
 import { ClientError, type Evidence } from "../client/index.js";
 
+/** Maximum milliseconds by which the clock of the operator or a witness may be ahead of this machine's. */
+export const CLOCK_SKEW_MS = 5 * 60_000;
+
 /** The kinds of misbehaviour. Scripts of users depend on these names. */
 export type Misconduct =
   /** The service shows another operator key than the pinned one, or a chain of keys that does not lead on from it. */

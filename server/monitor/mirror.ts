@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
+import { publishedCheckpoint } from "../../engine/log/lens/publisher.js";
 import { EntryReader } from "../../engine/log/read/reader.js";
 import { projection } from "../../engine/registry/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
@@ -119,9 +120,10 @@ export class Mirror {
     return null;
   }
 
-  /** Keeps a checkpoint that agrees with the copy. */
-  keepCheckpoint(note: string): void {
-    keepFile(checkpointPath(this.#path), note);
+  /** Keeps a checkpoint that agrees with the copy, unless it is older than the kept one: a cache may have had it. */
+  keepCheckpoint(note: string, treeSize: number): void {
+    const file = checkpointPath(this.#path);
+    if (treeSize >= (publishedCheckpoint(file)?.treeSize ?? 0)) keepFile(file, note);
   }
 
   async close(): Promise<void> {

@@ -23,7 +23,7 @@ import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
 import * as wire from "../wire/log/log.js";
-import { Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "./alarm.js";
+import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
 import { fetchCheckpoint, fetchText } from "./tlog.js";
@@ -33,9 +33,6 @@ import { namedIn } from "./watched.js";
 const PAGE_SIZES = [200, 20, 1] as const;
 /** Number of sizes whose heads are requested together: the maximum of `GET /log/heads`. */
 const HEADS = 1000;
-
-/** Maximum milliseconds by which the operator's clock may be ahead of this machine's. */
-const CLOCK_SKEW_MS = 5 * 60_000;
 
 /** The first three lines of a checkpoint. */
 const CHECKPOINT_LINES = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n/;
@@ -299,12 +296,14 @@ export class Monitor {
       throw new OlderHead(await this.#caught("shrunken", detail, evidence));
     }
     const known = mirror.head(treeSize);
-    if (known && known.root_hash !== rootHash)
+    // A size of imported history has no head to compare with.
+    if (!known) return;
+    if (known.root_hash !== rootHash)
       throw await this.#caught("fork", `Checkpoint and tree head of size ${treeSize} have different roots.`, {
         ...evidence,
         known,
       });
-    mirror.keepCheckpoint(note);
+    mirror.keepCheckpoint(note, treeSize);
   }
 
   /** Compares mirrored entries, all or one page of them, with what is served for them now. */

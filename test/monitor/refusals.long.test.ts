@@ -46,7 +46,7 @@ test("entries and heads that hold come back as they were, and the log is one tha
     expect(mirror.head(i + 1)).toEqual(head);
   }
   expect([mirror.entry(5), mirror.head(0), mirror.head(6)]).toEqual([undefined, undefined, undefined]);
-  mirror.keepCheckpoint("a note");
+  mirror.keepCheckpoint("a note", 5);
   expect(readFileSync(join(path, "checkpoint.txt"), "utf8")).toBe("a note");
   expect(readFileSync(join(path, "operator.pub.pem"), "utf8")).toBe(key.pem);
   expect(readdirSync(path).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);

@@ -23,7 +23,7 @@ import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { Http } from "../../client/http.js";
 import { ClientError } from "../../client/index.js";
 import { type Bundle, FULL_TILE, HASH_BYTES, NotServed, readBundle, ServedTiles } from "../../client/log/served.js";
-import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
+import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 import { AuthenticTiles, WrongTile } from "./authentic.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 
@@ -47,11 +47,15 @@ export interface TiledMonitorOptions {
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
 
-/** The latest time since which a quorum has cosigned, in seconds since 1970; null if none has, or none is needed. */
+/**
+ * The latest time since which a quorum has cosigned, in seconds since 1970; null if none has, or none is needed. A time in the
+ * future says nothing: until it came, it would look like a sign of life, and like newer than every other.
+ */
 function witnessedAt({ cosigned }: PolicyVerdict, policy: Policy): number | null {
   const names = new Set<string>();
   if (policy.quorum === null) return null;
-  for (const { witness, time } of cosigned.toSorted((a, b) => b.time - a.time))
+  const latest = (Date.now() + CLOCK_SKEW_MS) / 1000;
+  for (const { witness, time } of cosigned.filter(({ time }) => time <= latest).toSorted((a, b) => b.time - a.time))
     if (isQuorum(policy, names.add(witness.name))) return time;
   return null;
 }
@@ -82,7 +86,7 @@ export class TiledMonitor {
   async lastLife({ note, keptAt }: KeptCheckpoint): Promise<string> {
     const verdict = await verifyByPolicy(note, this.#options.policy);
     const time = verdict && witnessedAt(verdict, this.#options.policy);
-    // A clock that is ahead would put the alarm off.
+    // A clock that is a little ahead puts no alarm off.
     return time ? new Date(Math.min(time * 1000, Date.now())).toISOString() : keptAt;
   }
 

@@ -1,5 +1,5 @@
 /** An idle log and a frozen one: the same checkpoint is a sign of life if a quorum of witnesses has cosigned it anew. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type Policy, parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { tiledFollower } from "#cairnlog/server/cli/log/follower.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
@@ -46,9 +46,23 @@ test("with a quorum, life is the time since which a quorum has cosigned, by the 
   expect(await seen([a, 300], [b, 310], [c, 305])).toBe(305);
   // A cache that shows an older answer sets nothing back.
   expect(await seen([a, 0], [b, 10])).toBe(305);
-  // A clock that is ahead is not believed.
-  const ahead = (Date.now() + 86_400_000) / 1000 - START;
-  expect(await seen([a, Math.floor(ahead)], [b, Math.floor(ahead)])).toBeLessThanOrEqual(Date.now() / 1000 - START);
+  // A cosignature of the future is no sign of life: it would be one each time until then.
+  const ahead = Math.floor(Date.now() / 1000) + 86_400 - START;
+  expect(await seen([a, ahead], [b, ahead])).toBe(305);
+  expect(await seen([a, 300], [b, ahead], [c, 400])).toBe(305);
+  // It does not keep those that come later away.
+  expect(await seen([a, 600], [b, 610], [c, ahead])).toBe(600);
+  expect(await seen([a, 900], [b, 910])).toBe(900);
+});
+
+test("a quorum that has cosigned in the future alone is no sign of life, and later ones are", async () => {
+  const seen = follow(TWO_OF_THREE);
+  const ahead = Math.floor(Date.now() / 1000) + 86_400 - START;
+  const first = await seen([a, ahead], [b, ahead]);
+  const hour = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
+  expect(await seen([a, ahead], [b, ahead])).toBe(first);
+  hour.mockRestore();
+  expect(await seen([a, 300], [b, 310])).toBe(300);
 });
 
 test("without a quorum, nothing but new entries is a sign of life", async () => {
