@@ -12,7 +12,8 @@ import type { Static, TSchema } from "typebox";
 import {
   canonicalJson,
   type Entry,
-  type OperatorKeys,
+  OperatorKeys,
+  type PublicKey,
   parsePublicKey,
   type TreeHead,
   verifyCheckpoint,
@@ -132,7 +133,10 @@ export class Monitor {
     } catch (error) {
       if (!(error instanceof ClientError) || !error.evidence) throw error;
       const { evidence, detail } = error;
-      if (evidence.shown) throw await this.#convicted(await this.#watch.knownOperators(), detail, evidence);
+      const known = await this.#watch.knownOperators();
+      // A head that nobody has signed, or one of a known key, is a lie of its own.
+      if (evidence.shown && !(await isOfOthers(evidence.shown, answer.operators, pinned, known)))
+        throw await this.#convicted(known, detail, evidence);
       const { public_key: shownKey, operators: shownOperators } = answer;
       const shown = fingerprintOf(shownKey);
       const isKnown = evidence.operators.some(({ key_id }) => key_id === shown);
@@ -388,6 +392,12 @@ const isFromFuture = ({ timestamp }: TreeHead): boolean => !(Date.parse(timestam
 async function isOfRetired(head: TreeHead, { chain }: OperatorKeys): Promise<boolean> {
   const term = chain.find(({ key_id }) => key_id === head.key_id);
   return term !== undefined && verifyTreeHead(head, parsePublicKey(term.public_key));
+}
+
+/** Whether a head is signed by a key of a chain that has the pinned key, and by none that was known before. */
+async function isOfOthers(head: TreeHead, chain: unknown, pinned: PublicKey, known: OperatorKeys): Promise<boolean> {
+  const told = await OperatorKeys.verify(chain, pinned).catch(() => null);
+  return told !== null && (await verifyTreeHead(head, told)) && !(await verifyTreeHead(head, known));
 }
 
 function fingerprintOf(pem: string): string | undefined {

@@ -266,6 +266,12 @@ export class Watch {
   }
 
   async #accept(head: TreeHead, atLeast: number): Promise<void> {
+    await this.#learnSigner(head);
+    if ((await this.#newerOf(head, atLeast)) === head) await this.#pins.keep(head);
+  }
+
+  /** The larger one of a head and of the last one seen. Keeps nothing. @throws ClientError as `accept` does */
+  async #newerOf(head: TreeHead, atLeast: number): Promise<TreeHead> {
     await this.#checkSigned(head);
     const objection = this.#objection(head);
     if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
@@ -273,7 +279,7 @@ export class Watch {
     this.#http.hasSeen(head.tree_size);
     if (known !== null) await this.#checkConsistent(known, head);
     if (head.tree_size < atLeast) await this.#refuseOlder(head, atLeast, known);
-    if (known === null || head.tree_size > known.tree_size) await this.#pins.keep(head);
+    return known === null || head.tree_size > known.tree_size ? head : known;
   }
 
   async #knownHead(): Promise<TreeHead | null> {
@@ -292,10 +298,15 @@ export class Watch {
     throw new ClientError("stale-answer", detail, { evidence: (await this.misbehaved(detail, { shown })).evidence! });
   }
 
-  /** A head must be signed by the key whose term its size is in. Where that is not the known one, the chain is asked for. */
+  /** Asks for the chain, if the key whose term the head's size is in, as far as is known, is not the one that the head names. */
+  async #learnSigner(head: TreeHead): Promise<void> {
+    const operators = await this.#pins.known();
+    if (operators.keyAt(head.tree_size).fingerprint !== head.key_id) await this.#learnOperators(head);
+  }
+
+  /** A head must be signed by the key whose term its size is in. */
   async #checkSigned(head: TreeHead): Promise<void> {
-    let operators = await this.#pins.known();
-    if (operators.keyAt(head.tree_size).fingerprint !== head.key_id) operators = await this.#learnOperators(head);
+    const operators = await this.#pins.known();
     if (await verifyTreeHead(head, operators)) return;
     const signer = operators.chain[operators.indexOf(head.key_id)];
     const retired = signer?.until_size ?? Number.POSITIVE_INFINITY;
@@ -326,7 +337,7 @@ export class Watch {
     this.#pins.believe(operators);
     try {
       const rotations = newRotations(operators, before);
-      if (rotations.length) await this.#checkRotations(rotations);
+      if (rotations.length) await this.#checkRotations(operators, rotations);
       else await this.#pins.keep(await this.#knownHead());
     } catch (error) {
       this.#pins.believe(before);
@@ -335,13 +346,19 @@ export class Watch {
     return operators;
   }
 
-  /** The newest head is that of the last rotation at least, and the log under it has every rotation at its place. */
-  async #checkRotations(rotations: readonly ShownRotation[]): Promise<void> {
+  /**
+   * The newest head is that of the last rotation at least, and the log under it has every rotation at its place. Chain and head
+   * are kept when all of that holds: what the store has is not checked again.
+   */
+  async #checkRotations(operators: OperatorKeys, rotations: readonly ShownRotation[]): Promise<void> {
     // The chain is signed: some node has the last rotation.
     const atLeast = rotations.at(-1)!.leafIndex + 1;
     this.#http.hasSeen(atLeast);
     const newest = await this.owed(this.#http.get(wire.TreeHead, "/log/sth"), {});
-    await this.#accept(newest, atLeast);
+    const isOfChain = operators.keyAt(newest.tree_size).fingerprint === newest.key_id;
+    if (!isOfChain && (await this.#pins.shown()).chain.length > operators.chain.length)
+      throw new ClientError("stale-answer", "The operator key was rotated again while its chain was checked.");
+    const newer = await this.#newerOf(newest, atLeast);
     for (const { before, entryId, leafIndex, expected } of rotations) {
       await this.consistency(before, newest);
       const shown = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: newest.tree_size });
@@ -351,7 +368,7 @@ export class Watch {
       const detail = "The log does not have the rotation of its operator key that the service shows.";
       throw await this.misbehaved(detail, { shown: newest, proof, entry });
     }
-    await this.#pins.keep(await this.#knownHead());
+    await this.#pins.keep(newer);
   }
 
   async #checkConsistent(known: TreeHead, shown: TreeHead): Promise<void> {
