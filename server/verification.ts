@@ -7,7 +7,7 @@ import type { VerifyReport } from "../engine/log/check/verify.js";
 
 /** Milliseconds for which a report is answered again while the log has not grown. */
 const REPORT_LASTS_MS = 60_000;
-/** Worker threads of one run. The others stay free for signatures. */
+/** Threads of one run: everybody may ask for it. */
 const WORKERS = 1;
 
 /** The log that is verified. */

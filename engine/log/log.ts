@@ -39,7 +39,7 @@ export interface LogOptions {
   readonly projection?: Projection;
   /** Digests kept beside SHA-256 in `entry_hashes`. */
   readonly digests?: readonly DigestName[];
-  /** Worker threads to use; without it the log starts its own when it needs them. */
+  /** Worker threads that verify; without it, each verification starts some that let all others go first, and ends them. */
   readonly pool?: Pool;
   /** Appends that may wait; beyond it they are refused with `overloaded`. */
   readonly queueLimit?: number;

@@ -42,7 +42,7 @@ export interface ViewParts {
   readonly store: StoreReader;
   readonly memory: LogMemory;
   readonly projection: Projection;
-  /** Worker threads for verification; without it the view starts its own when it needs them. */
+  /** Worker threads for verification; without it, each run starts some that let all others go first. */
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
   /** Where the nodes of the lens are; without it, in the store. */
@@ -389,7 +389,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /**
    * Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run.
-   * @param options.workers threads of the pool that it takes at most
+   * @param options.workers threads that it takes at most
    */
   verify(options: { readonly workers?: number } = {}): Promise<VerifyReport> {
     return this.#verification.all(options);

@@ -143,7 +143,7 @@ export interface Owned {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
-  const { path, operator, pool, clock, name, minFreeBytes, budgets } = options;
+  const { path, operator, clock, name, minFreeBytes, budgets } = options;
   const given = {
     ...(name !== undefined && { name }),
     ...(minFreeBytes !== undefined && { minFreeBytes }),
@@ -151,7 +151,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
     ...(clock && { clock }),
     ...options.replicated,
   };
-  const log = await openLog({ path, signer: operator, pool, projection, ...given });
+  const log = await openLog({ path, signer: operator, projection, ...given });
   return registryOver(log, options);
 }
 
@@ -161,8 +161,8 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
  * @throws CairnlogError as `openLogReader` does
  */
 export async function openRegistryReader(options: RegistryOptions): Promise<Registry & { readonly log: LogReader }> {
-  const { path, operator, pool } = options;
-  return registryOver(await openLogReader({ path, operator, pool, projection }), options);
+  const { path, operator } = options;
+  return registryOver(await openLogReader({ path, operator, projection }), options);
 }
 
 /** The registry of an open log. Closing the registry closes the log. */

@@ -2,9 +2,8 @@
  * The thread that sends deliveries: sockets, TLS and DNS of receivers, whom strangers choose. `sender.ts` is the other side
  * of its port. Where the system lets a thread have a priority of its own, this one yields to those that serve the log.
  */
-import { readlinkSync } from "node:fs";
-import { setPriority } from "node:os";
 import { type MessagePort, workerData } from "node:worker_threads";
+import { yieldToOthers } from "../../engine/turns.js";
 import type { DeliveryRequest } from "./message.js";
 import { Places } from "./places.js";
 import { httpSender, type Verdict } from "./send.js";
@@ -21,14 +20,6 @@ export type Order =
 
 /** What it says: how an attempt ended, or that a place at an address has become free. */
 export type Word = { readonly id: number; readonly verdict: Verdict } | { readonly freed: string };
-
-/** As `nice` counts; 19 is the lowest. */
-const PRIORITY = 10;
-
-function yieldToOthers(): void {
-  // Linux alone has threads with priorities, and says there which one this is.
-  if (process.platform === "linux") setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), PRIORITY);
-}
 
 function serve({ port, allowPrivate }: SendingData): void {
   const places = new Places();

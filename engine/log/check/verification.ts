@@ -10,7 +10,7 @@ const NEWEST = 4096;
 
 export interface VerificationParts {
   readonly path: string;
-  /** Without it, worker threads are started when they are needed. */
+  /** Without it, each run starts threads of its own, which let all others go first. */
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
   readonly projection: Pick<Projection, "checksEvents">;
@@ -25,8 +25,8 @@ interface Verified {
 export class Verification {
   readonly #parts: VerificationParts;
   readonly #log: Verified;
-  #ownPool: Pool | null = null;
   #running: Promise<VerifyReport> | null = null;
+  readonly #unended = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
   constructor(parts: VerificationParts, log: Verified) {
@@ -39,7 +39,7 @@ export class Verification {
    * first.
    */
   all(options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
-    this.#running ??= this.#verify(0, options).finally(() => {
+    this.#running ??= this.#from(0, options).finally(() => {
       this.#running = null;
     });
     return this.#running;
@@ -47,21 +47,32 @@ export class Verification {
 
   /** Like `all`, for the newest entries alone. */
   newest(): Promise<VerifyReport> {
-    return this.#verify(Math.max(0, this.#log.size - NEWEST));
+    return this.#from(Math.max(0, this.#log.size - NEWEST));
   }
 
-  async #verify(from: number, options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
-    const { path, mapSize, projection } = this.#parts;
+  async #from(from: number, options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
+    const run = this.#verify(from, options);
+    this.#unended.add(run);
+    try {
+      return await run;
+    } finally {
+      this.#unended.delete(run);
+    }
+  }
+
+  async #verify(from: number, options: Pick<VerifyOptions, "workers">): Promise<VerifyReport> {
+    const { path, pool, mapSize, projection } = this.#parts;
     const { size, operators } = this.#log;
     const target = { path, from, size, operators: operators.chain, checksEvents: projection.checksEvents === true };
     const { signal } = this.#closing;
-    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { ...options, signal });
-  }
-
-  get #pool(): Pool {
-    if (this.#parts.pool) return this.#parts.pool;
-    this.#ownPool ??= createPool();
-    return this.#ownPool;
+    // Its threads end with the run: they hold a log open, and cannot get back the priority that they give up.
+    const own = pool ? null : createPool(options.workers);
+    try {
+      const what = { ...target, ...(mapSize !== undefined && { mapSize }), ...(own && { yields: true }) };
+      return await verifyLog(pool ?? own!, what, { ...options, signal });
+    } finally {
+      await own?.close();
+    }
   }
 
   /** Breaks off the verification that runs. */
@@ -72,7 +83,6 @@ export class Verification {
   /** Like `stop`; resolves when nothing runs any more. */
   async close(): Promise<void> {
     this.stop();
-    await this.#running?.catch(() => undefined);
-    await this.#ownPool?.close();
+    await Promise.allSettled(this.#unended);
   }
 }

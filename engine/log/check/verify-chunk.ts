@@ -10,6 +10,7 @@ import { CairnlogError } from "../../error.js";
 import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
 import { HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
+import { yieldToOthers } from "../../turns.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
 import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
@@ -35,6 +36,8 @@ export interface ChunkTask {
   readonly operators: readonly OperatorTerm[];
   /** Environment for tiles and seams instead of the log's own, if these are checked separately. */
   readonly derivedPath?: string;
+  /** Whether its thread lets all others go first, from now on. */
+  readonly yields?: boolean;
   /** Whether every entry must be an event of the service's log (`Projection.checksEvents`). */
   readonly checksEvents?: boolean;
 }
@@ -68,6 +71,7 @@ async function storeAt(path: string, mapSize: number | undefined): Promise<Store
 }
 
 export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
+  if (task.yields) yieldToOthers();
   const store = await storeAt(task.path, task.mapSize);
   store.refresh();
   try {

@@ -1,5 +1,5 @@
 /** A log that is asked to check itself: what it has checked, by whom, once for all who ask, and what is left open. */
-import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -117,14 +117,40 @@ describe("verifying", () => {
     ]);
   });
 
-  test("without a pool is done by threads that end with the log", async () => {
-    const path = await builtLog(2);
-    const threads = () => readdirSync("/proc/self/task").length;
+  test("without a pool is done by threads that let all others go first, and end with the run", async () => {
+    const path = await builtLog(2 * 4096);
+    /** The priorities of this process's threads, as `nice` counts. Behind the name, which may have spaces, stands field 3. */
+    const priorities = () =>
+      readdirSync("/proc/self/task").map((thread) =>
+        Number(readFileSync(`/proc/self/task/${thread}/stat`, "utf8").split(") ").at(-1)!.split(" ")[16]),
+      );
     const log = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
-    const before = threads();
-    for (let round = 0; round < 2; round++) expect(await log.verify()).toMatchObject({ valid: true });
+    const before = priorities();
+    for (const verify of [() => log.verify(), () => log.verifyNewest()]) {
+      let lowest = Math.max(...before);
+      const sampling = setInterval(() => {
+        lowest = Math.max(lowest, ...priorities());
+      }, 1);
+      expect(await verify()).toMatchObject({ valid: true });
+      clearInterval(sampling);
+      expect(lowest).toBe(Math.max(...before, 10));
+      await expect.poll(() => priorities().length, { interval: 5, timeout: 5_000 }).toBeLessThanOrEqual(before.length);
+    }
     await log.close();
-    await expect.poll(threads, { interval: 5, timeout: 5_000 }).toBeLessThanOrEqual(before);
+  });
+
+  test("is broken off by a close, which waits for its threads", async () => {
+    const path = await builtLog(4 * 4096);
+    const log = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
+    const runs = [log.verify(), log.verifyNewest()].map((run) =>
+      run.then(
+        () => "ended",
+        ({ code }) => code,
+      ),
+    );
+    await log.close();
+    expect(openIn(path)).toEqual([]);
+    expect((await Promise.all(runs))[0]).toBe("closed");
   });
 });
 
