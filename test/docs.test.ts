@@ -96,6 +96,48 @@ test("docs/README.md leads to every page, and no link in a page leads nowhere", 
   expect(broken).toEqual([]);
 });
 
+/** Pages with lines that are still too long. Remove a page when its lines are wrapped. */
+const NOT_WRAPPED: ReadonlySet<string> = new Set([
+  "CHANGELOG.md",
+  "SECURITY.md",
+  "architecture.md",
+  "attestation-file.md",
+  "backup.md",
+  "client.md",
+  "contributing.md",
+  "costs.md",
+  "explorer.md",
+  "http.md",
+  "import.md",
+  "in-toto.md",
+  "interop.md",
+  "monitor.md",
+  "operating.md",
+  "performance.md",
+  "policies.md",
+  "reliability.md",
+  "replication.md",
+  "signer.md",
+  "threat-model.md",
+  "tiles.md",
+  "trust.md",
+  "webhooks.md",
+  "witness.md",
+]);
+
+test("lines of prose on a page have at most 130 characters", () => {
+  const isProse = (line: string) => !/^(?:#|\s*\||\s*(?:[-*]|\d+\.)?\s*\S+$)/.test(line);
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && !NOT_WRAPPED.has(name));
+  const tooLong = pages.flatMap((name) =>
+    read(`docs/${name}`)
+      .replace(/^ *```[\s\S]*?^ *```/gm, "")
+      .split("\n")
+      .filter((line) => line.length > 130 && isProse(line))
+      .map((line) => `${name}: ${line}`),
+  );
+  expect(tooLong).toEqual([]);
+});
+
 /** The sources of what runs in a service, by path. What runs for a user elsewhere is left out. */
 const serviceSources = (): Map<string, string> => {
   const paths = ["engine", "server"]
