@@ -115,7 +115,6 @@ const NOT_WRAPPED: ReadonlySet<string> = new Set([
   "operating.md",
   "performance.md",
   "policies.md",
-  "reliability.md",
   "replication.md",
   "signer.md",
   "threat-model.md",
