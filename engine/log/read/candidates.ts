@@ -7,9 +7,10 @@ import type { Postings, RangePiece } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { PostingKind } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
+import { indexesOf, newBits } from "./bits.js";
 import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
 
-/** Work that pauses at every `yield`, after about a millisecond. What is appended meanwhile changes nothing in the result. */
+/** Work that pauses at every `yield`, after a few milliseconds. What is appended meanwhile changes nothing in the result. */
 export type Slices<T> = Generator<void, T, void>;
 
 /** The terms that begin with some text. */
@@ -105,7 +106,7 @@ class Gathered {
 
   constructor(count: number, size: number) {
     this.#size = size;
-    this.#bits = size > count * BITS ? null : new Int32Array(Math.ceil(size / 32));
+    this.#bits = size > count * BITS ? null : newBits(size);
   }
 
   /** Adds those below the size: the others were appended after the search began. */
@@ -119,27 +120,14 @@ class Gathered {
   }
 
   /** All of them, each once. */
-  ascending(): Float64Array {
+  ascending(): readonly number[] | Float64Array {
     const bits = this.#bits;
     if (!bits) {
       const sorted = Float64Array.from(this.#indexes).sort();
       return sorted.filter((index, i) => !i || index !== sorted[i - 1]);
     }
-    let length = 0;
-    for (const word of bits) length += bitsIn(word);
-    const indexes = new Float64Array(length);
-    let at = 0;
-    for (let word = 0; word < bits.length; word++)
-      for (let rest = bits[word]!; rest; rest &= rest - 1) indexes[at++] = word * 32 + 31 - Math.clz32(rest & -rest);
-    return indexes;
+    return indexesOf(bits);
   }
-}
-
-/** The number of bits that are set in a word. */
-function bitsIn(word: number): number {
-  let bits = 0;
-  for (let rest = word; rest; rest &= rest - 1) bits++;
-  return bits;
 }
 
 /** The terms of a kind that begin with these digits. */

@@ -8,7 +8,16 @@ import { hashedTerm, hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
 import type { CandidatePostings, Condition, Slices } from "./candidates.js";
-import { disjointUnion, type IndexList, intersect, merged, type Walkable } from "./index-list.js";
+import {
+  common,
+  disjointUnion,
+  type Found,
+  foundIn,
+  type IndexList,
+  merged,
+  reach,
+  type Walkable,
+} from "./index-list.js";
 import { type Check, type Others, type Plan, planned, READS } from "./plan.js";
 import type { Stretch } from "./seams.js";
 import { searchCondition } from "./searched.js";
@@ -51,9 +60,6 @@ interface Sources extends TitleSources {
   entry(leafIndex: number): Entry | undefined;
 }
 
-/** Steps of a walk between two pauses: so many where each may be a search, more where the lists are as long as one another. */
-const WALK_STEPS = 1_024;
-export const DENSE_STEPS = 16_384;
 /** Entries read between two pauses. */
 const READ_STEPS = 64;
 
@@ -120,21 +126,21 @@ class Checked {
     return !this.#check;
   }
 
-  /** Those of `indexes` that meet it. @throws CairnlogError `invalid-input` if too many entries would have to be read */
-  *of(indexes: readonly number[]): Slices<readonly number[]> {
+  /** Those of the found that meet it. @throws CairnlogError `invalid-input` if too many entries would have to be read */
+  *of(found: Found): Slices<Found> {
     const check = this.#check;
-    if (!check) return indexes;
+    if (!check) return found;
     const matching: number[] = [];
-    for (const index of indexes) {
+    for (const index of found.indexes()) {
       if (++this.#reads > READS && check.bounded) throw check.bounded.tooMany();
       if (check.matches(this.#sources.entry(index)!)) matching.push(index);
       if (this.#reads % READ_STEPS === 0) yield;
     }
-    return matching;
+    return foundIn(matching);
   }
 }
 
-const hasRanks = (list: Walkable): list is IndexList => "seek" in list;
+const hasRanks = (list: Walkable): list is IndexList => "at" in list;
 
 /** Adds the matches in one stretch. */
 function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
@@ -152,33 +158,18 @@ function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, 
 /** Adds what the lists of an alternative have in common, or of both together. */
 function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
   for (let next = from; next < to; ) {
-    const walked = lists.get().map((alternative) => {
-      const found: number[] = [];
-      const walking = alternative.length ? alternative : [every(to)];
-      return { found, ...intersect(walking, { from: next, to, steps: stepsOf(walking) }, found) };
-    });
-    // As far as all of them have come. What one found beyond is found again.
-    next = Math.min(...walked.map((part) => part.next));
-    const [one, other] = walked.map(({ found }) => found.filter((index) => index < next));
-    const matches = yield* checked.of(other ? merged(one!, other) : one!);
-    page.add(matches.length, (rank, length) => matches.slice(rank, rank + length));
+    const alternatives = lists.get();
+    const end = Math.min(...alternatives.map((walked) => reach(walked, next, to, alternatives.length)));
+    const [one, other] = alternatives.map((walked) => common(walked, next, end));
+    next = end;
+    const found = other ? foundIn(merged(one!.indexes(), other.indexes())) : one!;
+    const matches = yield* checked.of(found);
+    page.add(matches.length, (rank, length) => matches.indexes().slice(rank, rank + length));
     if (next >= to) return;
     yield;
     lists.drop();
   }
 }
-
-/** Lists are made again after each pause, which takes as long as some thousand steps. */
-function stepsOf(lists: readonly Walkable[]): number {
-  const lengths = lists.map(({ length }) => length);
-  return Math.max(WALK_STEPS, Math.floor((DENSE_STEPS * Math.min(...lengths)) / (Math.max(...lengths) || 1)));
-}
-
-/** All leaf indexes below `size`. */
-const every = (size: number): Walkable => ({
-  length: size,
-  window: (index, count) => Array.from({ length: Math.max(0, Math.min(count, size - index)) }, (_, i) => index + i),
-});
 
 /** The lists of the criteria: an entry that all lists of an alternative have is a match. There is a second one for `orTag`. */
 class Alternatives {

@@ -9,6 +9,12 @@ export interface PostingList {
   seek(index: number): number;
   /** Up to `count` indexes from `index` on, ascending. Costs one search in all. */
   window(index: number, count: number): number[];
+  /** All indexes in [from, to), ascending. */
+  between(from: number, to: number): number[];
+  /** Sets the bit number `index - from` of every index in [from, to). */
+  fill(bits: Int32Array, from: number, to: number): void;
+  /** Sets the marks of those of `indexes`, which ascend, that are in this list. Costs a search for each. */
+  mark(indexes: readonly number[], marks: Uint8Array): void;
 }
 
 /** The part of a list that is in one run or in memory. */
@@ -17,18 +23,38 @@ export interface Segment {
   at(rank: number): number;
   seek(index: number): number;
   read(rank: number, count: number, into: number[]): void;
+  /** Sets the bit number `index - base` of `count` indexes from `rank` on. */
+  fill(rank: number, count: number, bits: Int32Array, base: number): void;
+  mark(indexes: readonly number[], marks: Uint8Array): void;
 }
 
-const countBelow = (indexes: readonly number[], index: number): number =>
-  leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
+/** Ascending leaf indexes in memory. */
+type Indexes = readonly number[] | Float64Array;
+
+/** The number of `indexes` below `index`; the first `from` are known to be. */
+export const countBelow = (indexes: Indexes, index: number, from = 0): number =>
+  leastWhere(from, indexes.length, (rank) => indexes[rank]! >= index);
 
 /** A part that is in memory: `indexes`, ascending. */
-export const inMemory = (indexes: readonly number[]): Segment => ({
+export const inMemory = (indexes: Indexes): Segment => ({
   length: indexes.length,
   at: (rank) => indexes[rank]!,
   seek: (index) => countBelow(indexes, index),
   read: (rank, count, into) => {
     for (let i = 0; i < count; i++) into.push(indexes[rank + i]!);
+  },
+  fill: (rank, count, bits, base) => {
+    for (let i = 0; i < count; i++) {
+      const bit = indexes[rank + i]! - base;
+      bits[bit >>> 5]! |= 1 << (bit & 31);
+    }
+  },
+  mark: (sought, marks) => {
+    const end = countBelow(sought, indexes.at(-1)! + 1);
+    for (let i = countBelow(sought, indexes[0]!), rank = 0; i < end; i++) {
+      rank = countBelow(indexes, sought[i]!, rank);
+      if (indexes[rank] === sought[i]) marks[i] = 1;
+    }
   },
 });
 
@@ -38,7 +64,7 @@ export const joined = (segments: readonly Segment[]): PostingList => ({
   at(rank) {
     let rest = rank;
     for (const segment of segments) {
-      if (rest < segment.length) return segment.at(rest);
+      if (rest >= 0 && rest < segment.length) return segment.at(rest);
       rest -= segment.length;
     }
     throw new RangeError(`rank ${rank} is past the end of the list`);
@@ -52,5 +78,22 @@ export const joined = (segments: readonly Segment[]): PostingList => ({
       if (found.length === count) break;
     }
     return found;
+  },
+  between(from, to) {
+    const found: number[] = [];
+    for (const segment of segments) {
+      const rank = segment.seek(from);
+      segment.read(rank, segment.seek(to) - rank, found);
+    }
+    return found;
+  },
+  fill(bits, from, to) {
+    for (const segment of segments) {
+      const rank = segment.seek(from);
+      segment.fill(rank, segment.seek(to) - rank, bits, from);
+    }
+  },
+  mark(indexes, marks) {
+    for (const segment of segments) segment.mark(indexes, marks);
   },
 });

@@ -230,6 +230,8 @@ export class Postings {
           seek: (index) =>
             index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, positionOf(term, index)) - first,
           read: (rank, count, into) => this.#reader.readIndexes(run, first + rank, count, into),
+          fill: (rank, count, bits, base) => this.#reader.fillBits(run, first + rank, count, bits, base),
+          mark: (indexes, marks) => this.#reader.mark(run, first, end, indexes, marks),
         });
     }
     for (const memory of [this.#frozen, this.#memory]) {

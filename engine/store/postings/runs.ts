@@ -85,7 +85,21 @@ export interface Run extends Omit<StoredRun, "bloom"> {
 /** The number of blocks of a run. */
 export const blocksOf = (run: Pick<RunRow, "count">): number => Math.ceil(run.count / BLOCK_RECORDS);
 
-const readIndex = (block: Buffer, position: number): number => partAt(block, position * RECORD_BYTES, 3);
+/** The leaf index of a record. Byte by byte: a third of the time of `partAt`. */
+function indexIn(block: Buffer, position: number): number {
+  const at = lowAt(position);
+  return (block[at - 2]! * 256 + block[at - 1]!) * 2 ** 32 + (lowWord(block, at) >>> 0);
+}
+
+/** Where the low four of the six bytes of a leaf index are. */
+const lowAt = (position: number): number => (position + 1) * RECORD_BYTES - WORD_BYTES;
+
+const lowWord = (block: Buffer, at: number): number =>
+  (block[at]! << 24) | (block[at + 1]! << 16) | (block[at + 2]! << 8) | block[at + 3]!;
+
+/** The first of the records [from, to), which are of one term, whose leaf index is at least `index`; `to` if there is none. */
+const leastIn = (block: Buffer, from: number, to: number, index: number): number =>
+  leastWhere(from, to, (position) => indexIn(block, position) >= index);
 
 const readTerm = (block: Buffer, position: number): string =>
   block.toString("latin1", position * RECORD_BYTES, position * RECORD_BYTES + TERM_BYTES);
@@ -145,7 +159,7 @@ export class RunReader {
 
   /** Leaf index of the record at `rank`. */
   indexAt(run: Run, rank: number): number {
-    return readIndex(this.#block(run, Math.floor(rank / BLOCK_RECORDS)), rank % BLOCK_RECORDS);
+    return indexIn(this.#block(run, Math.floor(rank / BLOCK_RECORDS)), rank % BLOCK_RECORDS);
   }
 
   /**
@@ -156,12 +170,48 @@ export class RunReader {
       const position = (rank + done) % BLOCK_RECORDS;
       const block = this.#block(run, Math.floor((rank + done) / BLOCK_RECORDS));
       const here = Math.min(count - done, BLOCK_RECORDS - position);
-      // Byte by byte: a third of the time of `readIndex`.
-      for (let i = 0, at = position * RECORD_BYTES + TERM_BYTES + 1; i < here; i++, at += RECORD_BYTES) {
-        const low = ((block[at + 2]! << 24) | (block[at + 3]! << 16) | (block[at + 4]! << 8) | block[at + 5]!) >>> 0;
-        into.push((block[at]! * 256 + block[at + 1]!) * 2 ** 32 + low);
+      for (let i = 0; i < here; i++) into.push(indexIn(block, position + i));
+      done += here;
+    }
+  }
+
+  /** Sets the bits number `index - base` of the leaf indexes of `count` records from `rank` on. About 3 ns each. */
+  fillBits(run: Run, rank: number, count: number, bits: Int32Array, base: number): void {
+    for (let done = 0; done < count; ) {
+      const position = (rank + done) % BLOCK_RECORDS;
+      const block = this.#block(run, Math.floor((rank + done) / BLOCK_RECORDS));
+      const here = Math.min(count - done, BLOCK_RECORDS - position);
+      for (let i = 0, at = lowAt(position); i < here; i++, at += RECORD_BYTES) {
+        // The low words alone: there are fewer than 2^32 bits.
+        const bit = lowWord(block, at) - base;
+        bits[bit >>> 5]! |= 1 << (bit & 31);
       }
       done += here;
+    }
+  }
+
+  /**
+   * Sets the marks of those of `indexes`, which ascend, that are among the leaf indexes of the records from rank `first` up to
+   * `end`, which are of one term. A block is read once, and those are left out in which none of `indexes` can be.
+   */
+  mark(run: Run, first: number, end: number, indexes: readonly number[], marks: Uint8Array): void {
+    const { fences } = run;
+    const lastBlock = Math.floor((end - 1) / BLOCK_RECORDS);
+    // The fences behind the first block are of this term, so their leaf indexes ascend.
+    const startOf = (block: number) => (block > lastBlock ? run.to : fences[block * PARTS + PARTS - 1]!);
+    const least = (index: number) => leastWhere(0, indexes.length, (i) => indexes[i]! >= index);
+    for (let i = least(run.from), number = Math.floor(first / BLOCK_RECORDS); i < indexes.length; number++) {
+      const from = indexes[i]!;
+      if (from >= run.to) return;
+      if (from >= startOf(number + 1))
+        number = leastWhere(number + 2, lastBlock + 1, (block) => startOf(block) > from) - 1;
+      const next = startOf(number + 1);
+      const block = this.#block(run, number);
+      const to = Math.min(BLOCK_RECORDS, end - number * BLOCK_RECORDS);
+      for (let at = Math.max(0, first - number * BLOCK_RECORDS); i < indexes.length && indexes[i]! < next; i++) {
+        at = leastIn(block, at, to, indexes[i]!);
+        if (at < to && indexIn(block, at) === indexes[i]) marks[i] = 1;
+      }
     }
   }
 

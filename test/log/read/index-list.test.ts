@@ -1,20 +1,33 @@
-/**
- * Sets of leaf indexes: unions and intersections compared with the simplest implementation, and the number of reads.
- */
+/** Sets of leaf indexes: unions and intersections compared with the simplest implementation, and how far a turn goes. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { arrayList, disjointUnion, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  arrayList,
+  common,
+  disjointUnion,
+  reach,
+  TURN,
+  union,
+  type Walkable,
+} from "#cairnlog/engine/log/read/index-list.js";
 
 const SIZE = 3_000;
 
-/** The common items of all lists, found in turns of `steps`. */
-function intersection(lists: readonly IndexList[], from: number, to: number, steps = Number.POSITIVE_INFINITY) {
+const USUAL = { ...TURN };
+afterEach(() => Object.assign(TURN, USUAL));
+
+/** The common items of all lists, and the end of each turn. */
+function intersection(lists: readonly Walkable[], from: number, to: number) {
   const found: number[] = [];
-  for (let next = from; next < to; ) ({ next } = intersect(lists, { from: next, to, steps }, found));
-  return found;
+  const ends: number[] = [];
+  for (let next = from; next < to; next = ends.at(-1)!) {
+    ends.push(reach(lists, next, to));
+    found.push(...common(lists, next, ends.at(-1)!).indexes());
+  }
+  return { found, ends };
 }
 
-/** Dense, sparse and clustered, so that windows are walked, left early and skipped. */
+/** Dense, sparse and clustered, so that they are read as bits, looked up and skipped. */
 const indexes = fc
   .tuple(
     fc.array(fc.nat(SIZE - 1), { maxLength: 40 }),
@@ -37,8 +50,19 @@ test("an intersection contains the common indexes within its bounds", () => {
       const expected = first.filter(
         (index) => index >= from && index < to && others.every((list) => list.includes(index)),
       );
-      for (const steps of [Number.POSITIVE_INFINITY, 1, 7])
-        expect(intersection(lists.map(arrayList), from, to, steps)).toEqual(expected);
+      // As they are, and each in two parts that have some indexes in common.
+      const whole = lists.map((list) => arrayList(list));
+      const parted = lists.map((list) =>
+        union([
+          arrayList(list.filter((each) => each % 3)),
+          arrayList(list.filter((each) => each % 2 === 0 || each % 3 === 0)),
+        ]),
+      );
+      for (const turn of [USUAL, { dense: 64, blocks: 1 }, { dense: 700, blocks: 5 }, { dense: 7, blocks: 100 }])
+        for (const made of [whole, parted]) {
+          Object.assign(TURN, turn);
+          expect(intersection(made, from, to).found).toEqual(expected);
+        }
     }),
   );
 });
@@ -52,28 +76,40 @@ test("a union is read at any rank, from any index, and through windows", () => {
       expect([union.length, union.seek(index)]).toEqual([all.length, rank]);
       expect(union.window(index, count)).toEqual(all.slice(rank, rank + count));
       if (rank < all.length) expect(union.at(rank)).toBe(all[rank]);
+      expect(union.between(index, index + count)).toEqual(all.filter((each) => each >= index && each < index + count));
     }),
   );
 });
 
-test("intersections read dense lists in long windows, and leap over sparse ones", () => {
-  const dense = Array.from({ length: 100_000 }, (_, index) => index);
-  const sparse = [5, 40_000, 40_001, 99_999];
-  let windows = 0;
-  let read = 0;
-  const counted = (list: IndexList): IndexList => ({
-    ...list,
-    window(index, count) {
-      const found = list.window(index, count);
-      windows++;
-      read += found.length;
-      return found;
-    },
+test("without a list all indexes are common", () => {
+  expect(intersection([], 3, 6).found).toEqual([3, 4, 5]);
+});
+
+describe("a turn", () => {
+  const everyNth = (n: number) => arrayList(Array.from({ length: 10_000 / n }, (_, i) => n * i));
+  const turns = (lists: readonly Walkable[]) => {
+    Object.assign(TURN, { dense: 1_000, blocks: 10 });
+    return intersection(lists, 0, 10_000).ends.length;
+  };
+
+  test("ends after as many entries as are read in a turn, which lists and parts of a union share", () => {
+    expect(turns([])).toBe(10);
+    expect(turns([everyNth(1)])).toBe(10);
+    expect(turns([everyNth(1), everyNth(2)])).toBe(20);
+    expect(turns([everyNth(1), everyNth(2), everyNth(3)])).toBe(30);
+    expect(turns([everyNth(1), union([everyNth(2), everyNth(3)])])).toBe(30);
   });
-  expect([...intersection([counted(arrayList(dense)), counted(arrayList(dense))], 0, 100_000)]).toHaveLength(100_000);
-  expect(windows).toBeLessThan(100);
-  expect(read).toBeLessThanOrEqual(2 * dense.length);
-  [windows, read] = [0, 0];
-  expect([...intersection([counted(arrayList(dense)), counted(arrayList(sparse))], 0, 100_000)]).toEqual(sparse);
-  expect(read).toBeLessThan(200);
+
+  test("goes on where few blocks have to be read, or few indexes are looked for", () => {
+    expect(turns([everyNth(1), everyNth(200)])).toBe(5);
+    expect(turns([everyNth(1_000), everyNth(1)])).toBe(2);
+    expect(turns([everyNth(1_000), everyNth(1_000)])).toBe(1);
+    expect(turns([everyNth(1), everyNth(5_000)])).toBe(1);
+  });
+
+  test("is half as long if it is one of two", () => {
+    Object.assign(TURN, { dense: 1_000, blocks: 10 });
+    expect(reach([everyNth(1), everyNth(2)], 0, 10_000, 2)).toBe(250);
+    expect(reach([everyNth(1), everyNth(1_000)], 0, 10_000, 2)).toBe(4_000);
+  });
 });

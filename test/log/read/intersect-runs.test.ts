@@ -1,6 +1,7 @@
 /** Entries with several exact criteria, found in runs and memory, compared with the simplest implementation. */
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
+import { TURN } from "#cairnlog/engine/log/read/index-list.js";
 import { matching } from "#cairnlog/engine/log/read/query.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
@@ -24,7 +25,11 @@ const TAGS: Readonly<Record<string, (index: number) => boolean>> = {
 const TYPES = ["note", "report", "letter"];
 
 const store = openStore({ path: temporaryFolder(), mapSize: MAP_SIZE });
-afterAll(() => store.close());
+const USUAL = { ...TURN };
+afterAll(() => {
+  Object.assign(TURN, USUAL);
+  return store.close();
+});
 const postings = new Postings(store.postings);
 for (let from = 0; from < SIZE; from += FLUSH_ENTRIES) {
   const to = Math.min(SIZE, from + FLUSH_ENTRIES);
@@ -37,26 +42,30 @@ for (let from = 0; from < SIZE; from += FLUSH_ENTRIES) {
   await postings.settle();
 }
 
-test("pages of what several criteria have in common", () => {
-  expect([postings.runCount, postings.size]).toEqual([2, SIZE]);
-  const sources = { postings, titles: () => [postings], size: SIZE, entry: () => undefined };
-  const criteria = fc.record({
-    tags: fc.uniqueArray(fc.constantFrom(...Object.keys(TAGS)), { minLength: 1, maxLength: 3 }),
-    eventTypes: fc.option(fc.uniqueArray(fc.constantFrom(...TYPES), { minLength: 1 }), { nil: undefined }),
-    from: fc.nat(SIZE),
-  });
-  fc.assert(
-    fc.property(criteria, fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(200), (wanted, at, limit) => {
-      const { eventTypes, ...others } = wanted;
-      const naive: number[] = [];
-      for (let index = wanted.from; index < SIZE; index++)
-        if (wanted.tags.every((tag) => TAGS[tag]!(index)) && (eventTypes?.includes(TYPES[index % 3]!) ?? true))
-          naive.push(index);
-      const offset = Math.floor(at * naive.length);
-      const work = matching(sources, eventTypes ? (wanted as never) : others, offset, limit);
-      let step = work.next();
-      while (!step.done) step = work.next();
-      expect(step.value).toMatchObject({ total: naive.length, indexes: naive.slice(offset, offset + limit) });
-    }),
-  );
-});
+test.each([USUAL, { dense: 4_096, blocks: 20 }, { dense: 64, blocks: 1_024 }])(
+  "pages of what several criteria have in common, in turns of $dense entries or $blocks blocks",
+  (turn) => {
+    Object.assign(TURN, turn);
+    expect([postings.runCount, postings.size]).toEqual([2, SIZE]);
+    const sources = { postings, titles: () => [postings], size: SIZE, entry: () => undefined };
+    const criteria = fc.record({
+      tags: fc.uniqueArray(fc.constantFrom(...Object.keys(TAGS)), { minLength: 1, maxLength: 3 }),
+      eventTypes: fc.option(fc.uniqueArray(fc.constantFrom(...TYPES), { minLength: 1 }), { nil: undefined }),
+      from: fc.nat(SIZE),
+    });
+    fc.assert(
+      fc.property(criteria, fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(200), (wanted, at, limit) => {
+        const { eventTypes, ...others } = wanted;
+        const naive: number[] = [];
+        for (let index = wanted.from; index < SIZE; index++)
+          if (wanted.tags.every((tag) => TAGS[tag]!(index)) && (eventTypes?.includes(TYPES[index % 3]!) ?? true))
+            naive.push(index);
+        const offset = Math.floor(at * naive.length);
+        const work = matching(sources, eventTypes ? (wanted as never) : others, offset, limit);
+        let step = work.next();
+        while (!step.done) step = work.next();
+        expect(step.value).toMatchObject({ total: naive.length, indexes: naive.slice(offset, offset + limit) });
+      }),
+    );
+  },
+);

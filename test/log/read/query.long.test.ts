@@ -1,10 +1,14 @@
 /** Queries compared with the simplest filter: the contract's rules applied to every entry. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";
 import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
-import { type Criteria, DENSE_STEPS } from "#cairnlog/engine/log/read/query.js";
+import { TURN } from "#cairnlog/engine/log/read/index-list.js";
+import type { Criteria } from "#cairnlog/engine/log/read/query.js";
 import { openTestLog } from "../harness.js";
+
+const USUAL = { ...TURN };
+afterEach(() => Object.assign(TURN, USUAL));
 
 const hex = (length: number) =>
   fc
@@ -211,8 +215,8 @@ test("what has to be walked is walked in slices, and what is appended meanwhile 
     payload: { document_hash: `sha256:abcd${i.toString(16).padStart(60, "0")}`, tags: ["a", i % 2 ? "odd" : "even"] },
   });
   const same = { event_type: "note", payload: { document_hash: `sha256:${"e".repeat(64)}`, tags: ["a", "odd"] } };
-  // Each list that is walked is longer than two turns.
-  const many = 2 * DENSE_STEPS + 2_000;
+  const many = 9_000;
+  Object.assign(TURN, { dense: 4_000, blocks: 10 });
   const events = [...Array.from({ length: many }, (_, i) => event(i)), ...Array.from({ length: many }, () => same)];
   for (let from = 0; from < events.length; from += 4_000) await log.append(events.slice(from, from + 4_000));
   let more = many;

@@ -1,6 +1,6 @@
 /** Walks through postings that the test makes up: where they end, where they pause, and how much a search may match. */
 import { describe, expect, test } from "vitest";
-import { arrayList, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
+import { arrayList, type IndexList, TURN } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
@@ -33,7 +33,15 @@ function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: num
             return read(...args);
           };
         };
-        return { length: list.length, at: valid(list.at), seek: valid(list.seek), window: valid(list.window) };
+        return {
+          length: list.length,
+          at: valid(list.at),
+          seek: valid(list.seek),
+          window: valid(list.window),
+          between: valid(list.between),
+          fill: valid(list.fill),
+          mark: valid(list.mark),
+        };
       },
       /** A piece has all postings of one term. */
       range(low: string, high: string) {
@@ -79,38 +87,48 @@ describe("entries that were appended later", () => {
   });
 });
 
-describe("a pause comes after 16,384 steps", () => {
-  const both = (count: number) => ({ [tag("a")]: upTo(count), [tag("b")]: upTo(count) });
+describe("a pause comes", () => {
+  const HALF = TURN.dense / 2;
   test.each([
-    [16_383, 0],
-    [16_384, 1],
-    [32_767, 1],
-    [32_768, 2],
-  ])("of a walk through %i common entries: %i of them", (count, pauses) => {
-    const found = walked(sourcesOf(both(count), 50_000), { tags: ["a", "b"] }, 50_000);
+    [HALF, 0],
+    [HALF + 1, 1],
+    [TURN.dense, 1],
+    [TURN.dense + 1, 2],
+  ])("in a walk through two lists of %i entries: %i of them", (count, pauses) => {
+    const lists = { [tag("a")]: upTo(count), [tag("b")]: upTo(count) };
+    const found = walked(sourcesOf(lists, count), { tags: ["a", "b"] }, count);
     expect(found).toEqual({ total: count, indexes: upTo(count), pauses });
   });
 
-  test("or 1,024 steps if one list is as much longer than another", () => {
-    const lists = { [tag("a")]: upTo(1_100).map((i) => 40 * i), [tag("b")]: upTo(44_000) };
-    expect(walked(sourcesOf(lists, 50_000), { tags: ["a", "b"] }).pauses).toBe(1);
-  });
-
-  test("and none where the last step ends the log", () => {
-    expect(walked(sourcesOf(both(16_384), 16_384), { tags: ["a", "b"] }).pauses).toBe(0);
-  });
-
   test.each([
-    [16_383, 0],
-    [16_384, 1],
-    [32_768, 2],
-  ])("of a walk through %i entries with one term: %i of them", (count, pauses) => {
+    [HALF, 0],
+    [HALF + 1, 1],
+    [TURN.dense + 1, 2],
+  ])("in a walk through %i entries with one term and a tag: %i of them", (count, pauses) => {
     const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(count), [tag("a")]: upTo(count) };
-    const found = walked(sourcesOf(lists, 50_000), { search: `sha256:${HASH.slice(0, 32)}`, tags: ["a"] }, 50_000);
+    const found = walked(sourcesOf(lists, count), { search: `sha256:${HASH.slice(0, 32)}`, tags: ["a"] }, count);
     expect(found).toEqual({ total: count, indexes: upTo(count), pauses });
   });
 
-  test("of a search for digits, after each piece of their range", () => {
+  test("in a walk through tags or one instead, which share a turn", () => {
+    const quarter = TURN.dense / 4;
+    const lists = { [tag("a")]: upTo(quarter + 1), [tag("b")]: upTo(quarter + 1), [tag("a,b")]: [7, quarter] };
+    const found = walked(sourcesOf(lists, quarter + 1), { tags: ["a", "b"], orTag: "a,b" }, 1);
+    expect(found).toEqual({ total: quarter + 1, indexes: [0], pauses: 1 });
+  });
+
+  test("not where one list is as much longer than another", () => {
+    const size = 600_000;
+    const lists = { [tag("a")]: upTo(300).map((i) => 2_000 * i), [tag("b")]: upTo(size), [tag("c")]: [1, 2_000] };
+    expect(walked(sourcesOf(lists, size), { tags: ["a", "b"] }, 0)).toMatchObject({ total: 300, pauses: 0 });
+    expect(walked(sourcesOf(lists, size), { tags: ["c", "b"] }, 9)).toEqual({
+      total: 2,
+      indexes: [1, 2_000],
+      pauses: 0,
+    });
+  });
+
+  test("in a search for digits, after each piece of their range", () => {
     const lists = {
       [hexPrefixTerm(POSTING.prefixedHash, `abab0${"0".repeat(59)}`)]: upTo(100),
       [hexPrefixTerm(POSTING.prefixedHash, `ababf${"0".repeat(59)}`)]: [99, 100],
@@ -119,7 +137,7 @@ describe("a pause comes after 16,384 steps", () => {
     expect(found).toEqual({ total: 101, indexes: upTo(101), pauses: 1 });
   });
 
-  test("of 64 entries that are read", () => {
+  test("after 64 entries that are read", () => {
     const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(130), [hashTerm(POSTING.document, HASH)]: [1] };
     const found = walked(sourcesOf(lists, 5000), { search: HASH }, 5000);
     expect(found).toEqual({ total: 130, indexes: upTo(130), pauses: 2 });
@@ -174,22 +192,6 @@ describe("lists in memory", () => {
     for (const rank of [2, 3, -1]) expect(() => list.at(rank)).toThrow(RangeError);
     expect([list.window(5, 5), list.window(8, 1), list.window(0, 1)]).toEqual([[7], [], [4]]);
   });
-
-  test("a walk takes one step for each index of the shortest list, whichever comes first", () => {
-    const [long, short] = [arrayList(upTo(50_000)), arrayList([5, 40_000, 40_001, 49_999])];
-    for (const lists of [
-      [long, short],
-      [short, long],
-    ]) {
-      const found: number[] = [];
-      expect(intersect(lists, { from: 0, to: 50_000, steps: 4 }, found)).toEqual({ next: 50_000 });
-      expect(found).toEqual([5, 40_000, 40_001, 49_999]);
-      found.length = 0;
-      expect(intersect(lists, { from: 0, to: 50_000, steps: 3 }, found)).toEqual({ next: 40_002 });
-      expect(intersect(lists, { from: 6, to: 49_999, steps: 9 }, found)).toEqual({ next: 49_999 });
-      expect(found).toEqual([5, 40_000, 40_001, 40_000, 40_001]);
-    }
-  });
 });
 
 describe("a walk through most of a log", () => {
@@ -200,6 +202,9 @@ describe("a walk through most of a log", () => {
     at: (rank) => rank,
     seek: (index) => index,
     window: (index, count) => Array.from({ length: Math.min(count, SIZE - index) }, (_, i) => index + i),
+    between: (from, to) => Array.from({ length: to - from }, (_, i) => from + i),
+    fill: (bits) => bits.fill(-1),
+    mark: (_, marks) => marks.fill(1),
   };
 
   test.each<[string, Criteria]>([
@@ -216,7 +221,7 @@ describe("a walk through most of a log", () => {
         expect(value).toMatchObject({ total: SIZE, indexes: [SIZE - 3, SIZE - 2, SIZE - 1] });
         break;
       }
-      if (pauses % 60 === 0) most = Math.max(most, heldMemory() - before);
+      if (pauses % 4 === 0) most = Math.max(most, heldMemory() - before);
     }
     // All of them take 8 bytes each.
     expect(most).toBeLessThan(SIZE);

@@ -1,0 +1,26 @@
+/** Sets of whole numbers as bits. */
+
+/** For numbers below `count`; none is set. */
+export const newBits = (count: number): Int32Array => new Int32Array(Math.ceil(count / 32));
+
+/** The number of bits that are set. */
+export function countOf(bits: Int32Array): number {
+  let count = 0;
+  for (let i = 0; i < bits.length; i++) count += bitsIn(bits[i]!);
+  return count;
+}
+
+/** `base` and the number of each bit that is set, ascending. */
+export function indexesOf(bits: Int32Array, base = 0): number[] {
+  const indexes = new Array<number>(countOf(bits));
+  for (let i = 0, at = 0; i < bits.length; i++)
+    for (let rest = bits[i]!; rest; rest &= rest - 1) indexes[at++] = base + i * 32 + 31 - Math.clz32(rest & -rest);
+  return indexes;
+}
+
+/** The number of bits that are set in a word: of pairs of bits, of fours, of eights, and of all. */
+function bitsIn(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
