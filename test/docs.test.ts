@@ -112,7 +112,6 @@ const NOT_WRAPPED: ReadonlySet<string> = new Set([
   "interop.md",
   "monitor.md",
   "operating.md",
-  "performance.md",
   "policies.md",
   "replication.md",
   "signer.md",
