@@ -96,6 +96,15 @@ test("docs/README.md leads to every page, and no link in a page leads nowhere", 
   expect(broken).toEqual([]);
 });
 
+/** Words of all pages in docs together, as `wc -w` counts them. The aim is 28,000: lower this whenever a page gets shorter. */
+const MAX_WORDS = 56_500;
+
+test("the pages in docs are short together", () => {
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+  const words = pages.map((name) => read(`docs/${name}`).trim().split(/\s+/).length);
+  expect(words.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(MAX_WORDS);
+});
+
 /** Pages with lines that are still too long. Remove a page when its lines are wrapped. */
 const NOT_WRAPPED: ReadonlySet<string> = new Set([
   "SECURITY.md",
