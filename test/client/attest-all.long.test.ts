@@ -1,15 +1,26 @@
 /** Many attestations by one call: in few requests, each verified like a single one, and lies about any of them noticed. */
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { verifyBundle } from "#cairnlog/engine/verify/index.js";
-import { type AttestOutcome, createClient, type Subject } from "#cairnlog/server/client/index.js";
+import { type TreeHead, verifyBundle } from "#cairnlog/engine/verify/index.js";
+import {
+  type AttestOutcome,
+  createClient,
+  memoryStore,
+  type Store,
+  type Subject,
+} from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
-import { startTestService, type TestService } from "../server/harness.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest } from "../server/signers.js";
 import { all, asSigner, conviction, failure, newClient } from "./clients.js";
 
 let service: TestService;
+const dataDir = temporaryFolder();
+const operatorPem = () => readFileSync(join(dataDir, "operator.pem"), "utf8");
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ SERVICE_DATA_DIR: dataDir });
   // An odd number of entries, of several complete subtrees.
   await service.server.registry.log.append(Array.from({ length: 43 }, (_, n) => anyEvent({ n })));
 });
@@ -37,6 +48,13 @@ function counting(inner: typeof fetch = fetch) {
     return inner(input, init);
   };
   return { counts, fetcher };
+}
+
+/** A head with a signature by a key, made from its definition. */
+function signed(head: TreeHead, key: string | KeyObject): TreeHead {
+  const { root_hash, tree_size, timestamp } = head;
+  const signature = sign(null, Buffer.from(`${root_hash}:${tree_size}:${timestamp}`), key).toString("base64");
+  return { ...head, signature };
 }
 
 async function expectVerified<S extends Subject>(outcome: AttestOutcome<S>, url: string): Promise<void> {
@@ -203,10 +221,11 @@ describe("where the service takes less at once", () => {
 describe("a service that lies", () => {
   /** A client whose service answers a path with something else. */
   // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
-  function lied(path: RegExp, lie: (answer: any) => unknown) {
+  function lied(path: RegExp, lie: (answer: any) => unknown, store: Store = memoryStore()) {
     const { signer } = newClient(service.url);
     return createClient({
       server: service.url,
+      store,
       signer: asSigner(signer),
       fetch: async (input, init) => {
         const response = await fetch(input, init);
@@ -248,6 +267,47 @@ describe("a service that lies", () => {
   test.each(Object.entries(LIES))("%s: is convicted", async (_, [path, lie]) => {
     const evidence = await conviction(all(lied(path, lie).attestAll(documents(5))));
     expect(evidence).toHaveProperty("shown");
+  });
+
+  const FORGERIES: Readonly<Record<string, (head: TreeHead, operator: string) => TreeHead>> = {
+    "signed by another key": (head) => signed(head, generateKeyPairSync("ed25519").privateKey),
+    "with a signature of nobody": (head) => ({ ...head, signature: Buffer.alloc(64, 1).toString("base64") }),
+    "of another time, under the old signature": (head) => ({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }),
+    "of another root, signed by the operator": (head, key) => signed({ ...head, root_hash: zeros }, key),
+    "of another size, signed by the operator": (head, key) => signed({ ...head, tree_size: head.tree_size + 1 }, key),
+    "of a smaller size, signed by the operator": (head, key) => signed({ ...head, tree_size: head.tree_size - 1 }, key),
+  };
+  describe.each([
+    ["first", 0],
+    ["middle", 2],
+    ["last", 4],
+  ])("in the head of the %s of five receipts", (_, place) => {
+    test.each(Object.entries(FORGERIES))("%s: is convicted, and the head is not kept", async (__, forge) => {
+      const store = memoryStore();
+      let forged: TreeHead | undefined;
+      const client = lied(
+        batch,
+        ({ results }) => {
+          const { receipt } = results[place];
+          forged = receipt.sth = forge(receipt.sth, operatorPem());
+        },
+        store,
+      );
+      await conviction(all(client.attestAll(documents(5))));
+      expect(forged).toBeDefined();
+      const { head } = (await store.load())!;
+      expect(head).not.toEqual(forged);
+      if (head)
+        expect((await service.get(`/log/sth/${head.tree_size}`)).body).toMatchObject({ root_hash: head.root_hash });
+    });
+
+    test("another one of the same tree, signed by the operator, is none: a tree may have several", async () => {
+      const client = lied(batch, ({ results }) => {
+        const { receipt } = results[place];
+        receipt.sth = signed({ ...receipt.sth, timestamp: new Date().toISOString() }, operatorPem());
+      });
+      expect((await all(client.attestAll(documents(5)))).map(({ error }) => error)).toEqual(Array(5).fill(undefined));
+    });
   });
 
   test("fewer results than submissions are no answer", async () => {

@@ -1,8 +1,21 @@
 /**
  * Where a client sends its requests: to the addresses that its user named, and nowhere else, whatever a service answers.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import {
+  request as ask,
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { request as askSecurely, createServer as createSecureServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connect } from "#cairnlog/server/cli/service.js";
 import { Http } from "#cairnlog/server/client/http.js";
@@ -10,27 +23,39 @@ import { type ClientError, createClient } from "#cairnlog/server/client/index.js
 import { notLeader } from "#cairnlog/server/http/routes/nodes.js";
 import { fetchText } from "#cairnlog/server/monitor/tlog.js";
 import { Health } from "#cairnlog/server/wire/health.js";
+import { temporaryFolder } from "../server/harness.js";
 
 interface Seen {
   readonly target: string;
   readonly body: string;
 }
 
+const recorders: Recorder[] = [];
+afterAll(() => {
+  for (const { server } of recorders) server.close().closeAllConnections();
+});
+
 /** A server that records what it is asked, and answers by `answer`. */
 class Recorder {
   readonly seen: Seen[] = [];
   readonly server: Server;
+  readonly #scheme: "http" | "https";
   answer: (request: IncomingMessage, response: ServerResponse) => void = healthy;
-  constructor() {
-    this.server = createServer(async (request, response) => {
+
+  /** @param tls with TLS, key and certificate */
+  constructor(tls: ServerOptions | null = null) {
+    const receive = async (request: IncomingMessage, response: ServerResponse) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
       this.seen.push({ target: `${request.method} ${request.url}`, body: Buffer.concat(chunks).toString() });
       this.answer(request, response);
-    });
+    };
+    this.#scheme = tls ? "https" : "http";
+    this.server = tls ? createSecureServer(tls, receive) : createServer(receive);
+    recorders.push(this);
   }
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `${this.#scheme}://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 }
 
@@ -50,13 +75,11 @@ const leaderIs = (leader: string) => (_: IncomingMessage, response: ServerRespon
   response.writeHead(503, headers).end(JSON.stringify(problem));
 };
 
+const listening = ({ server }: Recorder) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+
 const [hostile, honest, third] = [new Recorder(), new Recorder(), new Recorder()];
 beforeAll(async () => {
-  for (const { server } of [hostile, honest, third])
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-});
-afterAll(() => {
-  for (const { server } of [hostile, honest, third]) server.close().closeAllConnections();
+  for (const recorder of [hostile, honest, third]) await listening(recorder);
 });
 beforeEach(() => {
   for (const one of [hostile, honest, third]) {
@@ -64,6 +87,34 @@ beforeEach(() => {
     one.answer = healthy;
   }
 });
+
+const CERTIFICATE = selfSigned();
+
+/** A key and a certificate for 127.0.0.1. */
+function selfSigned(): { readonly key: string; readonly cert: string } {
+  const folder = temporaryFolder();
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const options = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  const subject = ["-subj", "/CN=node", "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", ["req", ...options, ...subject, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
+}
+
+/** A `fetch` that trusts the certificate; that of Node trusts none that is given while it runs. */
+const fetcher: typeof fetch = async (input, init) => {
+  const url = new URL(String(input));
+  const options = {
+    method: init?.method ?? "GET",
+    headers: init?.headers as OutgoingHttpHeaders,
+    agent: false,
+  } as const;
+  const request =
+    url.protocol === "https:" ? askSecurely(url, { ...options, ca: CERTIFICATE.cert }) : ask(url, options);
+  request.end(init?.body);
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  const headers = Object.entries(response.headers).map(([name, value]) => [name, `${value}`] as [string, string]);
+  return new Response(await text(response), { status: response.statusCode!, headers });
+};
 
 const refusal = (work: Promise<unknown>) =>
   work.then(
@@ -120,15 +171,47 @@ describe("the leader that a node names", () => {
     },
   );
 
-  test("never has a client give up TLS", async () => {
-    const asked: string[] = [];
-    const pretended: typeof fetch = async (input) => {
-      asked.push(new URL(String(input)).origin);
-      const problem = { type: "about:blank", title: "x", status: 503, detail: "Not here.", code: "not-leader" };
-      return new Response(JSON.stringify(problem), { status: 503, headers: { "cairnlog-leader": "http://b.example" } });
-    };
-    await refusal(new Http(["https://a.example", "http://b.example"], pretended).get(Health, "/a"));
-    expect(asked).toEqual(["https://a.example"]);
+  describe("of a node that was asked over TLS", () => {
+    const secure = new Recorder(CERTIFICATE);
+    beforeAll(() => listening(secure));
+    beforeEach(() => {
+      secure.seen.length = 0;
+    });
+
+    test.each([
+      ["the same host and port", () => secure.url.replace("https:", "http:")],
+      ["another port, which the user named, too", () => honest.url],
+      ["another host of that port", () => honest.url.replace("127.0.0.1", "localhost")],
+      ["a port that nobody named", () => third.url],
+      ["with a name and a password", () => honest.url.replace("//", "//user:password@")],
+      ["with a path", () => `${honest.url}/api/v1`],
+      ["with TLS and a path", () => `${secure.url}/elsewhere`],
+      ["with TLS, a name and a password", () => secure.url.replace("//", "//user:password@")],
+      ["with TLS, on a port that nobody named", () => third.url.replace("http:", "https:")],
+    ])("%s: is not asked", async (_, leader) => {
+      secure.answer = leaderIs(leader());
+      const named = [secure.url, honest.url, honest.url.replace("127.0.0.1", "localhost")];
+      for (const work of [
+        () => new Http(named, fetcher).get(Health, "/a"),
+        () => new Http(named, fetcher).post(Health, "/a", {}, { authorization: "Bearer secret" }),
+        () => createClient({ server: named, fetch: fetcher }).health(),
+      ])
+        expect(await refusal(work())).toMatchObject({ code: "not-leader" });
+      expect([honest.seen, third.seen]).toEqual([[], []]);
+      expect(secure.seen.map(({ target }) => target)).toEqual([
+        "GET /api/v1/a",
+        "POST /api/v1/a",
+        "GET /api/v1/health",
+      ]);
+    });
+
+    test("with TLS, is asked if the user named it", async () => {
+      const other = new Recorder(CERTIFICATE);
+      await listening(other);
+      secure.answer = leaderIs(other.url);
+      await new Http([secure.url, other.url], fetcher).get(Health, "/a");
+      expect(other.seen).toHaveLength(1);
+    });
   });
 
   test("is not looked for without end: two nodes that name each other", async () => {
