@@ -310,6 +310,24 @@ describe("a service that lies", () => {
     });
   });
 
+  test("receipts of another log of the same operator are convicted by the head that was seen before", async () => {
+    const known = (await service.get("/log/sth")).body as TreeHead;
+    const fork = await startTestService({ SERVICE_OPERATOR_KEY: join(dataDir, "operator.pem") });
+    const { log } = fork.server.registry;
+    await log.append(Array.from({ length: known.tree_size + 3 }, (_, n) => anyEvent({ fork: n })));
+    const store = memoryStore();
+    let server = service.url;
+    const { client } = newClient(service.url, {
+      store,
+      fetch: (input, init) => fetch(String(input).replace(service.url, server), init),
+    });
+    await client.log.head();
+    server = fork.url;
+    const evidence = await conviction(all(client.attestAll(documents(3))));
+    expect(evidence.known).toEqual(known);
+    expect((await store.load())!.head).toEqual(known);
+  });
+
   test("fewer results than submissions are no answer", async () => {
     const client = lied(batch, ({ results }) => void results.pop());
     expect(await failure(all(client.attestAll(documents(3))))).toMatchObject({ code: "malformed-answer" });
