@@ -126,6 +126,40 @@ describe("the checkpoint", () => {
   });
 });
 
+describe("a cosignature", () => {
+  const x = newNoteSigner("x.example", 4);
+  const now = () => Math.floor(Date.now() / 1000);
+  const older = (text: string) => text.replace(`\n${COUNT}\n`, `\n${COUNT - 1}\n`);
+  test.each<[string, (text: string) => string, number | null, string, string]>([
+    ["of now is counted", (text) => x.line(text, now()), null, "Signed", "1 of 1 signed"],
+    ["of an older checkpoint is not", (text) => x.line(older(text), now()), null, "Not yet", "0 of 1 signed"],
+    ["of tomorrow is late", (text) => x.line(text, now() + 86_400), null, "Late", "0 of 1 signed, 1 late"],
+    ["of no time that there is, is late", (text) => x.line(text, 2 ** 53 - 1), null, "Late", "0 of 1 signed, 1 late"],
+    ["that the service dates to no such time is late", () => "", 2 ** 53 - 1, "Late", "0 of 1 signed, 1 late"],
+    ["that the service dates to before all times is late", () => "", -(2 ** 53 - 1), "Late", "0 of 1 signed, 1 late"],
+  ])("%s", async (_, line, cosigned_at, state, words) => {
+    const newest = async () => (await service.send("GET", "/tlog/checkpoint")).text;
+    await expect.poll(newest, LATE).toContain(`\n${COUNT}\n`);
+    const note = await newest();
+    const [text, own] = [note.slice(0, note.indexOf("\n\n") + 1), note.split("\n").find((one) => one.startsWith("—"))!];
+    const reader = await Reader.arrive();
+    await reader.context.route("**/tlog/checkpoint", (route) =>
+      route.fulfill({ body: `${text}\n${own}\n${line(text)}`, contentType: "text/plain; charset=utf-8" }),
+    );
+    await reader.context.route("**/readyz", async (route) => {
+      const response = await route.fetch();
+      const ready = await response.json();
+      const told = { name: "X", vkey: x.vkey, tree_size: COUNT, cosigned_at, late: false };
+      ready.witnesses = [{ ...ready.witnesses[0], ...told }];
+      await route.fulfill({ response, json: ready });
+    });
+    const page = await reader.open(service.url);
+    await cardOf(page).getByText(words).waitFor();
+    expect((await rows(page)).map(([name, shown]) => [name, shown])).toEqual([["X", state]]);
+    await reader.leave();
+  });
+});
+
 describe("a witness that dies", () => {
   test("is late, although the checkpoint that is shown has its signature; the page says what is not witnessed yet", async () => {
     const { dataDir, signer } = newCosignedDirectory();

@@ -39,6 +39,8 @@ export interface Cosigner {
  * service says of it.
  */
 const SILENT_MS = 15 * 60_000;
+/** Its clock may be this much ahead. A later time says nothing: until it came, the witness would never be late. */
+const CLOCK_SKEW_MS = 5 * 60_000;
 
 export interface ShownCheckpoint {
   readonly vkey: string;
@@ -73,13 +75,14 @@ async function cosignersOf(note: string, { treeSize: size }: Checkpoint, own: st
   const known = told.map(({ name, tree_size, cosigned_at, late }, i): Cosigner => {
     const signed = verified?.signatures.find(({ key }) => key === keys[i]);
     const time = signed?.time ?? cosigned_at;
-    const isSilent = time !== null && Date.now() - time * 1000 > SILENT_MS;
+    const age = time === null ? 0 : Date.now() - time * 1000;
+    const isSilent = age > SILENT_MS || age < -CLOCK_SKEW_MS;
     return {
       name,
       state: late || isSilent ? "late" : signed ? "signed" : "waiting",
       isVerified: signed !== undefined,
       treeSize: signed ? Math.max(size, tree_size ?? 0) : tree_size,
-      at: time === null ? null : new Date(time * 1000).toISOString(),
+      at: time === null || time < 0 || age < -CLOCK_SKEW_MS ? null : new Date(time * 1000).toISOString(),
     };
   });
   const ids = new Set([own, ...keys.map((key) => key?.id)]);
