@@ -323,6 +323,12 @@ describe("a witness that does not do what it should", () => {
   const NEXT_YEAR = Math.floor(Date.now() / 1000) + 31_536_000;
   test.each<[string, (response: ServerResponse, body: string) => void, RegExp]>([
     ["signs another text", (r, body) => r.end(key.line(`${textOf(body)}x\n`)), /does not hold/],
+    ["signs the checkpoint before", (r) => r.end(key.line(textOf(newTree(ORIGIN).body(0, 4)))), /does not hold/],
+    [
+      "signs the checkpoint before, beside this one",
+      (r, body) => r.end(key.line(textOf(body)) + key.line(textOf(newTree(ORIGIN).body(0, 4)), 1_800_000_000)),
+      /does not hold/,
+    ],
     ["signs with another key", (r, body) => r.end(stranger.line(textOf(body))), /did not sign with its key/],
     ["signs for the future", (r, body) => r.end(key.line(textOf(body), NEXT_YEAR)), /not come yet/],
     ["says nothing", (r) => r.end(), /something else than signature lines/],

@@ -1,4 +1,5 @@
 /** Following a log of tiles: what is mirrored, what is taken over from a round that was stopped, and which lies are caught. */
+import { createPublicKey } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -21,6 +22,14 @@ function monitorOf(log: StaticLog, folder = temporaryFolder(), policy = `log ${l
       fetch: serving(files, options.asked),
     }).round(options);
   return { mirror, round };
+}
+
+/** A cosignature with a later time than was signed. */
+function moved(line: string): string {
+  const [dash, name, data] = line.trimEnd().split(" ");
+  const bytes = Buffer.from(data!, "base64");
+  bytes.writeBigUInt64BE(bytes.readBigUInt64BE(4) + 300n, 4);
+  return `${dash} ${name} ${bytes.toString("base64")}\n`;
 }
 
 /** Path → content of every file in a directory. */
@@ -112,6 +121,8 @@ describe("a quorum of witnesses", () => {
     ReturnType<typeof newNoteSigner>,
     ReturnType<typeof newNoteSigner>,
   ];
+  /** The key of `a` under the name of `b`. */
+  const twin = newNoteSigner("b.example", 4, { privateKey: a.privateKey, publicKey: createPublicKey(a.privateKey) });
   const policy = `log ${log.signer.vkey}\nwitness A ${a.vkey}\nwitness B ${b.vkey}\ngroup G all A B\nquorum G\n`;
   const cosigned = (...lines: readonly string[]) =>
     changed(log.files(), "checkpoint", (note) => note.toString() + lines.join(""));
@@ -125,9 +136,27 @@ describe("a quorum of witnesses", () => {
     expect(filesIn(mirror).get("checkpoint")!.toString()).toContain("b.example");
   });
 
-  test("whose line does not hold is caught", async () => {
-    const { round } = monitorOf(log, undefined, policy);
-    await caught(round(cosigned(a.line(log.text(2)), b.line(log.text()))), "bad-signature");
+  /** A line of one witness under the name of another. */
+  const renamed = (line: string) => line.replace("a.example", "b.example");
+  test.each<[string, readonly string[]]>([
+    ["an older checkpoint", [a.line(log.text(2)), b.line(log.text())]],
+    ["an older checkpoint beside this one", [a.line(log.text()), b.line(log.text()), b.line(log.text(2))]],
+    ["another time, which the witness has not signed", [a.line(log.text()), moved(b.line(log.text()))]],
+    ["a checkpoint of another log", [a.line(log.text()), b.line(log.text().replace(ORIGIN, "other.example"))]],
+  ])("with a line for %s is caught, and nothing is taken", async (_, lines) => {
+    const { mirror, round } = monitorOf(log, undefined, policy);
+    await caught(round(cosigned(...lines)), "bad-signature");
+    expect(existsSync(mirror)).toBe(false);
+  });
+
+  test.each<[string, readonly string[]]>([
+    ["twice", [a.line(log.text()), a.line(log.text(), 1_700_000_300)]],
+    ["once under its name, and once under that of another", [a.line(log.text()), renamed(a.line(log.text()))]],
+    ["once, and once with its key under the name of another", [a.line(log.text()), twin.line(log.text())]],
+  ])("counts one witness once that signs %s", async (_, lines) => {
+    const { mirror, round } = monitorOf(log, undefined, policy);
+    await expect(round(cosigned(...lines))).rejects.toThrow("no quorum of the witnesses; cosigned by: A.");
+    expect(existsSync(mirror)).toBe(false);
   });
 });
 
