@@ -119,7 +119,6 @@ const NOT_WRAPPED: ReadonlySet<string> = new Set([
   "contributing.md",
   "costs.md",
   "explorer.md",
-  "http.md",
   "import.md",
   "in-toto.md",
   "interop.md",
