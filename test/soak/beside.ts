@@ -1,8 +1,9 @@
 /**
- * What else happens to a service in the field, once every ten seconds or so: a verification, an export, a large page, a
+ * What else happens to a service in the field, ten seconds after it was done last: a verification, an export, a large page, a
  * search, a scrape, and a reader in another process that is killed and started again.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const READER = fileURLToPath(new URL("./reader.js", import.meta.url));
@@ -20,7 +21,7 @@ export class Beside {
   readonly #problems: string[];
   #url = "";
   #reader: ChildProcess | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #stopping = new AbortController();
   #working: Promise<void> = Promise.resolve();
 
   /** @param problems takes a sentence for each answer that is wrong */
@@ -31,16 +32,22 @@ export class Beside {
 
   start(url: string): void {
     this.#url = url;
-    this.#timer = setInterval(() => {
-      this.#working = this.#working.then(() => this.#round());
-    }, PAUSE_MS);
+    this.#stopping = new AbortController();
+    this.#working = this.#rounds(this.#stopping.signal);
   }
 
   /** Waits for the answers of what was asked. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#reader?.kill("SIGKILL");
+    this.#stopping.abort();
     await this.#working;
+    this.#reader?.kill("SIGKILL");
+  }
+
+  async #rounds(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await this.#round();
+    }
   }
 
   async #round(): Promise<void> {
