@@ -1,9 +1,9 @@
 /** A log that has its checkpoints cosigned: by real witnesses, and by some that are slow, dead, lying or set back. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning, type CosigningParts } from "#cairnlog/server/witnessing/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -297,6 +297,32 @@ describe("a witness that does not do what it should", () => {
         "The witness B cannot be reached.",
       ]);
     expect(await setup.shown()).toEqual([4, "A", "B"]);
+    // Nobody is late for what they were asked just now.
+    offer(setup, 7);
+    expect(setup.cosigning.status).toMatchObject({ wanted: 7, witnesses: [{ isLate: false }, { isLate: false }] });
+  });
+
+  test("one that failed is asked after a second, then after twice as long; once it has answered, after a second again", async () => {
+    const key = newNoteSigner("odd.example", 4);
+    const answers = [500, 500, 500, 200, 500, 500, 200];
+    const url = await oddWitness((_, response, body) => {
+      if (answers.shift() === 500) response.writeHead(500).end();
+      else response.end(key.line(textOf(body), 1_700_000_000));
+    });
+    const waits: number[] = [];
+    const later = setTimeout;
+    // All times become short; those after failures are noted.
+    const short = vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms = 0) => {
+      if (ms >= 1_000 && ms < 10_000) waits.push(ms);
+      return later(run, ms < 10_000 ? 0 : ms);
+    }) as typeof setTimeout);
+    const setup = await setUp(newTree(ORIGIN), `${line("O", { ...key, key: null, url })}quorum O\n`);
+    for (const size of [4, 5]) {
+      offer(setup, size);
+      await vi.waitUntil(() => setup.cosigning.status.treeSize === size, { timeout: 20_000, interval: 1 });
+    }
+    short.mockRestore();
+    expect(waits).toEqual([1_000, 2_000, 4_000, 1_000, 2_000]);
   });
 
   test("a slow one is asked again, and comes back", async () => {
@@ -397,7 +423,7 @@ describe("the file", () => {
     expect(await open(`${line("A", a)}quorum A\n`)).toBeNull();
   });
 
-  test("that cannot be written: nothing is shown, it is told once, and tried again", async () => {
+  test("that cannot be written: nothing is shown, it is told once, and tried again; when it can, that is told once, too", async () => {
     const tree = newTree(ORIGIN);
     const folder = join(temporaryFolder(), "none");
     const setup = await setUp(tree, `${line("A", await real(tree, "a"))}quorum A\n`, { folder });
@@ -405,6 +431,19 @@ describe("the file", () => {
     await expect.poll(() => setup.told).toEqual([[expect.stringContaining("cannot be written"), null]]);
     expect(await setup.shown()).toBeNull();
     expect(existsSync(folder)).toBe(false);
+    const write = async (size: number, isWritten: boolean) => {
+      offer(setup, size);
+      await expect.poll(() => setup.cosigning.status.witnesses[0]?.treeSize).toBe(size);
+      await expect.poll(() => setup.cosigning.status.treeSize === size).toBe(isWritten);
+    };
+    const cannot = [expect.stringContaining("cannot be written"), null];
+    await write(2, false);
+    mkdirSync(folder);
+    for (const size of [3, 4]) await write(size, true);
+    expect(setup.told).toEqual([cannot, [null, null]]);
+    rmSync(folder, { recursive: true });
+    await write(5, false);
+    await expect.poll(() => setup.told).toEqual([cannot, [null, null], cannot]);
   });
 });
 
