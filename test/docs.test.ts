@@ -115,7 +115,6 @@ const NOT_WRAPPED: ReadonlySet<string> = new Set([
   "architecture.md",
   "attestation-file.md",
   "backup.md",
-  "costs.md",
   "import.md",
   "in-toto.md",
   "interop.md",
