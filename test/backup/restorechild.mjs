@@ -1,19 +1,26 @@
-// Restores a backup, and says by how many bytes that raised the largest amount of memory that this process had at once: in
-// all, pages of mapped files included, and of its own.
+// Restores a backup, and says by how many bytes that raised the largest amount of memory that this process had at once: pages
+// of mapped files, and its own.
 import { readFileSync } from "node:fs";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 
 const [, , from, path] = process.argv;
-const peak = () => process.resourceUsage().maxRSS * 1024;
-const own = () => Number(/^RssAnon:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))[1]) * 1024;
+function held() {
+  const status = readFileSync("/proc/self/status", "utf8");
+  const bytes = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)[1]) * 1024;
+  return { mapped: bytes("RssFile"), own: bytes("RssAnon") };
+}
 const pool = createPool();
-const before = { all: peak(), own: own() };
-let mostOwn = 0;
-const progress = () => {
-  mostOwn = Math.max(mostOwn, own());
-};
+const before = held();
+const most = { ...before };
+function progress() {
+  const { mapped, own } = held();
+  most.mapped = Math.max(most.mapped, mapped);
+  most.own = Math.max(most.own, own);
+}
+// Most of the mapped pages come with merges, between two calls.
+const looking = setInterval(progress, 5);
 const { entries } = await restore({
   from,
   path,
@@ -23,6 +30,7 @@ const { entries } = await restore({
   mayFork: true,
   progress,
 });
+clearInterval(looking);
 progress();
-console.log(JSON.stringify({ entries, all: peak() - before.all, own: mostOwn - before.own }));
+console.log(JSON.stringify({ entries, mapped: most.mapped - before.mapped, own: most.own - before.own }));
 await pool.close();
