@@ -291,9 +291,21 @@ export class Tree {
   rightEdge(size: number): RightEdge {
     return this.#edges.get(size, () => {
       const padded = new Map<number, Uint8Array>();
+      const top = height(size);
       let { level, index } = peakPositions(size).at(-1)!;
-      let root = this.node(level, index);
-      for (const top = height(size); level < top; level++) {
+      let root: Uint8Array;
+      const tileIndex = Math.floor(size / TILE_WIDTH);
+      if (size % TILE_WIDTH && !this.#crowns.look(tileIndex)) {
+        // All nodes of the last tile, a level at a time: half of the time that each complete node by itself takes.
+        let row = this.#leaves(tileIndex).subarray(0, (size % TILE_WIDTH) * HASH);
+        for (level = 0; level < Math.min(top, TILE_LEVELS); ) {
+          row = this.#kernel.parents(paired(row), this.version);
+          if (size % 2 ** ++level) padded.set(level, row.slice(-HASH));
+        }
+        root = row.slice(-HASH);
+        index = Math.floor((size - 1) / 2 ** level);
+      } else root = this.node(level, index);
+      for (; level < top; level++) {
         const isRight = index % 2 === 1;
         root = this.#kernel.node(isRight ? this.node(level, index - 1) : root, root, this.version);
         index = Math.floor(index / 2);
@@ -333,5 +345,9 @@ const nodeIn = (nodes: Uint8Array, place: number): Uint8Array => nodes.subarray(
 
 /** One hash in a text of hashes. */
 const within = (text: string, place: number): string => text.slice(place * HEX, (place + 1) * HEX);
+
+/** These nodes, the last one twice if it has no other one to be paired with. */
+const paired = (nodes: Uint8Array): Uint8Array =>
+  nodes.length % (2 * HASH) ? Buffer.concat([nodes, nodes.subarray(-HASH)]) : nodes;
 
 const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);
