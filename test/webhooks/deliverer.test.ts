@@ -181,7 +181,8 @@ describe("a delivery", () => {
   });
 });
 
-test("an entry whose commit failed, and that is on disk all the same, is delivered without a restart", async () => {
+/** A subscription in a log whose commits can be made to fail. */
+async function faultySubscription() {
   const { log, faults } = await openFaultyLog({ projection });
   const webhooks = new Webhooks({
     log,
@@ -191,7 +192,39 @@ test("an entry whose commit failed, and that is on disk all the same, is deliver
     trust: { reaches: async () => true },
     perAddress: null,
   });
-  await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
+  const { id } = await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
+  return { log, faults, webhooks, id };
+}
+
+test.each([
+  ["was taken", ACCEPTED, 0, []],
+  ["was refused", REFUSED, 1, [{ entry_id: 1, attempt: 1 }]],
+] as const)(
+  "a delivery that %s while the log takes nothing is written down when it does",
+  async (_, verdict, waits, rows) => {
+    const { log, faults, webhooks, id } = await faultySubscription();
+    let attempts = 0;
+    const send: Send = async () => {
+      if (++attempts === 1) faults.plan = ["not persisted", "not persisted"];
+      return attempts === 1 ? verdict : ACCEPTED;
+    };
+    const deliverer = new Deliverer({ webhooks, send, logger: pino({ level: "silent" }) });
+    deliverer.start();
+    await log.append({ event_type: "key_registration", payload: {} });
+    // What is known of it on disk is what the receiver said; nothing waits beside that, and it is not sent again.
+    await expect.poll(() => webhooks.outbox.oldest(id, 10), { interval: 5, timeout: 20_000 }).toMatchObject(rows);
+    await expect.poll(() => deliverer.waiting, { interval: 5, timeout: 20_000 }).toBe(waits);
+    expect({ attempts, plan: faults.plan }).toEqual({ attempts: 1, plan: [] });
+    // The next one is delivered and written down as the first.
+    await log.append({ event_type: "key_registration", payload: {} });
+    await expect.poll(() => attempts, { interval: 5, timeout: 20_000 }).toBe(2);
+    await expect.poll(() => deliverer.waiting, { interval: 5, timeout: 20_000 }).toBe(waits);
+    await deliverer.stop();
+  },
+);
+
+test("an entry whose commit failed, and that is on disk all the same, is delivered without a restart", async () => {
+  const { log, faults, webhooks } = await faultySubscription();
   const ids: string[] = [];
   const send: Send = async ({ headers }) => {
     ids.push(headers["webhook-id"]!);

@@ -108,9 +108,10 @@ export async function spawnWitness(
   dataDir: string,
   logs: string,
   more: readonly string[] = [],
+  stderr: "inherit" | "pipe" = "inherit",
 ): Promise<WitnessProcess> {
   const args = ["witness", "--data", dataDir, "--logs", logs, "--name", NAME, "--port", "0", "--json", ...more];
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", stderr] });
   children.add(child);
   const exited = once(child, "exit").then(([code, signal]): number | string | null => signal ?? code);
   const [line] = (await Promise.race([

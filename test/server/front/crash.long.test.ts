@@ -71,7 +71,8 @@ async function frontsOf(url: string): Promise<string[]> {
   return fronts;
 }
 
-test("under load, a front end that crashes three times is replaced each time", async () => {
+/** A service with two front ends, one of which crashes when the file `bomb` is written. */
+async function startMined() {
   const module = join(folder, "bomb.mjs");
   const bomb = join(folder, "bomb");
   writeFileSync(module, BOMB);
@@ -82,6 +83,49 @@ test("under load, a front end that crashes three times is replaced each time", a
     BOMB_FILE: bomb,
     NODE_OPTIONS: `--import ${module}`,
   });
+  return { service, bomb };
+}
+
+test("what front ends had counted when they crashed is in the sums once, crash after crash", async () => {
+  const { service, bomb } = await startMined();
+  const signer = newSigner();
+  /** The counters of two routes; each front end has answered some of them. */
+  const counted = async () => {
+    const connection = new Connection(service.url);
+    const { text } = await connection.send("GET", "/metrics");
+    connection.close();
+    return text
+      .split("\n")
+      .filter((line) =>
+        /^cairnlog_(http_requests_total|http_request_duration_seconds_count|refusals_total)\{/.test(line),
+      )
+      .filter((line) => /attestations"|not-found/.test(line))
+      .sort();
+  };
+  for (let crash = 0; crash < 3; crash++) {
+    const each = await connectToEach(service.url, 2);
+    for (const [n, connection] of each.entries()) {
+      expect((await connection.post("/attestations", submission(signer, newManifest(`${crash} ${n}`)))).status).toBe(
+        200,
+      );
+      expect((await connection.get("/log/999999")).status).toBe(404);
+      connection.close();
+    }
+    const before = await counted();
+    expect(before.filter((line) => line.startsWith("cairnlog_http_requests_total")).join()).toContain(
+      `status="200"} ${2 * (crash + 1)}`,
+    );
+    const old = await frontsOf(service.url);
+    writeFileSync(bomb, "");
+    const others = async () => (await frontsOf(service.url)).filter((front) => !old.includes(front)).length;
+    await expect.poll(() => others().catch(() => null)).toBe(1);
+    expect(await counted()).toEqual(before);
+  }
+  expect(await service.stop()).toBe(0);
+});
+
+test("under load, a front end that crashes three times is replaced each time", async () => {
+  const { service, bomb } = await startMined();
   const going = load(service.url, 12);
   const counted = async () => {
     const { text } = await new Connection(service.url).send("GET", "/metrics");
