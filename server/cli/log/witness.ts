@@ -50,8 +50,10 @@ The file of logs has a line "log VKEY" for each key of a log, or is a log list o
     none(positionals);
     const running = await startWitness(settingsOf(values), createLogger("warn"));
     const { url, vkey, logs } = running;
+    // Whoever reads the line may send a signal at once: it must find its handler.
+    const ended = untilTold(running);
     console.log(values.json ? printableJson({ url, vkey, logs }) : `listening on ${url}\nvkey ${vkey}\nlogs ${logs}`);
-    return untilTold(running);
+    return ended;
   },
 });
 
