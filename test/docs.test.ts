@@ -122,6 +122,12 @@ test("lines of prose on a page have at most 130 characters", () => {
   expect(tooLong).toEqual([]);
 });
 
+test("the pages together have at most 34,500 words, the changes left out", () => {
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "CHANGELOG.md");
+  const words = pages.flatMap((name) => read(`docs/${name}`).match(/\S*[A-Za-z0-9]\S*/g) ?? []);
+  expect(words.length).toBeLessThanOrEqual(34_500);
+});
+
 /** The sources of what runs in a service, by path. What runs for a user elsewhere is left out. */
 const serviceSources = (): Map<string, string> => {
   const paths = ["engine", "server"]
