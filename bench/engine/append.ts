@@ -15,6 +15,7 @@ import { signedSubmissions } from "../load/submissions.js";
 import { median, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 import { type Appender, drive, openAppenders, PAYLOAD_BYTES } from "./appenders.js";
+import { measureSigners } from "./signers.js";
 
 const IN_FLIGHT = [1, 64, 1024];
 const ROUNDS = 5;
@@ -125,11 +126,12 @@ async function measureSingle(folder: string) {
 }
 
 export const suite: Suite = {
-  summary: "the engine's appends against one signature, hypercore and bare LMDB",
+  summary: "the engine's appends against one signature, hypercore and bare LMDB; attestations of many signers",
   async run() {
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
     try {
-      return { appends: await measureAppends(folder), single: await measureSingle(folder) };
+      const [appends, single] = [await measureAppends(folder), await measureSingle(folder)];
+      return { appends, single, signers: await measureSigners(folder) };
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

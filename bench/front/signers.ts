@@ -2,6 +2,7 @@
  * What many signers cost: the CPU of an attestation if its signers are many instead of one, if many more keys are
  * registered than sign, and if every attestation is the first of its key.
  */
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import { readSettings, startServer } from "cairnlog/server";
 import { ratios } from "../stats.js";
@@ -13,8 +14,8 @@ import { type Measured, type Row, type Stage, takeTurns } from "./stage.js";
 
 /** Numbers of signers that take turns. */
 const IN_USE = [1, 3_000, 20_000] as const;
-/** Registrations that wait at any time while a registry is filled. */
-const IN_FLIGHT = 256;
+/** Registrations in one append while a registry is filled. */
+const BATCH = 1_000;
 /** Steps by this prime reach every registered key once before one comes again. */
 const STEP = 7_368_787;
 const REGISTERED = "registered before";
@@ -25,19 +26,24 @@ interface Fill {
   readonly keys: number;
 }
 
-async function fill({ dataDir, keys }: Fill): Promise<null> {
-  const server = await startServer(
-    readSettings({ PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_RATE_LIMITS: "off", LOG_LEVEL: "silent" }),
-  );
-  let next = 0;
-  const client = async () => {
-    while (next < keys) {
-      const { public_key_pem: public_key } = signerIn(REGISTERED, next++);
-      await server.registry.keys.register({ public_key, pseudonym: `signer ${next}`, key_algorithm: "ed25519" });
-    }
+/** The event that `POST /keys/register` records for a key that nobody has shown to hold. */
+function registration(n: number) {
+  const { public_key_pem: public_key } = signerIn(REGISTERED, n);
+  const fingerprint = `sha256:${hash("sha256", Buffer.from(public_key.split("\n")[1]!, "base64"))}`;
+  const named = { expiration_date: null, key_algorithm: "ed25519", possession_signature: null };
+  return {
+    event_type: "key_registration",
+    payload: { fingerprint, public_key, pseudonym: `signer ${n}`, ...named },
   };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, client));
-  await server.close();
+}
+
+async function fill({ dataDir, keys }: Fill): Promise<null> {
+  const { registry, close } = await startServer(
+    readSettings({ PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_FRONT_ENDS: "0", LOG_LEVEL: "error" }),
+  );
+  for (let n = 0; n < keys; n += BATCH)
+    await registry.log.append(Array.from({ length: Math.min(BATCH, keys - n) }, (_, i) => registration(n + i)));
+  await close();
   return null;
 }
 

@@ -2,6 +2,9 @@
 declare module "sodium-native" {
   const sodium: {
     readonly crypto_sign_BYTES: 64;
+    readonly crypto_sign_PUBLICKEYBYTES: 32;
+    readonly crypto_sign_SECRETKEYBYTES: 64;
+    crypto_sign_seed_keypair(publicKey: Uint8Array, secretKey: Uint8Array, seed: Uint8Array): void;
     /** Asserts on lengths; returns `undefined` for memory that is shared between threads. */
     crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean | undefined;
     crypto_sign_detached(signature: Uint8Array, message: Uint8Array, secretKey: Uint8Array): void;
