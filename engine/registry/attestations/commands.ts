@@ -2,8 +2,7 @@
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
-import { appendRegistration, type PlainKey } from "../keys/commands.js";
-import { givesWay } from "../keys/events.js";
+import { givesWay, type PlainKey, registrationOf } from "../keys/events.js";
 import { requireActive } from "../keys/status.js";
 
 /** What the event of a submission is made of. */
@@ -97,7 +96,7 @@ export const recordAttestation = define(
     const pseudonym = isRegistered ? row.pseudonym : signed.pseudonym;
     // Whoever takes this signature from the log can name the key only as its holder has.
     if (isRegistered) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature });
+    else transaction.append(registrationOf({ key, pseudonym, expiration_date: null, possession_signature }));
     transaction.append({ event_type, payload: attestationEvent(content, transaction.timestamp), terms });
     return { pseudonym };
   },

@@ -6,23 +6,11 @@ import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
-import { givesWay } from "./events.js";
+import { givesWay, type NewKey, type PlainKey, registrationOf } from "./events.js";
 import { standingOf, unknownKey, wrongKeyStatus } from "./status.js";
-
-/** A checked public key as commands take it. */
-export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
 
 /** The members of a key that a command needs. */
 export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
-
-export interface NewKey {
-  readonly key: PlainKey;
-  readonly pseudonym: string;
-  /** Canonical form. */
-  readonly expiration_date: string | null;
-  /** Base64 signature by the key itself, as it was sent and verified. Null if nobody has proven to hold the key. */
-  readonly possession_signature: string | null;
-}
 
 /**
  * Registers a key. A registration that the key has signed replaces what strangers recorded for it.
@@ -32,7 +20,7 @@ export const registerKey = define("key.register", (transaction: Transaction, cre
   const named = created.possession_signature !== null;
   if (!givesWay(transaction.get("keys", created.key.fingerprint), { named })) throw isRegistered(created.key);
   checkExpiration(transaction, created);
-  appendRegistration(transaction, created);
+  transaction.append(registrationOf(created));
 });
 
 /**
@@ -90,24 +78,6 @@ export const revokeKey = define(
     transaction.append(eventOf("key_revocation", { fingerprint }));
   },
 );
-
-/**
- * Appends the registration of a key; `apply` writes the row. Part of a command that has checked that the key may be
- * registered.
- */
-export function appendRegistration(transaction: Transaction, created: NewKey): void {
-  const { key, pseudonym, expiration_date, possession_signature } = created;
-  transaction.append(
-    eventOf("key_registration", {
-      fingerprint: key.fingerprint,
-      public_key: key.pem,
-      pseudonym,
-      key_algorithm: key.algorithm,
-      expiration_date,
-      possession_signature,
-    }),
-  );
-}
 
 function rowOf(transaction: Transaction, fingerprint: string): KeyRow {
   const row = transaction.get("keys", fingerprint);

@@ -7,6 +7,7 @@ import { isPrefixedHash } from "../../verify/encoding.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { showsPossession } from "../../verify/keys/possession.js";
+import { eventOf } from "../../verify/kinds.js";
 
 export const KEY_REGISTRATION = "key_registration";
 const KEY_SUCCESSION = "key_succession";
@@ -30,9 +31,21 @@ export function canonicalFingerprint(text: string): string | undefined {
   return hex && `sha256:${hex.toLowerCase()}`;
 }
 
+/** A checked public key as commands take it. */
+export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
+
+export interface NewKey {
+  readonly key: PlainKey;
+  readonly pseudonym: string;
+  /** Canonical form. */
+  readonly expiration_date: string | null;
+  /** Base64 signature by the key itself, as it was sent and verified. Null if nobody has proven to hold the key. */
+  readonly possession_signature: string | null;
+}
+
 /** The values in a `key_registration` or `key_succession` that describe the key that it creates. */
 export interface CreatedKey {
-  readonly key: ServerKey;
+  readonly key: PlainKey;
   readonly pseudonym: string;
   readonly expiresAt: string | null;
   /** Whether the key itself has signed the event, and so the name, the expiration and the predecessor in it. */
@@ -57,6 +70,20 @@ export function createdKey(event: CreatingEvent): CreatedKey | undefined {
   if (newest?.of.payload !== payload || newest.of.event_type !== event_type)
     newest = { of: { event_type, payload }, created: readKey(event) };
   return newest.created;
+}
+
+/** The event of a registration. Its key was checked before the command, so it is not read from the payload and checked again. */
+export function registrationOf({ key, pseudonym, expiration_date, possession_signature }: NewKey) {
+  const event = eventOf(KEY_REGISTRATION, {
+    fingerprint: key.fingerprint,
+    public_key: key.pem,
+    pseudonym,
+    key_algorithm: key.algorithm,
+    expiration_date,
+    possession_signature,
+  });
+  newest = { of: event, created: { key, pseudonym, expiresAt: expiration_date, named: showsPossession(event) } };
+  return event;
 }
 
 function readKey(event: CreatingEvent): CreatedKey | undefined {
