@@ -98,7 +98,6 @@ describe("a head that was published", () => {
       entries: SIZE,
       fromMirror: 0,
       operator: testOperator.fingerprint,
-      operatorKey: testOperator.public.pem,
     });
   });
 
