@@ -100,15 +100,6 @@ test("docs/README.md leads to every page, and no link in a page leads nowhere", 
   expect(broken).toEqual([]);
 });
 
-/** Words of all pages in docs together, as `wc -w` counts them. The aim is 28,000: lower this whenever a page gets shorter. */
-const MAX_WORDS = 40_600;
-
-test("the pages in docs are short together", () => {
-  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
-  const words = pages.map((name) => read(`docs/${name}`).trim().split(/\s+/).length);
-  expect(words.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(MAX_WORDS);
-});
-
 test("lines of prose on a page have at most 130 characters", () => {
   const isProse = (line: string) => !/^(?:#|\s*\||\s*(?:[-*]|\d+\.)?\s*\S+$)/.test(line);
   const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
