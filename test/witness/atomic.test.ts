@@ -2,6 +2,11 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
+import { parseAddCheckpoint } from "#cairnlog/server/witness/request.js";
+import { WitnessRows } from "#cairnlog/server/witness/rows.js";
+import { openWitnessSigner } from "#cairnlog/server/witness/signer.js";
+import { Witness } from "#cairnlog/server/witness/witness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { logsFile, NAME, spawnWitness, startTestWitness } from "./harness.js";
@@ -53,6 +58,18 @@ describe("requests at once", () => {
         expect(status === 200 || text === `${size + 1}\n`).toBe(true);
     }
   });
+});
+
+test("a key that signs something else moves nothing, and nobody gets what it signed", async () => {
+  const tree = newTree(ORIGIN);
+  const rows = await WitnessRows.open(temporaryFolder());
+  const { key } = await openWitnessSigner(join(temporaryFolder(), "witness.pem"), "ed25519", NAME);
+  const logs = parseWitnessedLogs(`log ${tree.signer.vkey}\n`);
+  const witness = new Witness({ signer: { key, sign: async () => new Uint8Array(64) }, rows, logs });
+  const asked = parseAddCheckpoint(Buffer.from(tree.body(0, 4)));
+  await expect(witness.addCheckpoint(asked)).rejects.toMatchObject({ code: "signer-unavailable" });
+  expect(witness.cosigned(ORIGIN)).toBeUndefined();
+  await rows.close();
 });
 
 describe("the directory", () => {

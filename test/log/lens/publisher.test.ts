@@ -89,6 +89,22 @@ describe("a checkpoint", () => {
     expect(readdirSync(join(file, ".."))).toEqual(["tlog-checkpoint.txt"]);
   });
 
+  test("is of one size, though the log grows while it is made", async () => {
+    const { log } = await openTestLog();
+    const shown: { treeSize: number; rootHash: string }[] = [];
+    await started(log, newFile(), { published: ({ treeSize, rootHash }) => shown.push({ treeSize, rootHash }) });
+    let isOver = false;
+    const single = async () => {
+      while (!isOver) await log.append(note);
+    };
+    const appending = single();
+    for (let batch = 0; batch < 4; batch++) await log.append(Array.from({ length: 512 }, () => note));
+    await expect.poll(() => shown.length, { interval: 2 }).toBeGreaterThan(20);
+    isOver = true;
+    await appending;
+    for (const { treeSize, rootHash } of shown) expect(rootHash).toBe(rootOf(log, treeSize));
+  });
+
   test("does not exist before the first one is made", async () => {
     const { log } = await openTestLog();
     const publisher = newPublisher(log, newFile());

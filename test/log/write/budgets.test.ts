@@ -65,6 +65,14 @@ describe("a budget", () => {
     expect(used(log).sort()).toEqual([50 * SIZE, 51 * SIZE]);
   });
 
+  test("of an address is as it was when that of all strangers refuses", async () => {
+    const { log } = await openTestLog({ budgets: { perAddress: 3 * SIZE, fromStrangers: SIZE } });
+    const codes: unknown[] = [];
+    for (const isReached of [false, false, false, true, true, true])
+      codes.push(await codeOf(write(log, CLIENT, isReached)));
+    expect(codes).toEqual(["written", "budget-spent", "budget-spent", "written", "written", "budget-spent"]);
+  });
+
   test("is not touched by commands that nobody pays", async () => {
     const { log } = await openTestLog({ budgets: { perAddress: 1, fromStrangers: 1 } });
     await log.append(events[0]!);
@@ -108,6 +116,23 @@ test("a node that takes over goes on with the counts of the one before", async (
   expect(await codeOf(write(follower))).toBe("budget-spent");
   for (const client of ["192.0.2.2", "192.0.2.3"]) expect(await codeOf(write(follower, client))).toBe("written");
   expect(await codeOf(write(follower, "192.0.2.4"))).toBe("budget-spent");
+});
+
+test("what a batch took that failed is not there, and what a batch took that succeeded is on disk, whatever failed before", async () => {
+  const limit = 3000 * SIZE;
+  const { log, faults } = await openFaultyLog({ budgets: { perAddress: limit, fromStrangers: null } });
+  const fates = ["works", "works", "not persisted", "works", "persisted anyway", "not persisted", "works"] as const;
+  let spent = 0;
+  for (let i = 0; i < 42; i++) {
+    const fate = fates[i % fates.length]!;
+    faults.plan = [fate];
+    expect(await codeOf(write(log))).toBe(fate === "works" ? "written" : "storage-failed");
+    if (fate !== "not persisted") spent += SIZE;
+    const [reserved] = used(log);
+    expect(reserved).toBeGreaterThanOrEqual(spent);
+    // What was reserved when a batch failed counts as spent: once for each failure, at most.
+    expect(reserved! - spent).toBeLessThanOrEqual((limit / 1024) * (1 + i / 2));
+  }
 });
 
 test("rows are written ahead, so that most batches write none, and a restart gives nobody more", async () => {
