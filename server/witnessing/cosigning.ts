@@ -149,8 +149,9 @@ export class Cosigning {
 
   /** Asks no more; resolves when nothing runs. */
   async stop(): Promise<void> {
-    for (const timer of [this.#deadline, this.#renewal]) if (timer) clearTimeout(timer);
+    // Until they have stopped, a cosignature may still begin the next round.
     await Promise.all(this.#askers.map((asker) => asker.stop()));
+    for (const timer of [this.#deadline, this.#renewal]) if (timer) clearTimeout(timer);
     await this.#writing;
   }
 

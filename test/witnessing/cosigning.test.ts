@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning, type CosigningParts } from "#cairnlog/server/witnessing/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -12,8 +12,8 @@ import { startTestWitness } from "../witness/harness.js";
 import { newTree, type WitnessedTree } from "../witness/logs.js";
 
 const closing: (() => unknown)[] = [];
-afterAll(async () => {
-  for (const close of closing.reverse()) await close();
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
 });
 
 /** A witness that answers as `answer` says. */

@@ -44,6 +44,7 @@ class Server {
   #connection: Connection | null = null;
   #work: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  #isClosed = false;
   status: ServerStatus;
 
   constructor(target: Target, place: Place) {
@@ -62,7 +63,9 @@ class Server {
     this.#waiting++;
     const answer = this.#work.then(async () => {
       if (!this.#connection?.isOpen) this.#connection = await Connection.open(this.#target, this.place);
-      return question(this.#connection);
+      if (!this.#isClosed) return question(this.#connection);
+      this.#connection.close();
+      throw new Error("it is not asked any more");
     });
     this.#work = answer.catch(() => {});
     return answer.finally(() => this.#waiting--);
@@ -86,6 +89,7 @@ class Server {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#connection?.close();
   }
 }

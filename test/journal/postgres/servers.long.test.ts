@@ -58,6 +58,18 @@ async function inEveryOrder(ask: (servers: Servers) => Promise<unknown>): Promis
   return answers;
 }
 
+test("closed while connections to them are being opened, they keep none", async () => {
+  const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+  const before = sockets();
+  const ports = [old, primary, standby].map(({ port }) => port);
+  const servers = new Servers(parseTarget(cluster.url({ database: "postgres", ports })));
+  const asked = servers.identify();
+  servers.close();
+  await asked;
+  expect(servers.statuses.map(({ role }) => role)).toEqual(["unreachable", "unreachable", "unreachable"]);
+  await expect.poll(sockets).toBe(before);
+});
+
 test("of two that say they are primary, the one of the newest timeline is asked", async () => {
   expect([await old.isStandby(), await primary.isStandby(), await standby.isStandby()]).toEqual([false, false, true]);
   for (const order of [
