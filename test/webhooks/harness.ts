@@ -147,9 +147,15 @@ export class Post {
     return this.world.registry.webhooks.list(OWNER).find((webhook) => webhook.id === id)!;
   }
 
+  /** Stops it. It leaves no timer. */
+  async stop(): Promise<void> {
+    await this.deliverer.stop();
+    expect(this.timers).toBe(0);
+  }
+
   /** Stops it, closes the registry, and starts again from the disk. */
   async restart(): Promise<void> {
-    await this.deliverer.stop();
+    await this.stop();
     await this.world.reopen();
     this.deliverer = this.#newDeliverer();
     this.deliverer.start();
@@ -160,6 +166,6 @@ export class Post {
 export async function openPost(): Promise<Post> {
   const post = new Post(await openWorld());
   post.deliverer.start();
-  stops.push(() => post.deliverer.stop());
+  stops.push(() => post.stop());
   return post;
 }
