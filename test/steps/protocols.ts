@@ -373,7 +373,8 @@ export const PROTOCOLS: readonly Protocol[] = [
         let size = 0;
         if (existsSync(join(path, "data.mdb"))) {
           const store = openStore({ path, readOnly: true });
-          const last = store.lastBatch();
+          // Killed early, it has made the file, and no tables in it.
+          const last = store.get("meta", "log") && store.lastBatch();
           size = last ? last.firstIndex + last.count : 0;
           await store.close();
         }
