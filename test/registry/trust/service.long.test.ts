@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { Slices } from "#cairnlog/engine/registry/slices.js";
+import { Slices, type Steps } from "#cairnlog/engine/registry/slices.js";
 import { TrustService } from "#cairnlog/engine/registry/trust/service.js";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
 import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";
@@ -253,6 +253,58 @@ describe("an evaluation that is kept", () => {
     expect(new Set(await Promise.all(after))).toEqual(new Set([0]));
     await Promise.all(asked);
     expect(world.registry.trust.evaluations).toBeLessThanOrEqual(evaluations + 2);
+  });
+});
+
+describe("an evaluation that is under way", () => {
+  /** Work that has begun waits for the test. */
+  class HeldSlices {
+    #held: (() => void)[] = [];
+    isHolding = true;
+    async run<T>(steps: Steps<T>): Promise<T> {
+      let step = steps.next();
+      if (this.isHolding) await new Promise<void>((resolve) => this.#held.push(resolve));
+      while (!step.done) step = steps.next();
+      return step.value;
+    }
+    release(): void {
+      this.isHolding = false;
+      for (const go of this.#held.splice(0)) go();
+    }
+  }
+
+  it("has read an older graph than who asks later may be told of, time and again", async () => {
+    const world = await open();
+    const keys = [await newKey(world), await newKey(world), await newKey(world), await newKey(world)] as const;
+    for (const [i, key] of keys.entries()) await endorse(world, keys[i - 1] ?? world.operator.fingerprint, key);
+    world.now += DAY;
+    const slices = new HeldSlices();
+    const { log } = world.registry;
+    const trust = new TrustService({
+      graph: { log, operator: world.operator.fingerprint, activationDelaySeconds: DAY / SECOND },
+      slices: slices as unknown as Slices,
+      querySlices: slices as unknown as Slices,
+      clock: () => world.now,
+      settings: { anchors: [], baseCapacity: 5, minTrust: 0.1 },
+    });
+    // Each round ends the key before the last one that has trust by it.
+    for (const [ended, far] of [
+      [keys[2], keys[3]],
+      [keys[1], keys[2]],
+      [keys[0], keys[1]],
+    ] as const) {
+      // Something that calls for another evaluation.
+      await endorse(world, world.operator.fingerprint, await newKey(world));
+      world.now += DAY;
+      slices.isHolding = true;
+      const asked = trust.reaches(far);
+      await world.registry.keyLifecycle.revoke(ended);
+      const after = trust.reaches(far);
+      slices.release();
+      await asked;
+      expect(await after).toBe(false);
+      expect(await trust.reaches(far)).toBe(false);
+    }
   });
 });
 
