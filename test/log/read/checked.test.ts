@@ -121,9 +121,14 @@ describe("verifying", () => {
     const path = await builtLog(2 * 4096);
     /** The priorities of this process's threads, as `nice` counts. Behind the name, which may have spaces, stands field 3. */
     const priorities = () =>
-      readdirSync("/proc/self/task").map((thread) =>
-        Number(readFileSync(`/proc/self/task/${thread}/stat`, "utf8").split(") ").at(-1)!.split(" ")[16]),
-      );
+      readdirSync("/proc/self/task").flatMap((thread) => {
+        try {
+          return Number(readFileSync(`/proc/self/task/${thread}/stat`, "utf8").split(") ").at(-1)!.split(" ")[16]);
+        } catch {
+          // It has ended since it was listed.
+          return [];
+        }
+      });
     const log = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
     const before = priorities();
     for (const verify of [() => log.verify(), () => log.verifyNewest()]) {
