@@ -1,6 +1,7 @@
 /**
- * How long work lets others go first. One thread serves everybody, so work that takes some milliseconds is cut into pieces, and of all
- * pieces that wait, whoever they are for, only one runs in a turn: twelve clients at once wait for each other, not the rest.
+ * How long work lets others go first. One thread serves everybody, so work that takes some milliseconds is cut into pieces.
+ * Of all pieces that wait, whoever they are for, only one runs in a turn: twelve clients at once wait for each other, not the
+ * rest.
  */
 import { readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
@@ -39,7 +40,7 @@ export class Pieces {
 /** As `nice` counts; 19 is the lowest. */
 const PRIORITY = 10;
 
-/** Lets all other threads go before the calling one, for the rest of its life: without rights, a priority cannot be raised again. */
+/** Lets all other threads go before the calling one, for the rest of its life: only root could raise its priority again. */
 export function yieldToOthers(): void {
   // Linux alone has threads with priorities, and says there which one this is.
   if (process.platform === "linux") setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), PRIORITY);

@@ -37,7 +37,7 @@ const FILE = "ab".repeat(32);
 const PLACE = 3;
 
 let honest: TestService;
-/** The same log up to the rotation, which hands it to another key there. */
+/** A log with the same entries up to the rotation. Its rotation names another key. */
 let thief: TestService;
 let proxy: LyingProxy;
 let bundle: AttestationBundle;

@@ -174,7 +174,7 @@ class ReconnectingSigner implements SocketSigner {
     this.#connection = connection;
     connection.observeEnd((why) => this.#lost(why));
     const found = await keyBehind(connection, deadlineMs).catch(() => null);
-    if (!found || this.#closed) return;
+    if (!found) return;
     if (found.fingerprint === key.fingerprint) this.#tell(null);
     else
       connection.end(

@@ -58,14 +58,20 @@ class Server {
     return this.#waiting > 0;
   }
 
+  /** Another connection, unless this is closed, also while it is being opened: nobody would close it. */
+  async open(): Promise<Connection> {
+    const connection = this.#isClosed ? null : await Connection.open(this.#target, this.place);
+    if (connection && !this.#isClosed) return connection;
+    connection?.close();
+    throw new Error("the journal is closed");
+  }
+
   /** Asks on its own connection, which is opened if there is none. One question at a time, in order. */
   ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
     this.#waiting++;
     const answer = this.#work.then(async () => {
-      if (!this.#connection?.isOpen) this.#connection = await Connection.open(this.#target, this.place);
-      if (!this.#isClosed) return question(this.#connection);
-      this.#connection.close();
-      throw new Error("it is not asked any more");
+      if (!this.#connection?.isOpen) this.#connection = await this.open();
+      return question(this.#connection);
     });
     this.#work = answer.catch(() => {});
     return answer.finally(() => this.#waiting--);
@@ -95,7 +101,6 @@ class Server {
 }
 
 export class Servers {
-  readonly #target: Target;
   readonly #servers: readonly Server[];
   #primary: Server | null = null;
   /** The standby that has shown the newest record. */
@@ -103,7 +108,6 @@ export class Servers {
   #until = 0;
 
   constructor(target: Target) {
-    this.#target = target;
     this.#servers = target.places.map((place) => new Server(target, place));
   }
 
@@ -134,9 +138,9 @@ export class Servers {
 
   /** Opens another connection to the primary. @throws Error if there is none */
   async openPrimary(): Promise<Connection> {
-    const { place } = await this.#locate();
+    const server = await this.#locate();
     try {
-      return await Connection.open(this.#target, place);
+      return await server.open();
     } catch (error) {
       this.forget();
       throw error;

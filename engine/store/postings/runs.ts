@@ -9,6 +9,7 @@ import { leastWhere } from "../../search.js";
 import type { RunRow } from "../rows.js";
 import { isFiltered } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
+import { countBelow } from "./lists.js";
 import { TERM_BYTES } from "./term.js";
 
 /** Source of the blocks of runs. */
@@ -199,8 +200,11 @@ export class RunReader {
     const lastBlock = Math.floor((end - 1) / BLOCK_RECORDS);
     // The fences behind the first block are of this term, so their leaf indexes ascend.
     const startOf = (block: number) => (block > lastBlock ? run.to : fences[block * PARTS + PARTS - 1]!);
-    const least = (index: number) => leastWhere(0, indexes.length, (i) => indexes[i]! >= index);
-    for (let i = least(run.from), number = Math.floor(first / BLOCK_RECORDS); i < indexes.length; number++) {
+    for (
+      let i = countBelow(indexes, run.from), number = Math.floor(first / BLOCK_RECORDS);
+      i < indexes.length;
+      number++
+    ) {
       const from = indexes[i]!;
       if (from >= run.to) return;
       if (from >= startOf(number + 1))

@@ -42,5 +42,6 @@ export function FailedVerdict({ error, what }: { readonly error: unknown; readon
   return <Verdict finding="open">{what} could not be checked.</Verdict>;
 }
 
-const isMisbehaviour = (error: unknown): error is ClientError =>
+/** Whether the log is caught. */
+export const isMisbehaviour = (error: unknown): error is ClientError =>
   error instanceof ClientError && (error.code === "log-misbehaved" || error.code === "operator-key-mismatch");

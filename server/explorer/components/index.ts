@@ -21,4 +21,4 @@ export { CardPaging } from "./paging/CardPaging.js";
 export { Paging } from "./paging/Paging.js";
 export { Scroll } from "./Scroll.js";
 export { ageOf, Time, useNow } from "./Time.js";
-export { FailedVerdict, type Finding, Verdict } from "./Verdict.js";
+export { FailedVerdict, type Finding, isMisbehaviour, Verdict } from "./Verdict.js";

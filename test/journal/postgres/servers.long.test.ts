@@ -68,6 +68,11 @@ test("closed while connections to them are being opened, they keep none", async 
   await asked;
   expect(servers.statuses.map(({ role }) => role)).toEqual(["unreachable", "unreachable", "unreachable"]);
   await expect.poll(sockets).toBe(before);
+  const { servers: leading } = await found([primary, standby, old]);
+  const opened = expect(leading.openPrimary()).rejects.toThrow("the journal is closed");
+  leading.close();
+  await opened;
+  await expect.poll(sockets).toBe(before);
 });
 
 test("of two that say they are primary, the one of the newest timeline is asked", async () => {

@@ -222,7 +222,7 @@ test("what has to be walked is walked in slices, and what is appended meanwhile 
   let more = many;
   const between = () => log.append([event(more++), same]);
   const queries: [Criteria, total: number, pauses: number][] = [
-    // Gathered in pieces, of which the memory gives one. Then it is one list.
+    // Its postings are gathered in pieces first. The postings in memory are one piece.
     [{ search: "sha256:abcd" }, many, 1],
     [{ search: "sha256:abcd", tags: ["a"] }, many, 2],
     // Read by rank.

@@ -1,8 +1,9 @@
-/** As `mixing.test.ts`, with more at once, and more front ends. */
+/** As `mixing.test.ts`, with more at once, more front ends, and several rounds. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Mixture, plans } from "./mix.js";
 
+const ROUNDS = 2;
 const EXTENT = { writes: 30, reads: 200, attestations: 120, batches: 20, clients: 6 };
 
 test.each([
@@ -17,8 +18,8 @@ test.each([
       await mixture.run(deeds);
       rounds++;
     }),
-    { numRuns: 1, endOnFailure: true },
+    { numRuns: ROUNDS, endOnFailure: true },
   );
   mixture.close();
-  expect(rounds).toBe(1);
+  expect(rounds).toBe(ROUNDS);
 });

@@ -2,7 +2,7 @@
 import type { Entry } from "../../../../engine/verify/index.js";
 import { kindOf } from "../../../../engine/verify/kinds.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
-import { FailedVerdict, Statement, Time, Verdict } from "../../components/index.js";
+import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
 import type { CheckedSignatures } from "../../state/signed/signatures.js";
 import type { Task } from "../../state/task.js";
 
@@ -14,8 +14,8 @@ export interface EntryVerdictProps {
 
 export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVerdictProps) {
   const { value: checked, error } = signatures;
-  if (isCaught(around.error)) return <FailedVerdict error={around.error} what="This entry" />;
-  if (isCaught(error)) return <FailedVerdict error={error} what="This entry" />;
+  const caught = [around.error, error].find(isMisbehaviour);
+  if (caught) return <FailedVerdict error={caught} what="This entry" />;
   if (error !== undefined)
     return (
       <Verdict finding="open">
@@ -67,5 +67,3 @@ function unsigned({ event_type }: Entry): string {
     ? "It holds no signature: that the key’s holder wanted it is the word of the service."
     : "It holds no signature.";
 }
-
-const isCaught = (error: unknown): boolean => error instanceof ClientError && error.code === "log-misbehaved";

@@ -1,4 +1,4 @@
-/** Who signed the file, when, and whether the log proves it: by its receipt, if there is one, and by the log. */
+/** Who signed the file, when, and whether the log proves it. The receipt is judged, if there is one, and what the log has. */
 import type { ComponentChildren } from "preact";
 import { FailedVerdict, KeyName, Time, Verdict } from "../../components/index.js";
 import type { CheckedReceipt } from "./ReceiptCard.js";
