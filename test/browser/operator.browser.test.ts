@@ -168,7 +168,11 @@ test("a token that only reads opens the page without a key, and signs nothing", 
   await token.fill(stdout);
   await page.getByRole("button", { name: "Open" }).click();
   await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
-  await region(page, "Head and anchor").getByText("Not due").waitFor();
+  // On a fast machine, the tests before have appended more entries than may wait for an anchor.
+  const { anchor_due } = (await service.get("/log/anchor-status")).body;
+  await region(page, "Head and anchor")
+    .getByText(anchor_due ? "Due" : "Not due", { exact: true })
+    .waitFor();
   expect(await page.getByRole("button", { name: "Sign the head again" }).count()).toBe(0);
   await expectReadable(page);
   await reader.leave();
