@@ -3,7 +3,7 @@
  * here; the hex over which tree hashes are defined exists only inside a kernel.
  */
 
-/** The two hash versions ("lenses") of the tree; `spec.md`, Merkle hashing. */
+/** The two hash versions ("lenses") of the tree; docs/spec §3.1. */
 export type TreeVersion = 1 | 2;
 
 /**

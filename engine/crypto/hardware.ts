@@ -43,7 +43,7 @@ export class HardwareRoots {
   }
 
   /**
-   * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
+   * Checks that `attestation` proves `key` to be held in hardware (docs/spec §6.4): its first
    * certificate is for exactly this key, each one was issued by the next, the last one by one of the roots, all are
    * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may
    * come from an attacker; no other errors are thrown than the ones below.

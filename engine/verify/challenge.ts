@@ -1,5 +1,5 @@
 /**
- * Challenges: the text that a key signs to prove possession to a service (`api.md`, Challenges: one service, one act). The
+ * Challenges: the text that a key signs to prove possession to a service (docs/spec §5.1). The
  * text is bound to one service and, if wanted, to one request. So a log that shows another log's challenge as its own gets
  * no signature, and a proof serves nothing but what its holder meant. Service, clients and explorer compute the same bytes.
  */
@@ -7,7 +7,7 @@ import { kernel } from "../../wasm/index.js";
 import { decodeBase64, encodeBase64, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 
-/** The purpose of a challenge (`api.md`, Authentication). */
+/** The purpose of a challenge (docs/spec §5.1). */
 export type ChallengePurpose = "login" | "general" | "recovery";
 
 /** Bytes of a nonce that are random; as many that are bound to the terms follow. */

@@ -3,18 +3,18 @@
  * answers, the client, the explorer. Each is defined only here.
  */
 
-/** Algorithms of keys (`spec.md`, Key record). */
+/** Algorithms of keys (docs/spec §4.1). */
 export const KEY_ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
 export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
 
 /** Whether `value` is the name of a key algorithm. */
 export const isKeyAlgorithm = (value: unknown): value is KeyAlgorithm => KEY_ALGORITHMS.some((name) => name === value);
 
-/** The kinds of credentials: the key is in software or in hardware (`api.md`, Accounts and credentials). */
+/** The kinds of credentials: the key is in software or in hardware (docs/spec §6.4). */
 export const CREDENTIAL_TYPES = ["software", "hardware"] as const;
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number];
 
-/** Categories of endorsements (`spec.md`, Endorsement offer payload). */
+/** Categories of endorsements (docs/spec §9.1). */
 export const ENDORSEMENT_CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
 export type EndorsementCategory = (typeof ENDORSEMENT_CATEGORIES)[number];
 
@@ -26,7 +26,7 @@ export const PREDICATE_PATHS: ReadonlyMap<string, string> = new Map([
   ["publication", "/publication/v1"],
 ]);
 
-/** States of an endorsement (`api.md`, Endorsements). */
+/** States of an endorsement (docs/spec §9.1). */
 export const ENDORSEMENT_STATUSES = [
   "offered",
   "pending_activation",
@@ -37,7 +37,7 @@ export const ENDORSEMENT_STATUSES = [
 ] as const;
 export type EndorsementStatus = (typeof ENDORSEMENT_STATUSES)[number];
 
-/** States of an attestation request (`spec.md`, States). */
+/** States of an attestation request (docs/spec §10.1). */
 export const REQUEST_STATUSES = ["open", "held", "accepted", "declined"] as const;
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 
@@ -45,11 +45,11 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const DECISIONS = ["accept", "decline"] as const;
 export type Decision = (typeof DECISIONS)[number];
 
-/** The possible effects of a request policy on a request that fails its predicates (`api.md`, Policy). */
+/** The possible effects of a request policy on a request that fails its predicates (docs/spec §10.3). */
 export const POLICY_ACTIONS = ["allow", "decline", "hold"] as const;
 export type PolicyAction = (typeof POLICY_ACTIONS)[number];
 
-/** Kinds of inbox notifications (`api.md`, Inbox). */
+/** Kinds of inbox notifications (docs/spec §10.5). */
 export const NOTIFICATION_KINDS = [
   "attestation_request",
   "attestation_request_held",
@@ -63,11 +63,11 @@ export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 export const ENDED_REASONS = ["key-ended", "failing", "gone"] as const;
 export type EndedReason = (typeof ENDED_REASONS)[number];
 
-/** The scopes of an audit export besides `all` (`api.md`, Audit export). */
+/** The scopes of an audit export besides `all` (docs/spec §16.4). */
 export const AUDIT_SCOPES = ["keys", "attestations", "endorsements", "claims", "requests"] as const;
 export type AuditScope = (typeof AUDIT_SCOPES)[number];
 
-/** The events that webhooks report (`spec.md`, Webhook events). */
+/** The events that webhooks report (docs/spec §16.1). */
 export const WEBHOOK_EVENTS = [
   "attestation.created",
   "key.registered",
@@ -77,7 +77,7 @@ export const WEBHOOK_EVENTS = [
 ] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 
-/** The payload members that `GET /log/by-fingerprint` compares (`spec.md`, filter and search rule 5). */
+/** The payload members that `GET /log/by-fingerprint` compares (docs/spec §2.6, rule 5). */
 export const FINGERPRINT_MEMBERS = [
   "fingerprint",
   "old_fingerprint",
@@ -87,7 +87,7 @@ export const FINGERPRINT_MEMBERS = [
   "endorser_key_fingerprint",
 ] as const;
 
-/** The payload members that a search term is compared with (`spec.md`, filter and search rules 3 and 4). */
+/** The payload members that a search term is compared with (docs/spec §2.6, rules 3 and 4). */
 export const SEARCH_MEMBERS = ["document_hash", "manifest_hash", "fingerprint"] as const;
 
 /** Maximum length of a document's title. */
@@ -96,12 +96,12 @@ export const MAX_TITLE_CHARACTERS = 500;
 /** The payload members whose words `GET /log?title=` compares: the title of a document, the name of a key. */
 export const TITLE_MEMBERS = ["document_title", "pseudonym"] as const;
 
-/** The text that a new key signs to show that its holder agrees to succeed the old key (`api.md`, Keys). */
+/** The text that a new key signs to show that its holder agrees to succeed the old key (docs/spec §4.5). */
 export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
   `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
 
 /**
- * The statement that a key signs, as canonical JSON, to prove possession for its registration (`api.md`, Keys). Its
+ * The statement that a key signs, as canonical JSON, to prove possession for its registration (docs/spec §4.7). Its
  * values are those of the request, as they are sent. An attestation that registers its key has no expiration, and may have no
  * pseudonym.
  */
@@ -128,8 +128,7 @@ export const accountStatement = (display_name: string, email: string, key_finger
 });
 
 /**
- * The statement that the issuing key signs, as canonical JSON, to add a key to its account (`api.md`, Accounts and
- * credentials).
+ * The statement that the issuing key signs, as canonical JSON, to add a key to its account (docs/spec §6.3).
  */
 export const enrolmentStatement = (challenge_id: string, issuing_fingerprint: string, key_fingerprint: string) => ({
   action: "service.credential.enroll.v1",

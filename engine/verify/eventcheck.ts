@@ -24,7 +24,7 @@ type TypedEntry = Pick<Entry, "event_type" | "payload" | "chain_version">;
 
 /** One of the service's own event types, or all predicates together. */
 type Kind = EventType | typeof ATTESTATION;
-/** An event type that version 1 logs of the service's predecessor may have (`spec.md`, Events). */
+/** An event type that version 1 logs of the service's predecessor may have (docs/spec §2.5). */
 const ATTESTATION = "attestation";
 
 interface Judged {
@@ -36,7 +36,7 @@ interface Judged {
   readonly shape: Shape;
 }
 
-/** Claims from before commitments were keyed lack these (`spec.md`, Versioning 4). */
+/** Claims from before commitments were keyed lack these (docs/spec §11.4). */
 const CLAIMS_LACKED: readonly string[] = ["commitment_alg", "ephemeral_public_key", "nonce"];
 
 const JUDGED: readonly Judged[] = [

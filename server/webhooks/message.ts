@@ -15,7 +15,7 @@ export interface DeliveryRequest {
 }
 
 /**
- * The request that delivers an entry to `endpoint` (`api.md`, webhooks).
+ * The request that delivers an entry to `endpoint` (docs/spec §16.2).
  * @param now microseconds since the epoch
  */
 export function deliveryRequest(

@@ -69,7 +69,7 @@ class Busy extends Error {
 }
 
 /**
- * Sends over HTTP and HTTPS (`api.md`, webhooks). A whole answer with 2xx is success, everything else is a failure;
+ * Sends over HTTP and HTTPS (docs/spec §16.2). A whole answer with 2xx is success, everything else is a failure;
  * redirects are not followed.
  * @param options.allowPrivate whether addresses that are not public may be called
  * @param options.places at addresses; by default those of this sender alone

@@ -23,7 +23,7 @@ export interface SignedHeaders {
 }
 
 /**
- * The value of `webhook-signature` (`api.md`, webhooks).
+ * The value of `webhook-signature` (docs/spec §16.2).
  * @param secret as it was registered; `webhookKey` derives the HMAC key
  * @param timestamp seconds since the epoch
  * @throws CairnlogError `invalid-input` for a secret from which no key can be derived

@@ -109,7 +109,7 @@ Webhooks
   DELETE /api/v1/webhooks/{webhook_id} ; - ; Webhook ; session ; general ; 200 401 403 404 422
 `;
 
-/** Requests and seconds of each limit (`spec.md`, Rate limits). */
+/** Requests and seconds of each limit (docs/spec §15.1). */
 const LIMITS: Readonly<Record<string, string>> = {
   general: "q=100;w=60",
   "key-registration": "q=10;w=3600",

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parseBody } from "#cairnlog/server/http/body/body.js";
 import { checker, textReader } from "#cairnlog/server/http/input.js";
 
-/** What docs/http.md says of a body. */
+/** What docs/spec §12.1 says of a body. */
 const MAX_VALUES = 20_000;
 
 interface Fault {

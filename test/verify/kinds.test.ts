@@ -21,7 +21,7 @@ const registration = {
 };
 
 describe("every kind", () => {
-  // spec.md, Log event types. For the kinds that it does not name, api.md.
+  // docs/spec §2.4.
   test("of the contract is there", () => {
     expect([...EVENT_TYPES].sort()).toEqual([
       "acceptance_revocation",
@@ -46,7 +46,7 @@ describe("every kind", () => {
     expect(typesInScope("attestations")).toEqual([]);
   });
 
-  // api.md, webhooks: the mapping.
+  // docs/spec §16.1.
   test("has the webhook event of the contract", () => {
     const told = EVENT_TYPES.filter((type) => EVENT_KINDS[type].webhook !== null);
     expect(Object.fromEntries(told.map((type) => [type, EVENT_KINDS[type].webhook]))).toEqual({

@@ -229,7 +229,7 @@ class Chunk {
     return this.#batch;
   }
 
-  /** `spec.md`, timestamp ordering: no hash covers v1 timestamps, so a decrease is an error only for a v2 entry. */
+  /** docs/spec §2.3: no hash covers v1 timestamps, so a decrease is an error only for a v2 entry. */
   #checkOrder(previous: ReadEntry, { entry, canonical: now }: ReadEntry): void {
     const version = entry.chain_version ?? 1;
     const before = previous.canonical;

@@ -218,7 +218,7 @@ function spelledPlainly(entry: Entry, text: string): string | undefined {
 function checkOrder(previous: Predecessor, canonical: string | undefined): void {
   if (canonical === undefined)
     refuse("The timestamp of a version 2 entry must be ISO 8601 with an offset and at most six decimals.");
-  // `spec.md`, timestamp ordering. Canonical timestamps sort as text.
+  // docs/spec §2.3. Canonical timestamps sort as text.
   if (previous.canonicalTimestamp !== undefined && canonical! < previous.canonicalTimestamp)
     refuse("The timestamp of this version 2 entry is earlier than that of the entry before.");
 }

@@ -1,5 +1,5 @@
 /**
- * Finding entries: `spec.md`, filter and search rules 1 to 5, and titles. Criteria become sorted lists of leaf indexes, or are
+ * Finding entries: the rules of docs/spec §2.6. Criteria become sorted lists of leaf indexes, or are
  * checked on what the lists leave (`plan.ts`); one list is paged by rank, several are intersected, shortest first. What has to
  * be walked is walked in slices: clients decide how much that is.
  */

@@ -1,4 +1,4 @@
-/** The conditions of a search by prefix: `spec.md`, filter and search rules 2, 3 and 4. */
+/** The conditions of a search by prefix: docs/spec §2.6, rules 2, 3 and 4. */
 import { CairnlogError } from "../../error.js";
 import { hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";

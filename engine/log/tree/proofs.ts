@@ -1,6 +1,6 @@
 /**
  * Roots, inclusion proofs and consistency proofs for any size and either tree version, computed from complete nodes
- * only. Their form: `design.md` §3.
+ * only. Their form: docs/spec §3.3 and §3.4.
  */
 import { CairnlogError } from "../../error.js";
 import { coverPositions, peakPositions, type TreeVersion } from "../../verify/tree/merkle.js";
@@ -10,7 +10,7 @@ import { hex, type Tree } from "./tree.js";
 /** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
 export const rootAt = (tree: Tree, size: number): Uint8Array => tree.rightEdge(size).root;
 
-/** A consistency proof as it is served (`spec.md`, Log). */
+/** A consistency proof as it is served (docs/spec §3.4). */
 export interface ConsistencyProof {
   readonly from_size: number;
   readonly to_size: number;

@@ -1,5 +1,5 @@
 /**
- * Entries as they are made: hashed (`spec.md`, entry hash version 2) and spelled as they will be served, once.
+ * Entries as they are made: hashed (docs/spec §2.2, version 2) and spelled as they will be served, once.
  * The same canonical payload text goes into the hash and into the stored JSON.
  */
 import { hash } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
- * Challenges: a client signs a nonce to prove that it holds a key (`spec.md`, States, Challenge). Anybody may ask for
+ * Challenges: a client signs a nonce to prove that it holds a key (docs/spec §5.1). Anybody may ask for
  * challenges for any key. Issuing one stores nothing: its id carries it (`challengetoken.ts`). What must be remembered about
  * answers is in `ChallengeUses`, which belongs to the writer's thread; each front end has `Challenges` of its own.
  */

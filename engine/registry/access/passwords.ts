@@ -1,5 +1,5 @@
 /**
- * Passwords: the optional second factor of a key (`spec.md`, Authentication, 6). Only an argon2id hash is stored, in a
+ * Passwords: the optional second factor of a key (docs/spec §5.5). Only an argon2id hash is stored, in a
  * private row. A client must prove that it holds the key before it can try passwords.
  */
 import { randomUUID } from "node:crypto";
@@ -18,7 +18,7 @@ import { setPassword, wrongPassword } from "./commands.js";
 import { PasswordRows } from "./passwordrows.js";
 import { Tries } from "./tries.js";
 
-/** Wrong passwords for one key in a quarter of an hour (`spec.md`, Limits: PIN proof checks). */
+/** Wrong passwords for one key in a quarter of an hour (docs/spec §15.1). */
 export const DEFAULT_PASSWORD_TRIES = 5;
 export const PASSWORD_WINDOW_SECONDS = 900;
 

@@ -107,7 +107,7 @@ export class Accounts {
   }
 
   /**
-   * Opens an account with its first credential, in one transaction (`POST /users`; `api.md`, Accounts and credentials).
+   * Opens an account with its first credential, in one transaction (`POST /users`; docs/spec §6.1).
    * If somebody bound the key to another account without its signature, a request that the key has signed takes it from
    * there.
    * @throws CairnlogError `invalid-input`; `not-found` when the key is not registered; `wrong-key-status` when it is
@@ -144,7 +144,7 @@ export class Accounts {
   }
 
   /**
-   * Recovers an account (`POST /users/recover`; `api.md`, Accounts and credentials). It revokes the active credentials,
+   * Recovers an account (`POST /users/recover`; docs/spec §6.2). It revokes the active credentials,
    * binds the new key and replaces the recovery key, in one transaction. The new key may be one of the account's own.
    * @param address the client, as far as wrong tries are counted together
    * @throws CairnlogError `invalid-input`; `rate-limited` after five wrong tries for the name or from the address;

@@ -119,7 +119,7 @@ export class Credentials {
 
   /**
    * Binds a further key to the account of an enrolled one (`POST /credentials/enroll`). Both keys must sign, and both
-   * must be hardware-backed (`api.md`, Accounts and credentials). Both proofs are checked before any other state.
+   * must be hardware-backed (docs/spec §6.3). Both proofs are checked before any other state.
    * @param act of the request, for a challenge that names one
    * @throws CairnlogError `invalid-input`; `not-found` for a key that is not registered, an issuing key on no account,
    *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as

@@ -195,7 +195,7 @@ export class Attestations {
   }
 
   /**
-   * The predicate of an attestation of this type by this key, which is its event type (`spec.md`, predicate ownership).
+   * The predicate of an attestation of this type by this key, which is its event type (docs/spec §7.5).
    * @throws CairnlogError `invalid-input`, `forbidden`
    */
   predicate(type: unknown, fingerprint: string): string {

@@ -1,6 +1,6 @@
 /**
  * Predicates: URLs that say what an attestation states, and that are the event types of their entries. Predicates under
- * the predicate base belong to the operator, except the four canonical ones (`spec.md`, Authentication 9).
+ * the predicate base belong to the operator, except the four canonical ones (docs/spec §7.5).
  */
 import { CairnlogError } from "../../error.js";
 import { PREDICATE_PATHS } from "../../verify/contract.js";

@@ -24,7 +24,7 @@ import type { Client, Writes } from "../writes.js";
 import { checkPoster, postClaim } from "./commands.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
-/** Maximum number of reveals of one claim by one caller in an hour (`spec.md`, Limits). */
+/** Maximum number of reveals of one claim by one caller in an hour (docs/spec §15.1). */
 export const DEFAULT_CLAIM_REVEALS = 30;
 /** Maximum bytes of claims that one key may post in 24 hours. An entry of the log stays for ever. */
 export const DEFAULT_CLAIM_BYTES_PER_KEY = 16 * 2 ** 20;

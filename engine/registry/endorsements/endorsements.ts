@@ -1,5 +1,5 @@
 /**
- * Endorsements: one key vouches for another, which has to accept (`spec.md`, States, Endorsement). The caller has
+ * Endorsements: one key vouches for another, which has to accept (docs/spec §9.1). The caller has
  * verified possession of the acting key. Everything that depends on the state of the log is checked inside the command,
  * so that exactly one of two simultaneous commands succeeds.
  */

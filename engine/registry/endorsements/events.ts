@@ -1,6 +1,6 @@
 /**
  * Endorsements in the log: the content of their events, the rows derived from them, and how the status of an
- * endorsement follows from its row and the time (`spec.md`, States, Endorsement).
+ * endorsement follows from its row and the time (docs/spec §9.1).
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";

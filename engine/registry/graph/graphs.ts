@@ -83,7 +83,7 @@ export class Graphs {
   }
 
   /**
-   * The graph around a key (`spec.md`, Graph), no older than the cache allows.
+   * The graph around a key (docs/spec §9.6), no older than the cache allows.
    * @throws CairnlogError `not-found` if there is no such key; `invalid-input` with a detail for each invalid filter;
    *   `overloaded`, `closed`
    */

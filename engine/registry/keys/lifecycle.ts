@@ -1,5 +1,5 @@
 /**
- * How a key ends: it is succeeded by another, or revoked (`spec.md`, States, Key status). The caller has verified
+ * How a key ends: it is succeeded by another, or revoked (docs/spec §4.3). The caller has verified
  * possession of the key. The command checks everything that depends on the state of the log, so that only one of two
  * simultaneous commands succeeds.
  */

@@ -1,5 +1,5 @@
 /**
- * Inboxes: notifications for the holder of a key about its requests (`spec.md`, Inbox notifications) and the end of its
+ * Inboxes: notifications for the holder of a key about its requests (docs/spec §10.5) and the end of its
  * webhooks. They are private rows, written in the transaction of their event.
  */
 import type { Log } from "../../log/log.js";

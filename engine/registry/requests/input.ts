@@ -1,5 +1,5 @@
 /**
- * Reads attestation requests and their answers, and checks every member against the limits of `spec.md`. A requester
+ * Reads attestation requests and their answers, and checks every member against the limits of docs/spec §15.3. A requester
  * chooses every value here.
  */
 import type { PlainObject } from "../../log/write/commands.js";

@@ -1,6 +1,6 @@
 /**
  * Request policies: the holder of a key says which attestation requests it wants, and the policy in force answers the
- * others automatically (`spec.md`, Attestation requests and policies). Policies and their answers are public.
+ * others automatically (docs/spec §10.3). Policies and their answers are public.
  */
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";

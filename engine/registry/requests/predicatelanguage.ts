@@ -1,5 +1,5 @@
 /**
- * The language of request policies (`docs/policies.md`): conditions on a request, combined by `all`, `any` and `not`.
+ * The language of request policies (docs/spec §10.4): conditions on a request, combined by `all`, `any` and `not`.
  * The publisher chooses the policy and the requester chooses the claims, so both may be hostile. The input is limited,
  * and evaluating a request costs no more than the size of the policy, for all claims.
  */

@@ -1,5 +1,5 @@
 /**
- * Trust configurations (`spec.md`, Trust configurations): each key has one active configuration, which the next one
+ * Trust configurations (docs/spec §9.5): each key has one active configuration, which the next one
  * supersedes. They are opinions and not events, so they are rows beside the log and not entries of it.
  */
 import type { Log } from "../../log/log.js";

@@ -1,6 +1,6 @@
 /**
  * Layer 3 of verification: whether a verifier trusts the signers, by its own trust configuration and the currently
- * active endorsements (`spec.md`, Verification). Different verifiers may get different results.
+ * active endorsements (docs/spec §8.3). Different verifiers may get different results.
  */
 import type { GraphView } from "../graph/view.js";
 import type { TrustPolicy } from "../trust/config.js";

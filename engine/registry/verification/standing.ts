@@ -1,6 +1,5 @@
 /**
- * Layer 2 of verification: the registry's information about a signer at the time of an attestation (`spec.md`,
- * Verification).
+ * Layer 2 of verification: the registry's information about a signer at the time of an attestation (docs/spec §8.2).
  */
 import { requestedTime } from "../../verify/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";

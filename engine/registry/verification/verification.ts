@@ -108,7 +108,7 @@ export class Verification {
   }
 
   /**
-   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). An invalid
+   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (docs/spec §8). An invalid
    * manifest is a result, not an error.
    * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with
    *   `details`; `not-i-json`; `not-found` for a verifier that is not a key; `payload-too-large` if its signatures

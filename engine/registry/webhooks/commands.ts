@@ -96,7 +96,7 @@ export const deactivate = define(
 );
 
 /**
- * Records the results of attempts (`api.md`, webhooks). A successful delivery is removed; a failed one is tried again
+ * Records the results of attempts (docs/spec §16.3). A successful delivery is removed; a failed one is tried again
  * later. Ten failures in a row make a subscription unhealthy, one success makes it healthy. A failure after seven days of
  * failures ends it, and so does an endpoint that says that it is gone.
  */

@@ -26,7 +26,7 @@ const TOLD = [
 /** The conditions of a subscription. All of them must be true. */
 export type WebhookFilter = Pick<WebhookRow, "events" | "key_fingerprint" | "document_hash">;
 
-/** The webhook event for an event of the log (`api.md`, webhooks); undefined if there is none. */
+/** The webhook event for an event of the log (docs/spec §16.1); undefined if there is none. */
 export function webhookEvent(event: KindedEvent): WebhookEvent | undefined {
   const { webhook = null } = kindOf(event.event_type) ?? {};
   // A predicate URL alone does not make an event an attestation: imported history may contain anything.

@@ -63,7 +63,7 @@ export class Outbox {
   }
 
   /**
-   * Records the results of attempts in one command (`api.md`, webhooks). A successful delivery is removed; a failed one
+   * Records the results of attempts in one command (docs/spec §16.3). A successful delivery is removed; a failed one
    * is tried again later. Ten failures in a row make a subscription unhealthy, one success makes it healthy.
    * @throws CairnlogError as `Log.execute` does
    */

@@ -1,5 +1,5 @@
 /**
- * Webhook subscriptions: which events are delivered to which addresses (`spec.md`, Webhook subscription). All of this
+ * Webhook subscriptions: which events are delivered to which addresses (docs/spec §16.1). All of this
  * is in private rows. What is to be delivered is read from the log.
  */
 import type { Log } from "../../log/log.js";

@@ -1,5 +1,5 @@
 /**
- * Proofs of possession of keys in the log (`api.md`, Keys, "Possession wins"). They follow from the entries alone.
+ * Proofs of possession of keys in the log (docs/spec §4.7). They follow from the entries alone.
  * Anybody can register any public key, so a registration without a signature says nothing about the holder.
  */
 import { type KindedEvent, kindOf } from "../kinds.js";

@@ -1,5 +1,5 @@
 /**
- * Every limit of the contract (`spec.md`, Field caps, and `api.md`) in one list, each with the request that it is
+ * Every limit of the contract (docs/spec §15.3) in one list, each with the request that it is
  * about. A character is a code point. A size in bytes is that of the canonical JSON in UTF-8.
  */
 import { randomUUID } from "node:crypto";

@@ -160,7 +160,7 @@ describe("bodies", () => {
     expect(reply.body.errors[0].path).toBe("/payload/pseudonym");
   });
 
-  test("U+FFFF and other noncharacters are taken, raw and escaped, as docs/http.md says", async () => {
+  test("U+FFFF and other noncharacters are taken, raw and escaped, as docs/spec §12.1 says", async () => {
     for (const text of ["\uffff", "\\uffff", "\ufdd0", "\\ufdd0", "\u{1fffe}", "\\ud83f\\udffe"]) {
       const body = JSON.stringify(registration(newSigner(), "NAME")).replace("NAME", text);
       const reply = await service.post("/keys/register", body);

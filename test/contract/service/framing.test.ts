@@ -100,7 +100,7 @@ describe("refusals by the library itself", () => {
 });
 
 /** The HTTP library answers by itself, or uWebSockets.js waits for more; the service is not asked. */
-describe("what docs/http.md says of requests that are not read", () => {
+describe("docs/spec §12.2: requests that are not read", () => {
   const chunked = post("Transfer-Encoding: chunked");
   const bare = "GET /livez HTTP/1.1\r\n";
 

@@ -142,7 +142,7 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     const reply = await act(command, pair);
     const expected = TABLE[command][name];
     if (expected === undefined) {
-      // api.md: accepting anything except a live offer is 409, even if there is no offer at all.
+      // docs/spec §9.1: accepting anything except a live offer is 409, even if there is no offer at all.
       expectProblem(reply, name === "none" && command !== "accept" ? 404 : 409);
       expect(await received(pair)).toEqual(before);
       expect(await service.entryCount()).toBe(entries);

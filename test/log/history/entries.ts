@@ -1,4 +1,4 @@
-/** Entries of a history by another writer: hashed by the rules of `spec.md`, in a few lines of independent code. */
+/** Entries of a history by another writer: hashed by the rules of docs/spec §2.2, in a few lines of independent code. */
 import { createHash, type KeyObject, sign } from "node:crypto";
 import canonicalize from "canonicalize";
 
@@ -77,7 +77,7 @@ function canonicalUtc(timestamp: string): string {
 
 export const line = (entry: object): Buffer => Buffer.from(JSON.stringify(entry));
 
-/** `spec.md`, Merkle hashing: nodes are paired, the last one with itself, until one is left. */
+/** docs/spec §3.2: nodes are paired, the last one with itself, until one is left. */
 export function definedRoot(digests: readonly string[], version: 1 | 2): string {
   const [leafPrefix, nodePrefix] = version === 2 ? ["\0", "\x01"] : ["", ""];
   let row = digests.map((digest) => sha256(leafPrefix + digest));

@@ -11,7 +11,7 @@ const leaf = (digest: string, version: Version) => sha256(version === 2 ? `\0${d
 const node = (left: string, right: string, version: Version) =>
   sha256(version === 2 ? `\x01${left}${right}` : left + right);
 
-/** `spec.md`, Merkle hashing: nodes are paired, the last one with itself, until one is left. */
+/** docs/spec §3.2: nodes are paired, the last one with itself, until one is left. */
 function definedRoot(digests: readonly string[], version: Version): string {
   let row = digests.map((digest) => leaf(digest, version));
   while (row.length > 1) {

@@ -69,7 +69,7 @@ const FIELDS = [
 const bare = (text: string) => text.toLowerCase().replace(/^sha256:(?=[0-9a-f]{64}$)/, "");
 const lower = (value: unknown) => (typeof value === "string" ? value.toLowerCase() : undefined);
 
-/** `spec.md`, filter and search rules, word for word. */
+/** docs/spec §2.6, word for word. */
 function matches(entry: Entry, criteria: Criteria): boolean {
   const { payload: held } = entry;
   const tags = Array.isArray(held.tags) ? held.tags.map(lower) : [];

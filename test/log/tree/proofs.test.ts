@@ -10,7 +10,7 @@ const WIDTH = 256;
 /** Four full tiles of leaves, and a partial tile that ends within a block of 16. */
 const SIZE = 4 * WIDTH + 77;
 
-/** `spec.md`, Merkle hashing: computes every complete node once, and the last node of a level by padding. */
+/** docs/spec §3.2: computes every complete node once, and the last node of a level by padding. */
 class Reference {
   readonly #node: (left: string, right: string) => string;
   /** Complete nodes by level. */

@@ -1,4 +1,4 @@
-/** An account that a stranger opened with somebody's key loses the key to its holder (`api.md`, Keys). */
+/** An account that a stranger opened with somebody's key loses the key to its holder (docs/spec §6.1). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AccountInput } from "#cairnlog/engine/registry/accounts/accounts.js";
 import {

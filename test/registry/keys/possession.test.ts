@@ -1,5 +1,5 @@
 /**
- * The holder of a key takes precedence over anybody who recorded something for it (`api.md`, Keys, "Possession wins").
+ * The holder of a key takes precedence over anybody who recorded something for it (docs/spec §4.7).
  */
 import { open } from "lmdb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 /**
- * Who may answer a request, and what the status follows (`api.md`, Requests: who answers). Anybody may answer; nobody can
+ * Who may answer a request, and what the status follows (docs/spec §10.2). Anybody may answer; nobody can
  * answer in the target's place, or shut the target out.
  */
 import { randomUUID } from "node:crypto";

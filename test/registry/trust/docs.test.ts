@@ -10,7 +10,7 @@ const read = (name: string) => readFileSync(new URL(`../../../docs/${name}`, imp
 /** The tables of the page whose first column is `head`, as rows of numbers by name. */
 const tables = (head: string): Map<string, number[]>[] =>
   read("trust.md")
-    .split(new RegExp(`^\\| ${head} .*\\n\\| --- .*\\n`, "m"))
+    .split(new RegExp(`^\\| ${head} .*\\n\\|[ -].*\\n`, "m"))
     .slice(1)
     .map((text) => {
       const rows = text.split("\n\n")[0]!.trim().split("\n");

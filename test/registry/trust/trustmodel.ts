@@ -142,7 +142,7 @@ const NONE = new Fraction(0n, 1n);
 const ALL = new Fraction(1n, 1n);
 const HALF = new Fraction(1n, 2n);
 
-/** Trust by the literal formula (`api.md`, "Trust level"), with the share of each gate. */
+/** Trust by the literal formula (docs/spec §9.3), with the share of each gate. */
 export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyMap<number, number> })[] {
   const keys = [...model.active.keys()];
   const edges = model.edges.filter(({ active }) => active);
