@@ -239,6 +239,30 @@ test("an entry whose commit failed, and that is on disk all the same, is deliver
   await deliverer.stop();
 });
 
+test("a subscription whose commit failed, and that is on disk all the same, begins without a restart, and so it ends", async () => {
+  const { log, faults, webhooks, id } = await faultySubscription();
+  const ids: string[] = [];
+  const send: Send = async ({ headers }) => {
+    ids.push(headers["webhook-id"]!);
+    return ACCEPTED;
+  };
+  const deliverer = new Deliverer({ webhooks, send, logger: pino({ level: "silent" }) });
+  deliverer.start();
+  const append = () => log.append({ event_type: "key_registration", payload: {} });
+  await append();
+  await expect.poll(() => ids, { interval: 1, timeout: 20_000 }).toEqual(["msg_1_1"]);
+  faults.plan = ["persisted anyway"];
+  await expect(webhooks.subscribe({ url: "https://second.example/" }, OWNER)).rejects.toThrow();
+  await append();
+  await expect.poll(() => ids.slice(1).sort(), { interval: 1, timeout: 20_000 }).toEqual(["msg_1_2", "msg_2_2"]);
+  faults.plan = ["persisted anyway"];
+  await expect(webhooks.deactivate(id, OWNER)).rejects.toThrow();
+  await append();
+  await expect.poll(() => ids.slice(3), { interval: 1, timeout: 20_000 }).toEqual(["msg_2_3"]);
+  await expect.poll(() => deliverer.waiting, { interval: 1, timeout: 20_000 }).toBe(0);
+  await deliverer.stop();
+});
+
 describe("a clock that is set", () => {
   test("back puts no retry off, though the log's time stands still", async () => {
     const post = await openPost();

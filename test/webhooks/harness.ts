@@ -9,6 +9,7 @@ import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import type { Webhook } from "#cairnlog/engine/registry/webhooks/subscriptions.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { DeliveryRequest } from "#cairnlog/server/webhooks/message.js";
+import { Places } from "#cairnlog/server/webhooks/places.js";
 import type { Verdict } from "#cairnlog/server/webhooks/send.js";
 import { runIn } from "../log/inline.js";
 import { nodeSigner, openWorld, registration, type World } from "../registry/world.js";
@@ -42,6 +43,8 @@ export class Post {
   /** The endpoint's answer. A promise that never resolves means no answer. */
   answer: (arrival: Arrival) => Verdict | Promise<Verdict> = () => ACCEPTED;
   readonly arrivals: Arrival[] = [];
+  /** The places at addresses, which an answer may take and give back. */
+  readonly places = new Places();
   jitter = 0;
   /** All log lines. */
   logged = "";
@@ -62,6 +65,7 @@ export class Post {
     return new Deliverer({
       webhooks: this.world.registry.webhooks,
       send: (request, signal) => this.#receive(request, signal),
+      places: this.places,
       logger: pino({ level: "trace" }, sink),
       clock: () => this.world.now,
       schedule: (milliseconds, run) => {

@@ -99,6 +99,8 @@ export async function startTestWitness(
 
 export interface WitnessProcess extends WitnessClient {
   readonly child: ChildProcess;
+  /** The exit code, or the name of the signal that ended it. */
+  readonly exited: Promise<number | string | null>;
   /** Ends it and waits for that. @returns the exit code, or the name of the signal that ended it */
   end(signal: NodeJS.Signals): Promise<number | string | null>;
 }
@@ -108,10 +110,14 @@ export async function spawnWitness(
   dataDir: string,
   logs: string,
   more: readonly string[] = [],
-  stderr: "inherit" | "pipe" = "inherit",
+  stderr: "inherit" | "pipe" | "ignore" = "inherit",
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<WitnessProcess> {
   const args = ["witness", "--data", dataDir, "--logs", logs, "--name", NAME, "--port", "0", "--json", ...more];
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", stderr] });
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", stderr],
+  });
   children.add(child);
   const exited = once(child, "exit").then(([code, signal]): number | string | null => signal ?? code);
   const [line] = (await Promise.race([
@@ -123,6 +129,7 @@ export async function spawnWitness(
   const { url, vkey } = JSON.parse(line) as { url: string; vkey: string };
   return Object.assign(new WitnessClient(url, vkey), {
     child,
+    exited,
     end(signal: NodeJS.Signals) {
       child.kill(signal);
       return exited;

@@ -2,13 +2,14 @@
  * A front end that crashes is replaced: the service goes on, nothing that was acknowledged is lost, and only its own clients
  * notice. The crash is an exception in its thread, thrown by a module that the test has Node load there.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { cairnlog, startService } from "../../service.js";
 import { temporaryFolder } from "../harness.js";
 import { newManifest, newSigner, submission } from "../signers.js";
+import { type SlowClient, slowClient, until } from "../sockets.js";
 import { Connection, connectToEach, frontOf } from "./connections.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-crash-"));
@@ -72,7 +73,7 @@ async function frontsOf(url: string): Promise<string[]> {
 }
 
 /** A service with two front ends, one of which crashes when the file `bomb` is written. */
-async function startMined() {
+async function startMined(environment: NodeJS.ProcessEnv = {}) {
   const module = join(folder, "bomb.mjs");
   const bomb = join(folder, "bomb");
   writeFileSync(module, BOMB);
@@ -82,6 +83,7 @@ async function startMined() {
     LOG_LEVEL: "silent",
     BOMB_FILE: bomb,
     NODE_OPTIONS: `--import ${module}`,
+    ...environment,
   });
   return { service, bomb };
 }
@@ -122,6 +124,57 @@ test("what front ends had counted when they crashed is in the sums once, crash a
     expect(await counted()).toEqual(before);
   }
   expect(await service.stop()).toBe(0);
+});
+
+test("the connections of a front end that crashed are given back, and those of the other one still count", async () => {
+  const LIMIT = 8;
+  const { service, bomb } = await startMined({ SERVICE_MAX_CONNECTIONS: `${LIMIT}` });
+  const open = new Map<SlowClient, string>();
+  const isOpen = ({ socket }: SlowClient) => !socket.destroyed;
+  /** @returns whether the service took one more connection */
+  const connect = async () => {
+    const client = await slowClient(service.url, "GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n");
+    await until(() => client.received().includes("\r\n\r\n") || !isOpen(client));
+    const front = /^x-request-id: (.{23})/m.exec(client.received())?.[1];
+    if (front !== undefined) open.set(client, front);
+    return front !== undefined;
+  };
+  const fronts = () => new Set(open.values());
+  const fill = async () => {
+    while (open.size < LIMIT) await until(connect);
+    // Each front end has some of them, or others take the place of one.
+    while (fronts().size < 2) {
+      const [first] = open.keys();
+      first!.socket.destroy();
+      open.delete(first!);
+      await until(connect);
+    }
+  };
+  for (let crash = 0; crash < 3; crash++) {
+    await fill();
+    expect(await connect()).toBe(false);
+    const old = fronts();
+    writeFileSync(bomb, "");
+    await until(() => ![...open.keys()].every(isOpen));
+    for (const client of [...open.keys()].filter((one) => !isOpen(one))) open.delete(client);
+    expect(fronts().size).toBe(1);
+    const [stays] = fronts();
+    // The other one takes what there is room for, until there is another in the place of the one that crashed.
+    await fill();
+    expect([...fronts()].filter((front) => old.has(front))).toEqual([stays]);
+    expect(await connect()).toBe(false);
+  }
+  for (const { socket } of open.keys()) socket.destroy();
+  expect(await service.stop()).toBe(0);
+});
+
+test("told to stop just when a front end has crashed, the service makes no other in its place, and ends", async () => {
+  const { service, bomb } = await startMined();
+  const [connection] = await connectToEach(service.url, 1);
+  writeFileSync(bomb, "");
+  await until(() => !existsSync(bomb));
+  expect(await service.stop()).toBe(0);
+  connection!.close();
 });
 
 test("under load, a front end that crashes three times is replaced each time", async () => {

@@ -1,0 +1,152 @@
+/** What a failure leaves in a client: nothing. The next call is like the first; and what comes at the same time is judged in turn. */
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newManifest } from "../server/signers.js";
+import { failure, newClient } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
+
+let service: TestService;
+let proxy: LyingProxy;
+beforeAll(async () => {
+  service = await startTestService();
+  await service.server.registry.log.append([1, 2, 3].map((n) => anyEvent({ n })));
+});
+beforeEach(async () => {
+  proxy = await LyingProxy.before(service.url);
+});
+
+/** The service breaks off the next request to a path, once. */
+function breakOff(path: string): void {
+  proxy.seize = (asked, response) => {
+    if (asked !== path) return false;
+    proxy.seize = null;
+    response.socket?.destroy();
+    return true;
+  };
+}
+
+const document = () => newManifest().document;
+
+test.each(["/log/operator-key", "/log/sth", "/auth/challenge", "/attestations"])(
+  "%s breaks off once: what failed succeeds the next time, and the key names itself",
+  async (path) => {
+    const { client, fingerprint } = newClient(proxy.url);
+    const attest = () =>
+      path === "/auth/challenge" ? client.login() : client.attest(document(), { pseudonym: "Ada Lovelace" });
+    breakOff(path);
+    expect(await failure(attest())).toMatchObject({ code: "no-answer" });
+    if (path === "/auth/challenge") await client.keys.register({ pseudonym: "Ada Lovelace" });
+    await attest();
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada Lovelace", named: true });
+  },
+);
+
+test("a refusal of the first attestation leaves the key to name itself with the next one", async () => {
+  const { client, fingerprint } = newClient(proxy.url);
+  proxy.seize = (path, response) => {
+    if (path !== "/attestations") return false;
+    proxy.seize = null;
+    response.writeHead(503, { "content-type": "application/problem+json", "retry-after": "1" });
+    const problem = { type: "about:blank", title: "Busy", status: 503, detail: "Too much.", code: "overloaded" };
+    response.end(JSON.stringify(problem));
+    return true;
+  };
+  expect(await failure(client.attest(document(), { pseudonym: "Ada" }))).toMatchObject({ code: "overloaded" });
+  await client.attest(document(), { pseudonym: "Ada" });
+  expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+});
+
+const nodes: Server[] = [];
+afterAll(() => {
+  for (const node of nodes) node.close().closeAllConnections();
+});
+
+/** A node of a log, which answers as `answer` says. */
+async function newNode(answer: (response: ServerResponse) => void): Promise<{ url: string; server: Server }> {
+  const server = createServer((_, response) => answer(response)).listen(0, "127.0.0.1");
+  nodes.push(server);
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
+
+test("a leader that does not answer any more is forgotten: the first node is asked who leads now", async () => {
+  const healthy = (response: ServerResponse) =>
+    response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok","version":"1"}');
+  let leader = "";
+  const old = await newNode(healthy);
+  const next = await newNode(healthy);
+  const first = await newNode((response) => {
+    const problem = { type: "about:blank", title: "No", status: 503, detail: "Not here.", code: "not-leader" };
+    response.writeHead(503, { "content-type": "application/problem+json", "cairnlog-leader": leader });
+    response.end(JSON.stringify(problem));
+  });
+  const client = createClient({ server: [first.url, old.url, next.url] });
+  leader = old.url;
+  await client.health();
+  old.server.close().closeAllConnections();
+  expect(await failure(client.health())).toMatchObject({ code: "no-answer" });
+  leader = next.url;
+  expect(await client.health()).toMatchObject({ status: "ok" });
+});
+
+test("a redirect is followed nowhere: what was sent is for the service that the user named", async () => {
+  let asked = 0;
+  const other = await newNode((response) => {
+    asked++;
+    response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok","version":"1"}');
+  });
+  for (const status of [301, 302, 307, 308]) {
+    const node = await newNode((response) =>
+      response.writeHead(status, { location: `${other.url}/api/v1/health` }).end(),
+    );
+    expect(await failure(createClient({ server: node.url }).health())).toMatchObject({ code: "no-answer" });
+  }
+  expect(asked).toBe(0);
+});
+
+test("of two heads that come at once and do not fit one another, only one is believed", async () => {
+  const dataDir = temporaryFolder();
+  const [one, fork] = [
+    await startTestService({ SERVICE_DATA_DIR: dataDir }),
+    await startTestService({ SERVICE_OPERATOR_KEY: `${dataDir}/operator.pem` }),
+  ];
+  for (const [n, { server }] of [one, fork].entries())
+    await server.registry.log.append([1, 2, 3, 4, 5, 6].map((i) => anyEvent({ i: i + 10 * n })));
+  // Each size is shown by another of the two.
+  const fetcher: typeof fetch = (input, init) =>
+    fetch(/\/sth\/5$/.test(String(input)) ? String(input).replace(one.url, fork.url) : input, init);
+  for (const sizes of [
+    [3, 5],
+    [5, 3],
+    [5, 6],
+  ] as const) {
+    const { log } = createClient({ server: one.url, store: memoryStore(), fetch: fetcher });
+    await log.operatorKey();
+    const outcomes = await Promise.allSettled(sizes.map((size) => log.headOf(size)));
+    const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+    expect(refused).toMatchObject([{ code: "log-misbehaved" }]);
+  }
+});
+
+test("every question says how much of the log was seen, and never less than before", async () => {
+  const sizes: (string | null)[] = [];
+  const fetcher: typeof fetch = (input, init) => {
+    sizes.push(new Headers(init?.headers).get("cairnlog-size"));
+    return fetch(input, init);
+  };
+  const { client } = newClient(service.url, { fetch: fetcher });
+  const { tree_size } = (await client.log.head())!;
+  sizes.length = 0;
+  // An older head is true, and no reason to be content with less.
+  await client.log.headOf(2);
+  await client.log.entry(1);
+  for await (const _ of client.log.entries()) break;
+  await client.login().catch(() => {});
+  expect(sizes.length).toBeGreaterThan(4);
+  expect(new Set(sizes)).toEqual(new Set([`${tree_size}`]));
+});

@@ -1,0 +1,87 @@
+/** The log refuses once: what has changed before, meanwhile and after is known to the deliverer all the same. */
+import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { Outbox } from "#cairnlog/engine/registry/webhooks/outbox.js";
+import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { runIn } from "../log/inline.js";
+import { closeWorlds } from "../registry/world.js";
+import { type Arrival, OWNER, openPost } from "./harness.js";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+afterAll(closeWorlds);
+
+const note = { event_type: "key_registration", payload: {} };
+const told = (arrivals: readonly Arrival[]) => arrivals.map(({ webhookId }) => webhookId).sort((a, b) => a - b);
+const refuse = (): never => {
+  throw new CairnlogError("storage-failed", "injected: the log cannot be read");
+};
+
+test("a start at which the log cannot be read is made up for a moment later", async () => {
+  const post = await openPost();
+  const { id } = await post.subscribe();
+  vi.spyOn(Webhooks.prototype, "all").mockImplementationOnce(refuse);
+  await post.restart();
+  await post.until(() => post.timers === 1);
+  post.pass(1);
+  await post.world.append(note);
+  await post.until(() => post.arrivals.length === 1);
+  expect(told(post.arrivals)).toEqual([id]);
+  await post.deliverer.stop();
+});
+
+test("subscriptions that begin or end when it refuses, or while it is waited for, are known afterwards", async () => {
+  const post = await openPost();
+  const { id: ends } = await post.subscribe();
+  const { id: stays } = await post.subscribe();
+  await post.quiet();
+  vi.spyOn(Outbox.prototype, "count").mockImplementationOnce(refuse);
+  const { id: before } = await post.subscribe();
+  await post.until(() => post.timers === 1);
+  const { id: meanwhile } = await post.subscribe();
+  await post.world.registry.webhooks.deactivate(ends, OWNER);
+  await post.quiet();
+  post.pass(1);
+  await post.quiet();
+  const { id: after } = await post.subscribe();
+  await post.world.append(note);
+  const all = [stays, before, meanwhile, after];
+  await post.until(() => post.arrivals.length === all.length);
+  await post.done();
+  expect(told(post.arrivals)).toEqual(all);
+  expect(post.timers).toBe(0);
+});
+
+test("a subscription that begins while all are being read is not passed over", async () => {
+  const post = await openPost();
+  const { id } = await post.subscribe();
+  await post.deliverer.stop();
+  const row = post.world.registry.log.row("webhooks", id)!;
+  await runIn(post.world.registry.log, (transaction) => {
+    for (let other = 100; other < 160; other++)
+      transaction.put("webhooks", other, {
+        ...row,
+        ...{ document_hash: "d".repeat(64), owner_fingerprint: `sha256:${"b".repeat(64)}` },
+      });
+    transaction.put("counters", "webhook", { last: 200 });
+  });
+  const counts = Outbox.prototype.count;
+  let [isBegun, isMade] = [false, false];
+  // Reading takes so long that a commit ends meanwhile.
+  vi.spyOn(Outbox.prototype, "count").mockImplementation(function (this: Outbox, one) {
+    if (!isBegun)
+      void post.subscribe().then(() => {
+        isMade = true;
+      });
+    isBegun = true;
+    for (const until = performance.now() + 3; !isMade && performance.now() < until; );
+    return counts.call(this, one);
+  });
+  await post.restart();
+  await post.until(() => isMade);
+  await post.world.append(note);
+  await post.until(() => post.arrivals.length === 2);
+  expect(told(post.arrivals)).toEqual([id, 201]);
+  await post.deliverer.stop();
+});

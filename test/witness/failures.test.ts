@@ -1,0 +1,109 @@
+/** What a failure leaves of a witness: nothing that keeps the next start from beginning, and no answer that is not on disk. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
+import { originHash, WitnessRows } from "#cairnlog/server/witness/rows.js";
+import { temporaryFolder } from "../server/harness.js";
+import { logsFile, spawnWitness, startTestWitness } from "./harness.js";
+import { newTree, type WitnessedTree } from "./logs.js";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A witness whose rows the test can reach. */
+async function startWithRows(tree = newTree("log.example/failures")) {
+  const opening = vi.spyOn(WitnessRows, "open");
+  const witness = await startTestWitness([tree]);
+  const rows = await (opening.mock.results[0]!.value as Promise<WitnessRows>);
+  return { witness, rows, tree };
+}
+
+/** Another process can take the directory, as long as this one has let go of it. */
+async function expectFree(dataDir: string, tree: WitnessedTree): Promise<void> {
+  const other = await spawnWitness(dataDir, logsFile([tree]));
+  expect(await other.end("SIGTERM")).toBe(0);
+}
+
+test("a start that fails leaves the directory to the next one", async () => {
+  const tree = newTree("log.example/failures");
+  const dataDir = temporaryFolder();
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  for (let tries = 0; tries < 2; tries++)
+    await expect(startTestWitness([tree], { dataDir, port })).rejects.toMatchObject({ code: "precondition-failed" });
+  other.close();
+  await expectFree(dataDir, tree);
+  const witness = await startTestWitness([tree], { dataDir });
+  await witness.expectCosigned(await witness.add(tree.body(0, 3)), tree, 3);
+});
+
+test("one damaged row keeps it from starting, each time with the same words", async () => {
+  const tree = newTree("log.example/failures");
+  const witness = await startTestWitness([tree]);
+  const { dataDir } = witness;
+  await witness.expectCosigned(await witness.add(tree.body(0, 3)), tree, 3);
+  await witness.running.close();
+  const path = join(dataDir, "witness");
+  const options = { mapSize: 2 ** 30, maxDbs: 1, readOnly: false, noSync: false, advice: null, mustExist: true };
+  const environment = openEnvironment({ ...options, path });
+  const rows = environment.openDB<string, string>({ name: "checkpoints", encoding: "string" });
+  // The row of another log says what that log never signed.
+  const damaged = originHash("log.example/another");
+  await rows.put(damaged, rows.get(originHash(tree.origin))!);
+  await environment.close();
+  for (let tries = 0; tries < 2; tries++)
+    await expect(startTestWitness([tree], { dataDir })).rejects.toMatchObject({
+      code: "corrupt-log",
+      message: expect.stringContaining(`The row ${damaged} of the witness is damaged.`),
+    });
+  const mended = openEnvironment({ ...options, path });
+  await mended.openDB<string, string>({ name: "checkpoints", encoding: "string" }).remove(damaged);
+  await mended.close();
+  await expectFree(dataDir, tree);
+});
+
+test("a request under way is answered before the rows are closed", async () => {
+  const { witness, rows, tree } = await startWithRows();
+  const replace = rows.replace.bind(rows);
+  let go: () => void = () => {};
+  const gate = new Promise<void>((resolve) => (go = resolve));
+  const replacing = vi.spyOn(rows, "replace").mockImplementation(async (...row) => {
+    await gate;
+    return replace(...row);
+  });
+  const reply = witness.add(tree.body(0, 3));
+  await expect.poll(() => replacing.mock.calls.length, { interval: 2 }).toBe(1);
+  const closed = witness.running.close();
+  go();
+  await witness.expectCosigned(await reply, tree, 3);
+  await closed;
+  await expectFree(witness.dataDir, tree);
+  const again = await startTestWitness([tree], { dataDir: witness.dataDir });
+  expect((await again.add(tree.body(0, 4))).text).toBe("3\n");
+});
+
+test("after a write that failed nothing is answered from rows that may be either one, and the process is told to end", async () => {
+  const { witness, rows, tree } = await startWithRows();
+  await witness.expectCosigned(await witness.add(tree.body(0, 3)), tree, 3);
+  const path = `/${originHash(tree.origin)}/checkpoint`;
+  const statuses = async () => {
+    const replies = [witness.add(tree.body(3, 4)), witness.add(tree.body(3, 3)), witness.add(tree.body(0, 3))];
+    const reads = [path, "/livez", "/readyz"].map((read) => witness.send(read));
+    return (await Promise.all([...replies, ...reads])).map(({ status }) => status);
+  };
+  expect(await statuses()).not.toContain(503);
+  const failure = new CairnlogError("storage-failed", "A write to the log failed.");
+  rows.health.end(failure);
+  expect(await witness.running.failed).toBe(failure);
+  for (const status of await statuses()) expect(status).toBeGreaterThanOrEqual(500);
+  const row = { origin: tree.origin, treeSize: 9, rootHash: "0".repeat(64), note: tree.note(9) };
+  await expect(rows.replace(undefined, row)).rejects.toBe(failure);
+  // LMDB is not called any more, so this neither waits nor fails.
+  await witness.running.close();
+});
