@@ -73,7 +73,7 @@ test("every setting that `serve --help` lists is in the table of docs/operating.
   const { stdout } = await cairnlog(["serve", "--help"]);
   const listed = new Set(stdout.match(/\b(?:SERVICE_[A-Z_]+|RATE_LIMIT_[A-Z_]+|PORT|HOST|LOG_LEVEL)\b/g));
   const documented = new Set(
-    [...read("docs/operating.md").matchAll(/^\| `((?:SERVICE|RATE_LIMIT)_[A-Z_]+|PORT|HOST|LOG_LEVEL)` \|/gm)].map(
+    [...read("docs/operating.md").matchAll(/^\| `((?:SERVICE|RATE_LIMIT)_[A-Z_]+|PORT|HOST|LOG_LEVEL)`/gm)].map(
       (match) => match[1],
     ),
   );

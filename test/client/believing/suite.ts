@@ -8,7 +8,7 @@ import { STEPS } from "./steps.js";
 import { World } from "./world.js";
 
 const MANUAL = fileURLToPath(new URL("../../../docs/client.md", import.meta.url));
-/** The row of the table that is about all lists. */
+/** The item that is about all lists. */
 const EVERY_LIST = "every list";
 
 /** Routes that many methods use for lookups. They are tested with their own methods and a few others. */
@@ -223,17 +223,18 @@ export const methodOf = (step: string): string => step.split(" (")[0]!;
 const isText = ({ contentType }: Exchange): boolean => !/octet-stream/.test(contentType);
 
 /**
- * The table in the documentation of the members that a client cannot verify. By method, with labels of
+ * The lists in the documentation of the members that a client cannot verify. By method, with labels of
  * `Falsehood.label`.
  */
 const TABLE: ReadonlyMap<string, readonly string[]> = readTable();
 
 function readTable(): ReadonlyMap<string, readonly string[]> {
   const [, text = ""] = readFileSync(MANUAL, "utf8").split("<!-- held by test/client/every-member.long.test.ts -->");
-  const [rows = ""] = text.trimStart().split("\n\n");
+  const [items = ""] = text.split("<!-- end -->");
   const table = new Map<string, string[]>();
-  for (const row of rows.split("\n").slice(2)) {
-    const [, methods = "", members = ""] = row.split("|");
+  for (const [item] of items.matchAll(/^- .*(?:\n {2}.*)*/gm)) {
+    // Methods: members – the reason.
+    const [, methods = "", members = ""] = /^- (.*?): (.*?)(?: – .*)?$/.exec(item.replace(/\s+/g, " "))!;
     const names = [...methods.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
     const tokens = [...members.matchAll(/`([^`]+)`( left out)?|everything/g)].map(([all, member, more = ""]) =>
       member === undefined ? all : member + more,
