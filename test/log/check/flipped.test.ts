@@ -203,7 +203,7 @@ test.each(["a leaf in a full tile", "the stored node over a full tile"])("fsck -
   expect(await attempt(folder)).toBeNull();
 });
 
-test("docs/reliability.md has a row for each", () => {
+test("docs/reliability.md names each", () => {
   const text = readFileSync(new URL("../../../docs/reliability.md", import.meta.url), "utf8");
-  for (const name of Object.keys(FLIPS)) expect(text).toContain(`| ${name} |`);
+  for (const name of Object.keys(FLIPS)) expect(text).toContain(`- ${name}: `);
 });
