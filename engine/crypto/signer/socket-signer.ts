@@ -1,5 +1,5 @@
 /**
- * An operator key that another process holds and that signs over a Unix socket (docs/signer.md). The signer is not
+ * An operator key that another process holds and that signs over a Unix socket (docs/spec §18.1). The signer is not
  * believed: every signature is verified here before anybody gets it, so a wrong one reaches no disk and no client.
  * Belongs to the thread that made it.
  */

@@ -24,7 +24,7 @@ const MAX_ACTION_CHARACTERS = 64;
 /** The body of `POST /log/request-policies`. */
 export interface PolicyInput {
   readonly target_fingerprint?: string | null;
-  /** In the language of `docs/policies.md`. */
+  /** In the language of docs/spec §10.4. */
   readonly predicates: unknown;
   readonly default_action_on_failure: string;
   /** Now, if absent. */

@@ -1,4 +1,4 @@
-/** A signer on a Unix socket that does what a test tells it: docs/signer.md, and every way to break it. */
+/** A signer on a Unix socket that does what a test tells it: docs/spec §18.1, and every way to break it. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
