@@ -17,6 +17,8 @@ export interface Walkable extends Pick<IndexList, "length" | "seek" | "between" 
   readonly parts?: number;
 }
 
+export const hasRanks = (list: Walkable): list is IndexList => "at" in list;
+
 const sumOf = <T>(items: readonly T[], count: (item: T) => number): number =>
   items.reduce((sum, item) => sum + count(item), 0);
 
@@ -51,7 +53,7 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
 }
 
 /** All of two ascending lists, ascending, each once. */
-export function merged(one: readonly number[], other: readonly number[]): number[] {
+function merged(one: readonly number[], other: readonly number[]): number[] {
   const all: number[] = [];
   for (let i = 0, j = 0; i < one.length || j < other.length; ) {
     const a = i < one.length ? one[i]! : Number.POSITIVE_INFINITY;
@@ -106,16 +108,43 @@ export function reach(lists: readonly Walkable[], from: number, to: number, shar
 export interface Found {
   readonly length: number;
   indexes(): readonly number[];
+  /** Sets the bit number `index - from` of each. */
+  fill(bits: Int32Array, from: number): void;
 }
 
-export const foundIn = (indexes: readonly number[]): Found => ({ length: indexes.length, indexes: () => indexes });
+export const foundIn = (indexes: readonly number[]): Found => ({
+  length: indexes.length,
+  indexes: () => indexes,
+  fill(bits, from) {
+    for (const index of indexes) bits[(index - from) >>> 5]! |= 1 << ((index - from) & 31);
+  },
+});
+
+const foundAs = (bits: Int32Array, from: number): Found => ({
+  length: countOf(bits),
+  indexes: () => indexesOf(bits, from),
+  fill(into) {
+    for (let i = 0; i < bits.length; i++) into[i]! |= bits[i]!;
+  },
+});
+
+/** The indexes in [from, to) that are in one of two, or in both. */
+export function either(one: Found, other: Found, from: number, to: number): Found {
+  if (to - from > TURN.dense) return foundIn(merged(one.indexes(), other.indexes()));
+  const bits = newBits(to - from);
+  for (const found of [one, other]) found.fill(bits, from);
+  return foundAs(bits, from);
+}
 
 /** The indexes in [from, to) that all lists have. */
 export function common(lists: readonly Walkable[], from: number, to: number): Found {
-  const weighed = lists.map((list) => ({ list, count: countIn(list, from, to) }));
+  const weighed = lists
+    .map((list) => ({ list, count: countIn(list, from, to) }))
+    // What has every index leaves none out. A list without ranks may have fewer than it counts.
+    .filter(({ list, count }) => count < to - from || !hasRanks(list));
   const [shortest, ...others] = weighed.sort((a, b) => a.count - b.count);
   if (!shortest) return foundIn(Array.from({ length: to - from }, (_, i) => from + i));
-  const isSparse = shortest.count * lists.length * SEARCHES < sumOf(weighed, ({ count }) => count);
+  const isSparse = shortest.count * weighed.length * SEARCHES < sumOf(weighed, ({ count }) => count);
   if (!others.length || isSparse || to - from > TURN.dense)
     return foundIn(others.reduce((found, { list }) => marked(list, found), shortest.list.between(from, to)));
   const bits = newBits(to - from);
@@ -125,7 +154,7 @@ export function common(lists: readonly Walkable[], from: number, to: number): Fo
     list.fill(more, from, to);
     for (let i = 0; i < bits.length; i++) bits[i]! &= more[i]!;
   }
-  return { length: countOf(bits), indexes: () => indexesOf(bits, from) };
+  return foundAs(bits, from);
 }
 
 /** Those of `indexes` that a list has. */

@@ -11,10 +11,11 @@ import type { CandidatePostings, Condition, Slices } from "./candidates.js";
 import {
   common,
   disjointUnion,
+  either,
   type Found,
   foundIn,
+  hasRanks,
   type IndexList,
-  merged,
   reach,
   type Walkable,
 } from "./index-list.js";
@@ -140,8 +141,6 @@ class Checked {
   }
 }
 
-const hasRanks = (list: Walkable): list is IndexList => "at" in list;
-
 /** Adds the matches in one stretch. */
 function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
   const { from, to } = stretch;
@@ -161,8 +160,8 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
     const alternatives = lists.get();
     const end = Math.min(...alternatives.map((walked) => reach(walked, next, to, alternatives.length)));
     const [one, other] = alternatives.map((walked) => common(walked, next, end));
+    const found = other ? either(one!, other, next, end) : one!;
     next = end;
-    const found = other ? foundIn(merged(one!.indexes(), other.indexes())) : one!;
     const matches = yield* checked.of(found);
     page.add(matches.length, (rank, length) => matches.indexes().slice(rank, rank + length));
     if (next >= to) return;

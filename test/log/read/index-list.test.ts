@@ -5,6 +5,8 @@ import {
   arrayList,
   common,
   disjointUnion,
+  either,
+  foundIn,
   reach,
   TURN,
   union,
@@ -63,6 +65,25 @@ test("an intersection contains the common indexes within its bounds", () => {
           Object.assign(TURN, turn);
           expect(intersection(made, from, to).found).toEqual(expected);
         }
+    }),
+  );
+});
+
+test("of two walks, what either has found, each index once", () => {
+  fc.assert(
+    fc.property(fc.array(indexes, { minLength: 4, maxLength: 4 }), stretch, (lists, [from, to]) => {
+      const within = (list: readonly number[]) => list.filter((index) => index >= from && index < to);
+      const [a, b, c, d] = lists as [number[], number[], number[], number[]];
+      const both = (one: number[], other: number[]) => within(one.filter((index) => other.includes(index)));
+      const expected = [...new Set([...both(a, b), ...both(c, d)])].sort((x, y) => x - y);
+      for (const dense of [USUAL.dense, 64]) {
+        TURN.dense = dense;
+        const [one, other] = [[a, b] as const, [c, d] as const].map((pair) => common(pair.map(arrayList), from, to));
+        for (const found of [either(one!, other!, from, to), either(foundIn(both(a, b)), other!, from, to)]) {
+          expect(found.indexes()).toEqual(expected);
+          expect(found.length).toBe(expected.length);
+        }
+      }
     }),
   );
 });
