@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DIST } from "../reliability/planted.js";
 import { powerloss } from "./powerloss.js";
 
-const STATES = 200;
+const STATES = 100;
 const REQUESTS = 60;
 
 test(`${STATES} states after a power failure open with all that was acknowledged`, { timeout: 900_000 }, async () => {
