@@ -1,13 +1,19 @@
 /** Commands with several actions. Each action sends requests to a service and prints the answer. */
+import { rmSync } from "node:fs";
 import type { Client } from "../client/index.js";
-import { type ConnectionValues, report, withClient } from "./connection.js";
+import { type ConnectionValues, report, reported, withClient } from "./connection.js";
 import type { OptionTable, Values } from "./line/options.js";
+import { isWritten } from "./terminal/output.js";
+import { printable } from "./terminal/printable.js";
 import { type Styled, table } from "./terminal/table.js";
 
 /** The result of an action, for programs and for people. */
 export interface Done {
   readonly answer: unknown;
-  readonly text: string | Styled;
+  /** A function if it needs more requests, such as for names; a program that wants JSON does not wait for these. */
+  readonly text: string | Styled | (() => Promise<string | Styled>);
+  /** A file that has what is shown only this once. It is removed when the result is written. */
+  readonly keptIn?: string;
 }
 
 /** Reads the arguments before anything is sent, and returns the work to do with a client. */
@@ -22,8 +28,16 @@ export async function runAction<T extends OptionTable>(
   operands: readonly string[],
   values: Values<T> & ConnectionValues & { readonly json: boolean },
 ): Promise<number> {
-  const { answer, text } = await withClient(values, prepare(operands, values));
-  report(values, answer, text);
+  const { answer, text, keptIn } = await withClient(values, async (client) => {
+    const done = await prepare(operands, values)(client);
+    return { ...done, text: typeof done.text !== "function" ? done.text : values.json ? "" : await done.text() };
+  });
+  if (keptIn === undefined) {
+    report(values, answer, text);
+    return 0;
+  }
+  if (await isWritten(`${reported(values, answer, text)}\n`)) rmSync(keptIn);
+  else console.error(printable(`What is shown only this once is in ${keptIn}. Move it to a safe place.`));
   return 0;
 }
 
@@ -34,11 +48,16 @@ export const shown = (answer: unknown): Done => ({ answer, text: JSON.stringify(
 export async function tabled<T>(
   items: AsyncIterable<T>,
   heading: readonly string[],
-  cells: (item: T) => readonly string[],
+  cells: (item: T) => readonly string[] | Promise<readonly string[]>,
 ): Promise<Done> {
   const answer: T[] = [];
   for await (const item of items) answer.push(item);
-  return { answer, text: answer.length ? table(heading, answer.map(cells)) : "none" };
+  const text = async () => {
+    const rows: (readonly string[])[] = [];
+    for (const item of answer) rows.push(await cells(item));
+    return rows.length ? table(heading, rows) : "none";
+  };
+  return { answer, text };
 }
 
 /** A list as one answer, and as text with a line for each item. */

@@ -4,8 +4,19 @@
  * attestation has its own: further ones are FILE.attestation.2.json, FILE.attestation.3.json …, and a file is written again only
  * with what is about the same entry. The number follows the kind, because FILE.2 may be another document.
  */
-import { closeSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname } from "node:path";
+import { namesIn, onDisk } from "./disk-names.js";
 
 /** The kinds of files, with what their names have after that of the document: before the number, and after it. */
 const KINDS = {
@@ -31,10 +42,40 @@ function pathOf(document: string, kind: Kind, number: number): string {
 export class Beside {
   /** Directory → what stands before the number in a name → numbers, ascending. */
   readonly #folders = new Map<string, Map<string, number[]>>();
+  readonly #baseOf: (document: string) => string;
+  /** Empty files that this run has made and not filled yet. */
+  readonly #open = new Set<Place>();
+
+  /** @param baseOf where the files of a document are: the path that they have before their endings. Absent: that of the document */
+  constructor(baseOf: (document: string) => string = (document) => document) {
+    this.#baseOf = baseOf;
+  }
 
   /** The receipts of a document, in the order of their numbers. */
   receipts(document: string): readonly string[] {
-    return this.#numbers(document, "receipt").map((number) => pathOf(document, "receipt", number));
+    const base = this.#baseOf(document);
+    return this.#numbers(base, "receipt").map((number) => pathOf(base, "receipt", number));
+  }
+
+  /**
+   * Makes an empty file with the next number for what is to be kept of a document, so that it can be written later, and no
+   * other run takes the name. An empty file that a killed run left is taken again.
+   * @throws the file system's error
+   */
+  open(document: string, kind: Kind): Place {
+    const base = this.#baseOf(document);
+    if (base !== document) mkdirSync(onDisk(dirname(base)), { recursive: true });
+    const numbers = this.#numbers(base, kind);
+    const held = [...this.#open].map(({ path }) => path);
+    const left = numbers.find((number) => {
+      const path = pathOf(base, kind, number);
+      return !held.includes(path) && isEmptyFile(path);
+    });
+    const place = new NumberedPlace(base, kind, left ?? reserve(base, kind, numbers), numbers, () =>
+      this.#open.delete(place),
+    );
+    this.#open.add(place);
+    return place;
   }
 
   /**
@@ -44,39 +85,142 @@ export class Beside {
    * @throws the file system's error
    */
   keep(document: string, kind: Kind, text: string, isSame: (text: string) => boolean): string {
-    const numbers = this.#numbers(document, kind);
-    const same = numbers.find((number) => isSame(readFileSync(pathOf(document, kind, number), "utf8")));
-    const path = same === undefined ? reserve(document, kind, numbers) : pathOf(document, kind, same);
-    try {
-      // Written to another name first, so that an interrupted run leaves no partial receipt under the real name.
-      writeFileSync(`${path}.new`, text);
-      renameSync(`${path}.new`, path);
-    } catch (error) {
-      if (same === undefined) rmSync(path);
-      throw error;
-    }
-    return path;
+    return this.open(document, kind).keep(text, isSame);
   }
 
-  #numbers(document: string, kind: Kind): number[] {
-    const folder = dirname(document);
+  /** Removes what was made and not filled. */
+  release(): void {
+    for (const place of this.#open) place.release();
+  }
+
+  #numbers(base: string, kind: Kind): number[] {
+    const folder = dirname(base);
     const listed = this.#folders.get(folder) ?? list(folder);
     this.#folders.set(folder, listed);
-    const name = basename(document) + KINDS[kind][0];
+    const name = basename(base) + KINDS[kind][0];
     const numbers = listed.get(name) ?? [];
     listed.set(name, numbers);
     return numbers;
   }
 }
 
-/** Makes an empty file with the next number, so that no other run takes that, and adds the number. */
-function reserve(document: string, kind: Kind, numbers: number[]): string {
-  for (let number = (numbers.at(-1) ?? 0) + 1; ; number++) {
-    const path = pathOf(document, kind, number);
+/** An empty file that waits for its content. */
+export interface Place {
+  readonly path: string;
+  /** As `Beside.keep`. */
+  keep(text: string, isSame: (text: string) => boolean): string;
+  /** Removes the file if it is still empty. */
+  release(): void;
+}
+
+/** Where the files of documents are. */
+export type Places = Pick<Beside, "receipts" | "open" | "release">;
+
+class NumberedPlace implements Place {
+  readonly #base: string;
+  readonly #kind: Kind;
+  readonly #numbers: number[];
+  readonly #onClose: () => void;
+  #number: number;
+
+  /** @param numbers of all files of the document and this kind, its own included */
+  constructor(base: string, kind: Kind, number: number, numbers: number[], onClose: () => void) {
+    this.#base = base;
+    this.#kind = kind;
+    this.#number = number;
+    this.#numbers = numbers;
+    this.#onClose = onClose;
+  }
+
+  get path(): string {
+    return pathOf(this.#base, this.#kind, this.#number);
+  }
+
+  keep(text: string, isSame: (text: string) => boolean): string {
+    const same = this.#numbers.find((number) => {
+      const path = pathOf(this.#base, this.#kind, number);
+      return number !== this.#number && isSame(readFileSync(onDisk(path), "utf8"));
+    });
     try {
-      closeSync(openSync(path, "wx"));
-      numbers.push(number);
+      if (same !== undefined) {
+        const path = pathOf(this.#base, this.#kind, same);
+        replace(path, text);
+        return path;
+      }
+      // Another run may have taken the empty file for one that was left.
+      if (existsSync(onDisk(this.path)) && !isEmptyFile(this.path))
+        this.#number = reserve(this.#base, this.#kind, this.#numbers);
+      replace(this.path, text);
+      return this.path;
+    } finally {
+      this.release();
+    }
+  }
+
+  release(): void {
+    this.#onClose();
+    if (!isEmptyFile(this.path)) return;
+    rmSync(onDisk(this.path), { force: true });
+    this.#numbers.splice(this.#numbers.indexOf(this.#number), 1);
+  }
+}
+
+/** The one file that the receipt of the one document goes to. Other files are beside it. */
+export class OutFile implements Places {
+  readonly #path: string;
+  readonly #beside: Beside;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#beside = new Beside(() => path);
+  }
+
+  receipts(): readonly string[] {
+    return existsSync(this.#path) && !isEmptyFile(this.#path) ? [this.#path] : [];
+  }
+
+  /** @throws the file system's error; `EEXIST` for a file that has something in it */
+  open(document: string, kind: Kind): Place {
+    if (kind !== "receipt") return this.#beside.open(document, kind);
+    const path = this.#path;
+    closeSync(openSync(path, isEmptyFile(path) ? "r+" : "wx"));
+    const keep = (text: string) => {
+      replace(path, text);
       return path;
+    };
+    return { path, keep, release: () => this.release() };
+  }
+
+  release(): void {
+    if (isEmptyFile(this.#path)) rmSync(this.#path);
+    this.#beside.release();
+  }
+}
+
+/** Writes to another name first, so that an interrupted run leaves no partial file under the real name. */
+function replace(path: string, text: string): void {
+  const draft = onDisk(`${path}.new`);
+  try {
+    writeFileSync(draft, text);
+    renameSync(draft, onDisk(path));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+function isEmptyFile(path: string): boolean {
+  const found = statSync(onDisk(path), { throwIfNoEntry: false });
+  return found?.isFile() === true && found.size === 0;
+}
+
+/** Makes an empty file with the next number, so that no other run takes that, and adds the number. */
+function reserve(base: string, kind: Kind, numbers: number[]): number {
+  for (let number = (numbers.at(-1) ?? 0) + 1; ; number++) {
+    try {
+      closeSync(openSync(onDisk(pathOf(base, kind, number)), "wx"));
+      numbers.push(number);
+      return number;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
@@ -85,7 +229,7 @@ function reserve(document: string, kind: Kind, numbers: number[]): string {
 
 function list(folder: string): Map<string, number[]> {
   const listed = new Map<string, number[]>();
-  for (const name of namesIn(folder)) {
+  for (const name of namesOf(folder)) {
     const [, before, number = "1"] = OWN_NAME.exec(name) ?? [];
     if (before !== undefined) listed.set(before, [...(listed.get(before) ?? []), Number(number)]);
   }
@@ -94,9 +238,9 @@ function list(folder: string): Map<string, number[]> {
 }
 
 /** The names in a directory; none if it cannot be listed. Whoever opens a file in it then learns why. */
-function namesIn(folder: string): readonly string[] {
+function namesOf(folder: string): readonly string[] {
   try {
-    return readdirSync(folder);
+    return namesIn(folder);
   } catch {
     return [];
   }

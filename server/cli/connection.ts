@@ -7,7 +7,7 @@ import { rememberedFor } from "./config/config-file.js";
 import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner } from "./identity/secrets.js";
 import { flag, text } from "./line/options.js";
-import { patientFetch } from "./patience.js";
+import { type Patience, patientFetch } from "./patience.js";
 import { namedServer, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
@@ -55,11 +55,13 @@ export interface ConnectionValues {
 /**
  * Does `work` with a client made from the options. A renewed session is kept. Evidence against the log is written to a
  * file, and the error names the file.
+ * @param patience with the service's limits
  * @throws UsageError for options of the wrong form; ClientError
  */
 export async function withClient<T>(
   values: ConnectionValues,
   work: (client: Client, folder: StateFolder) => Promise<T>,
+  patience: Patience = {},
 ): Promise<T> {
   const servers = serversOf(values.server);
   const [server] = servers;
@@ -73,8 +75,8 @@ export async function withClient<T>(
   const client = createClient({
     server: servers,
     publicOrigin: publicOriginOf(values.as),
-    fetch: patientFetch(),
-    store: telling(folder.store, server, operatorKey !== undefined || values.json === true),
+    fetch: patientFetch(patience),
+    store: telling(folder.store, server, operatorKey !== undefined || values.json === true, patience.say),
     signer,
     // A command with a key needs no session, and the session may be another key's.
     session: signer ? undefined : kept,
@@ -124,20 +126,24 @@ function keyFileOf(values: ConnectionValues): string | undefined {
 export const requireKey = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
 
 /** A store that says on stderr when it keeps the operator key of a log for the first time. */
-const telling = (store: Store, server: string, isSilent: boolean): Store =>
+const telling = (store: Store, server: string, isSilent: boolean, say = (text: string) => console.error(text)): Store =>
   sparingStore(store, server, fetch, (state, isDemonstration) => {
     if (isSilent) return;
     const { fingerprint } = parsePublicKey(state.operator_key);
-    console.error(
+    say(
       isDemonstration
         ? `The log at ${server} is a demonstration: its operator key, ${fingerprint}, is not pinned.`
         : `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
     );
   });
 
-/** Prints an answer: as one line of JSON, or as text without characters that could control the terminal. */
+/** An answer for stdout: as one line of JSON, or as text without characters that could control the terminal. */
+export const reported = ({ json }: { readonly json: boolean }, answer: unknown, text: string | Styled): string =>
+  json ? printableJson(answer) : typeof text === "string" ? printable(text) : text.styled;
+
+/** Prints an answer. */
 export function report(values: { readonly json: boolean }, answer: unknown, text: string | Styled): void {
-  console.log(values.json ? printableJson(answer) : typeof text === "string" ? printable(text) : text.styled);
+  console.log(reported(values, answer, text));
 }
 
 /** Node's timers count milliseconds in 31 bits. A longer timer ends at once. */

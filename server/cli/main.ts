@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 /** The `cairnlog` command as a process. */
 import { leaveClosedTerminals } from "./terminal/closed.js";
+import { watchOutput } from "./terminal/output.js";
 
 leaveClosedTerminals();
 
 const argv = process.argv.slice(2);
-const isWatched = argv[0] === "serve" && !argv.some((word) => ["--no-parent", "--help", "-h"].includes(word));
+// What a service writes is its log, without which it goes on.
+const isService = argv[0] === "serve" && !argv.some((word) => ["--help", "-h"].includes(word));
+if (!isService) watchOutput();
+const isWatched = isService && !argv.includes("--no-parent");
 // Only one of the two is loaded. The parent of a service is to stay small.
 process.exitCode = isWatched
   ? await (await import("./operate/parent.js")).runWithParent(argv)

@@ -4,13 +4,14 @@ import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/index.js";
 import { isObject, type JsonObject } from "../../engine/verify/json/shape.js";
+import { onDisk } from "./disk-names.js";
 
 /**
  * The object in a file; `-` is standard input.
  * @throws CairnlogError `not-i-json`; `invalid-input` for what is no object
  */
 export function readObject(file: string): JsonObject {
-  const text = readFileSync(file === "-" ? 0 : file);
+  const text = readFileSync(file === "-" ? 0 : onDisk(file));
   const value = isUtf8(text) ? parseIJson(text.toString("utf8")) : undefined;
   if (isObject(value)) return value;
   const name = file === "-" ? "Standard input" : file;

@@ -71,6 +71,17 @@ export class StateFolder {
     return this.#write(`evidence-${randomUUID()}.json`, evidence);
   }
 
+  /**
+   * Makes an empty file for a secret that is shown only once, before it is asked for.
+   * @returns its path. @throws the file system's error
+   */
+  openSecret(name: string): string {
+    makeFolders(this.path, 0o700);
+    const file = this.#file(`${name}-${randomUUID()}.txt`);
+    writeFileSync(file, "", { mode: 0o600, flag: "wx" });
+    return file;
+  }
+
   #file(name: string): string {
     return join(this.path, `${this.#prefix}.${name}`);
   }

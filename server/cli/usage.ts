@@ -17,6 +17,12 @@ export function required(value: string | undefined, option: string): string {
   return value;
 }
 
+/** A time for the service, which reads ISO 8601. @throws UsageError for another one */
+export function readTime(text: string | undefined, option: string): string | undefined {
+  if (text === undefined || (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
+  throw new UsageError(`${option} must be a time such as 2030-01-31T12:00:00Z, not ${text}`);
+}
+
 /** The one argument that must be given. @throws UsageError */
 export function only(positionals: readonly string[], name: string): string {
   none(positionals.slice(1));

@@ -124,6 +124,11 @@ export class Client {
     return this.#http.server;
   }
 
+  /** The fingerprint of the signer's key; undefined without a signer. */
+  get fingerprint(): string | undefined {
+    return this.#authority.ownFingerprint;
+  }
+
   /** The session as it was last renewed, which another client can continue. It is a secret. */
   get session(): Session | undefined {
     return this.#authority.session;

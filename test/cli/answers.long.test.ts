@@ -101,7 +101,6 @@ describe("the text of an answer that is shown as it is", () => {
     const size = (await service.get("/log/sth")).body.tree_size;
     for (const args of [
       ["trust", "show", fingerprint],
-      ["trust", "standing", fingerprint],
       ["policy", "show", fingerprint],
       ["anchor", "status"],
       ["log", "proof", "0"],
@@ -146,7 +145,7 @@ describe("an answer is all of it with --json, and a line without", () => {
     await pin(proxy.url, at("state"));
     proxy.lie = (path, told) => (path.startsWith("/graph/") ? { ...told, truncated: true } : told);
     const { stdout } = await command(proxy.url, "trust", "graph", bob.fingerprint);
-    expect(stdout).toMatch(/^2 keys\n\S+ → \S+ x-service:human_attestation active\nthere is more than that\n$/);
+    expect(stdout).toMatch(/^“.*”.*\n└─ is endorsed by “.*” \S+, human, active\nThere is more than that\.\n$/);
   });
 
   test("policy publish, request, inbox read", async () => {

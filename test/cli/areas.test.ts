@@ -86,25 +86,35 @@ test("account create sends what shows that a key is in hardware", async () => {
   expect(JSON.parse(stdout).credential).toMatchObject({ credential_type: "hardware", hardware_backed: true });
 });
 
+const short = ({ fingerprint }: { readonly fingerprint: string }) => `${fingerprint.slice(0, 19)}…`;
+
 test("trust create, show, list, revoke, standing and graph", async () => {
   const [ada, bob] = [await registered(), await registered("Bob")];
   writeFileSync(at("trust.json"), JSON.stringify({ minimum_threshold: 0.5 }));
   const made = await run("trust", "create", at("trust.json"), "--key", ada.key);
   expect(made).toMatch(new RegExp(`^configuration \\d+ of ${ada.fingerprint} is active$`));
   expect(await answer("trust", "show", ada.fingerprint)).toMatchObject({ minimum_threshold: 0.5, status: "active" });
-  expect(await run("trust", "list")).toContain(`active ${ada.fingerprint}`);
+  expect(await run("trust", "list")).toContain(`active  ${ada.fingerprint}  “Ada”`);
   expect(await answer("trust", "revoke", "--key", ada.key)).toMatchObject({ status: "revoked" });
   const { id } = await answer("endorse", "offer", bob.fingerprint, "--category", "human", "--key", ada.key);
   await run("endorse", "accept", `${id}`, "--key", bob.key);
   expect(await run("trust", "graph", bob.fingerprint, "--max-depth", "1")).toBe(
-    `2 keys\n${ada.fingerprint} → ${bob.fingerprint} x-service:human_attestation active`,
+    `“Bob” ${short(bob)}\n└─ is endorsed by “Ada” ${short(ada)}, human, active`,
+  );
+  expect(await run("trust", "standing", bob.fingerprint)).toMatch(
+    new RegExp(
+      `^key +“Bob” ${bob.fingerprint} \\(active\\)\ntrust +\\[##-{18}\\] 0.1\nendorses +\\[-{20}\\] 0 of 9\nreceived +1 active\nissued +none\nalerts +none$`,
+    ),
   );
   expect(await answer("trust", "standing", bob.fingerprint)).toMatchObject({ received: { active: 1 } });
-  const line = `${id} active x-service:human_attestation ${ada.fingerprint} → ${bob.fingerprint}`;
-  expect(await run("endorse", "received", bob.fingerprint)).toBe(line);
-  expect(await run("endorse", "issued", ada.fingerprint)).toBe(line);
+  const line = (other: typeof ada, name: string) =>
+    new RegExp(`^OFFER .*\n${id} +active  x-service:human_attestation  ${other.fingerprint}  “${name}”$`);
+  expect(await run("endorse", "received", bob.fingerprint)).toMatch(line(ada, "Ada"));
+  expect(await run("endorse", "issued", ada.fingerprint)).toMatch(line(bob, "Bob"));
   await run("endorse", "alert", bob.fingerprint, "--reason", "the laptop was stolen", "--key", ada.key);
-  expect(await run("endorse", "alerts", bob.fingerprint)).toMatch(/ the laptop was stolen$/);
+  expect(await run("endorse", "alerts", bob.fingerprint)).toMatch(
+    new RegExp(`  ${ada.fingerprint}  “Ada”  the laptop was stolen$`),
+  );
 });
 
 test("policy publish and show, request, inbox list and read", async () => {
@@ -114,12 +124,31 @@ test("policy publish and show, request, inbox list and read", async () => {
   const published = await run("policy", "publish", at("predicates.json"), "--otherwise", "hold", "--key", bob.key);
   expect(published).toMatch(new RegExp(`^policy of ${bob.fingerprint}, active, from .*: entry \\d+$`));
   expect((await answer("policy", "show", bob.fingerprint)).active).toMatchObject({ predicates });
-  const asked = await answer("request", bob.fingerprint, "--type", "peer_review", "--key", ada.key);
+  const asked = await answer(
+    "request",
+    bob.fingerprint,
+    "--type",
+    "peer_review",
+    "--intent",
+    "For the journal”: x",
+    "--key",
+    ada.key,
+  );
   expect(asked.status).toBe("held");
   const told = await run("inbox", "list", "--key", bob.key);
-  expect(told).toMatch(new RegExp(`^\\d+ .* attestation_request_held ${asked.request_id} unread$`));
-  await run("inbox", "read", told.split(" ")[0]!, "--key", bob.key);
-  expect(await run("inbox", "list", "--key", bob.key)).toBe(told.replace(/ unread$/, ""));
+  const [heading, row] = told.split("\n") as [string, string];
+  expect(heading).toMatch(/^ID +TIME +READ +REQUEST +WHAT$/);
+  expect(row).toMatch(new RegExp(`^\\d+ +\\S+  no +${asked.request_id}  `));
+  // No text of others can end its quotes.
+  expect(row.split("  ").at(-1)).toBe(
+    `“Ada” ${short(ada)} asks for peer_review until ${asked.deadline} (held back by your policy): “For the journal": x”`,
+  );
+  await run("inbox", "read", row.split(" ")[0]!, "--key", bob.key);
+  expect(await run("inbox", "list", "--key", bob.key)).toBe(told.replace(/ {2}no {2}/, "  yes "));
+  const answered = ["respond", asked.request_id, "decline", "--reason", "No time", "--key", bob.key];
+  expect(await answer(...answered)).toMatchObject({ decision: "decline" });
+  const [, mine] = (await run("inbox", "list", "--key", ada.key)).split("\n");
+  expect(mine).toMatch(/“Bob” \S+ has declined your request for peer_review: “No time”$/);
   expect(await run("inbox", "list", "--unread", "--key", bob.key)).toBe("none");
 });
 

@@ -123,9 +123,13 @@ test("a session is its owner's alone before its mode is set, too", async () => {
 
 test("login keeps a session that only its owner can read, and other commands go by it", async () => {
   const { key, fingerprint } = await registered();
+  // Whoever looks over a shoulder, or reads the log of a build, could act for the key.
+  const token = /[\w-]{20,}\.[\w-]{20,}\.[\w-]{20,}/;
   const told = await run("login", "--key", key);
-  expect(told.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+  expect(told.stdout).toMatch(/^Signed in as Ada \(sha256:\w+\) until \S+\. The session is in \S+\.session\.json\.\n$/);
   const kept = await answer("login", "--key", key);
+  expect(told.stdout + JSON.stringify(kept)).not.toMatch(token);
+  expect((await run("login", "--key", key, "--print-token")).stdout).toMatch(new RegExp(`^${token.source}\n$`));
   expect(kept).toMatchObject({ fingerprint, pseudonym: "Ada" });
   expect(statSync(kept.file).mode & 0o777).toBe(0o600);
   expect(statSync(at("state")).mode & 0o777).toBe(0o700);
@@ -143,9 +147,11 @@ test("login keeps a session that only its owner can read, and other commands go 
 test("login reads a password from a file, and is refused without it", async () => {
   const { key, fingerprint } = await registered();
   await setPassword(key, fingerprint, "correct horse battery");
-  expectFailure(await run("login", "--key", key), 1, /password/);
+  expectFailure(await run("login", "--key", key), 1, /password.* --password-file FILE gives it/);
   writeFileSync(at("password"), "correct horse battery\n");
-  expect(await answer("login", "--key", key, "--password-file", at("password"))).toHaveProperty("token");
+  expect(await answer("login", "--key", key, "--password-file", at("password"), "--print-token")).toHaveProperty(
+    "token",
+  );
 });
 
 async function setPassword(key: string, fingerprint: string, password: string): Promise<void> {
@@ -191,6 +197,24 @@ test("request and respond, with an attestation made in between", async () => {
   expectFailure(await run("respond", asked.request_id, "decline", "--key", bob.key), 1, /answered in entry/);
 });
 
+test("a time that is none is answered with the option, before anything is sent", async () => {
+  const { key, fingerprint } = await registered();
+  for (const [option, ...args] of [
+    ["--deadline", "request", fingerprint, "--type", "authorship"],
+    ["--expires", "register", "--pseudonym", "Ada"],
+    ["--valid-until", "endorse", "offer", fingerprint, "--category", "human"],
+    ["--expires", "succeed", "--new-key", key],
+  ] as const)
+    expectFailure(
+      await run(...args, "--key", key, option, "tomorrow"),
+      2,
+      new RegExp(`${option} must be a time such as \\S+, not tomorrow`),
+    );
+  const day = new Date(Date.now() + 3 * 86_400_000).toISOString().slice(0, 10);
+  const asked = await answer("request", fingerprint, "--type", "authorship", "--key", key, "--deadline", day);
+  expect(asked.deadline).toBe(`${day}T23:59:59.000000Z`);
+});
+
 describe("log", () => {
   test("show, search, proof and tail", async () => {
     const { fingerprint } = await registered("Grace");
@@ -211,13 +235,36 @@ describe("log", () => {
     expect(await answer("log", "proof", "0", "--tree-size", "1")).toMatchObject({ tree_size: 1, audit_path: [] });
     const tail = await run("log", "tail", "-n", "2");
     const [heading, ...rows] = tail.stdout.trimEnd().split("\n");
-    expect(heading).toMatch(/^ENTRY +TIME +EVENT +BY KEY +ABOUT$/);
+    expect(heading).toMatch(/^ENTRY +TIME +EVENT +BY KEY +NAME +ABOUT$/);
     expect(rows).toHaveLength(2);
     const [day, time] = entry.timestamp.split("T");
     expect(rows[1]).toMatch(
       new RegExp(`^${entry.id} +${day} ${time.slice(0, "00:00:00".length)}Z +Key registered +- +Grace$`),
     );
     expectFailure(await run("log", "show", "999999"), 1, /no entry 999999/);
+  });
+
+  test("search takes a hash in either spelling, a key, and words, and says when there is nothing", async () => {
+    const { key, fingerprint } = await registered("Hedy Lamarr");
+    writeFileSync(at("searched"), "A paper on frequencies");
+    const made = await answer("attest", at("searched"), "--key", key, "--title", "Frequencies");
+    const { payload } = await answer("log", "show", `${made.log_entry_id}`);
+    const [hash, bare] = [payload.document_hash, payload.document_hash.slice("sha256:".length)];
+    const rows = async (...args: string[]) =>
+      (await run("log", "search", ...args)).stdout.trimEnd().split("\n").slice(1);
+    for (const term of [hash, bare, bare.slice(0, 12), hash.slice(0, 19), bare.toUpperCase(), "frequenc"])
+      expect(await rows(term), term).toEqual([
+        expect.stringMatching(new RegExp(`^${made.log_entry_id} .*Attestation .* “Hedy Lamarr” +Frequencies$`)),
+      ]);
+    // All that the key did, and what was done to it.
+    expect(await rows(fingerprint.slice("sha256:".length))).toHaveLength(2);
+    expect(await rows("lamarr")).toHaveLength(1);
+    expect(await run("log", "search", "ffffffffffff")).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "No entry fits ffffffffffff.\n",
+    });
+    expect(await run("log", "search", "--title", "nonsense")).toMatchObject({ stderr: "No entry fits.\n" });
   });
 
   test("tail --follow shows new entries until it is interrupted", async () => {

@@ -82,6 +82,8 @@ export function divertOutput(): () => void {
       const command = running.getStore();
       if (!command) return (write as Write).call(process[stream], chunk, ...more);
       command.print(stream, Buffer.from(chunk as string).toString("utf8"));
+      const written = more.find((given) => typeof given === "function") as (() => void) | undefined;
+      written?.();
       return true;
     };
     process[stream].write = divert as typeof write;

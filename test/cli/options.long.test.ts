@@ -117,6 +117,7 @@ test("attest sends type, pseudonym and statement", async () => {
     file: at("paper.txt"),
     bundle: `${at("paper.txt")}.attestation.json`,
     log_entry_id: expect.any(Number),
+    attestation_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
     duplicate: false,
     signed: { attestation_type: true, intent_statement: true },
   });
@@ -208,7 +209,10 @@ test("webhook add sends each filter and the secret, from the command line or a f
 test("log search sends each filter", async () => {
   await run("log", "search");
   expect(Object.keys(asked("/log?"))).toEqual(["page", "per_page"]);
-  await run("log", "search", ada.fingerprint, "--tags", "a,b", "--event-type", "key_registration,key_revocation");
+  const filters = ["--tags", "a,b", "--event-type", "key_registration,key_revocation"];
+  const server = ["--server", proxy.url, "--state", at("state")];
+  const none = await cairnlog(["log", "search", ada.fingerprint, ...filters, ...server]);
+  expect(none).toMatchObject({ code: 0, stdout: "", stderr: `No entry fits ${ada.fingerprint}.\n` });
   expect(asked("/log?")).toMatchObject({
     search: ada.fingerprint,
     tags: "a,b",

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { patientFetch } from "#cairnlog/server/cli/patience.js";
+import { type Patience, patientFetch } from "#cairnlog/server/cli/patience.js";
 import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
@@ -92,15 +92,21 @@ describe("an answer without end", () => {
 });
 
 describe("a limit", () => {
-  async function limited(retryAfter: string | undefined, times = Number.POSITIVE_INFINITY) {
+  async function limited(
+    retryAfter: string | undefined,
+    times = Number.POSITIVE_INFINITY,
+    patience: Patience = {},
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     let asked = 0;
     const url = await serve((_, response) => {
       const isOver = ++asked > times;
-      response.writeHead(isOver ? 200 : 429, retryAfter === undefined ? {} : { "retry-after": retryAfter }).end();
+      const wait = retryAfter === undefined ? {} : { "retry-after": retryAfter };
+      response.writeHead(isOver ? 200 : 429, { ...wait, ...headers }).end();
     });
     const pauses: number[] = [];
     const said = vi.spyOn(console, "error").mockImplementation(() => {});
-    const { status } = await patientFetch(async (ms) => void pauses.push(ms))(url);
+    const { status } = await patientFetch(patience, async (ms) => void pauses.push(ms))(url);
     said.mockRestore();
     return { status, pauses, asked };
   }
@@ -119,5 +125,15 @@ describe("a limit", () => {
   test("of a minute is waited out, and a longer one is not", async () => {
     expect(await limited("60", 1)).toEqual({ status: 200, pauses: [60_000], asked: 2 });
     expect(await limited("61")).toEqual({ status: 429, pauses: [], asked: 1 });
+  });
+
+  test("of any length is waited out on request, as often as it comes, and the time of its end is said", async () => {
+    const said: string[] = [];
+    const patience: Patience = { isEndless: true, say: (sentence) => said.push(sentence) };
+    expect(await limited("3600", 7, patience)).toEqual({ status: 200, pauses: Array(7).fill(3_600_000), asked: 8 });
+    expect(said[0]).toMatch(/^The service's limit is reached; going on at (?:\w+ \w+ \d+ \d+ )?\d\d:\d\d, in 1 h\.$/);
+    // A smaller request can use what is left.
+    const some = await limited("3600", 7, patience, { "ratelimit-remaining": "2" });
+    expect(some).toEqual({ status: 429, pauses: [], asked: 1 });
   });
 });

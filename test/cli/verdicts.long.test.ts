@@ -165,7 +165,9 @@ describe("attest", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\S+signed\.json: entry \d+, /);
     // Each case is another attestation, whose receipt has another number.
-    const end = stdout.replace(/^\S+: entry \d+, /, "").replace(/\.attestation(\.\d+)?\.json/, "");
+    const end = stdout
+      .replace(/^\S+: entry \d+, /, "")
+      .replace(/\.attestation(\.\d+)?\.json, attestation [0-9a-f-]+/, "");
     expect(end).toBe(`${at("signed.json")}${words}\n`);
   });
 

@@ -1,11 +1,12 @@
 /** `cairnlog account`: opens an account, recovers one, adds keys to it. */
-import { readFileSync } from "node:fs";
-import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../actions.js";
 import { CONNECTION_OPTIONS, requireKey } from "../connection.js";
 import { flag, text, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { serverOf } from "../service.js";
+import { StateFolder } from "../state.js";
 import { none, required } from "../usage.js";
 import { fileSigner, readSecret } from "./secrets.js";
 
@@ -32,7 +33,7 @@ const ACTIONS = {
     requireKey(values);
     const display_name = required(values.name, "--name");
     const account = { display_name, email: required(values.email, "--email"), ...credential(values) };
-    return async (client) => opened(await client.accounts.open(account), values["recovery-key-out"]);
+    return (client) => opened(values, () => client.accounts.open(account));
   },
   recover: (names, values) => {
     none(names);
@@ -40,7 +41,7 @@ const ACTIONS = {
     const pseudonym = required(values.name, "--name");
     const recovery_key = readSecret(required(values["recovery-key-file"], "--recovery-key-file"));
     const recovery = { pseudonym, recovery_key, ...credential(values) };
-    return async (client) => opened(await client.accounts.recover(recovery), values["recovery-key-out"]);
+    return (client) => opened(values, () => client.accounts.recover(recovery));
   },
   enroll: (names, values) => {
     none(names);
@@ -64,12 +65,23 @@ function credential(values: Values<typeof OPTIONS>) {
   };
 }
 
-/** The recovery key is shown only this once. */
-function opened(answer: OpenedAccount, file: string | undefined): Done {
+/** The recovery key is shown only this once: it is in a file until it is written, and the file is there before it is asked for. */
+async function opened(values: Values<typeof OPTIONS>, open: () => Promise<OpenedAccount>): Promise<Done> {
+  const out = values["recovery-key-out"];
+  const file = out ?? new StateFolder(serverOf(values.server), values.state).openSecret("recovery-key");
+  if (out !== undefined) closeSync(openSync(out, "wx", 0o600));
+  let answer: OpenedAccount;
+  try {
+    answer = await open();
+  } catch (error) {
+    rmSync(file);
+    throw error;
+  }
   const { user, credential: first, recovery_key, ...rest } = answer;
   const text = `${user.display_name}: ${first.key_fingerprint}`;
-  if (file === undefined) return { answer, text: `${text}\nrecovery key, shown this once: ${recovery_key}` };
-  writeKeyFile(file, `${recovery_key}\n`);
+  writeFileSync(file, `${recovery_key}\n`, { flush: true });
+  if (out === undefined)
+    return { answer, text: `${text}\nrecovery key, shown this once: ${recovery_key}`, keptIn: file };
   return {
     answer: { user, credential: first, ...rest, recovery_key_file: file },
     text: `${text}\nrecovery key in ${file}`,

@@ -1,21 +1,23 @@
-/** `cairnlog login`: gets a session token, prints it, and keeps it for commands that do not need the key. */
+/** `cairnlog login`: gets a session token and keeps it for commands that do not need the key. */
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
-import { text } from "../line/options.js";
+import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { none } from "../usage.js";
 import { readSecret } from "./secrets.js";
 
 const OPTIONS = {
   "password-file": text("FILE", "a file that holds the key's password, where it has one; - reads standard input"),
+  "print-token": flag("print the session token, for another program"),
   ...CONNECTION_OPTIONS,
 } as const;
 
 export const login = subcommand({
   forms: ["--key KEY.pem"],
-  about: `Signs a challenge with KEY, prints the session token and keeps it in a file that only you can read. Whoever has
-the token can act for the key until it expires. revoke, request and respond go by it when they get no --key.`,
+  about: `Signs a challenge with KEY, and keeps the session in a file that only you can read. Whoever has its token can act for
+the key until it expires. revoke, request and respond go by it when they get no --key.`,
   options: OPTIONS,
-  examples: "TOKEN=$(cairnlog login --key me.pem)",
+  examples: `cairnlog login --key me.pem
+TOKEN=$(cairnlog login --key me.pem --print-token)`,
   async run(operands, values) {
     none(operands);
     requireKey(values);
@@ -25,7 +27,10 @@ the token can act for the key until it expires. revoke, request and respond go b
       const opened = await client.login(password);
       return { session: opened, path: folder.saveSession(opened) };
     });
-    report(values, { ...session, file: path }, session.token);
+    const { token, ...shown } = session;
+    const text = `Signed in as ${session.pseudonym} (${session.fingerprint}) until ${session.expires_at}. The session is in ${path}.`;
+    if (values["print-token"]) report(values, { ...session, file: path }, token);
+    else report(values, { ...shown, file: path }, text);
     return 0;
   },
 });

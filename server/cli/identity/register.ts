@@ -2,7 +2,7 @@
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
 import { text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none, required } from "../usage.js";
+import { none, readTime, required } from "../usage.js";
 
 const OPTIONS = {
   pseudonym: text("NAME", "your display name"),
@@ -18,7 +18,10 @@ export const register = subcommand({
   async run(operands, values) {
     none(operands);
     requireKey(values);
-    const options = { pseudonym: required(values.pseudonym, "--pseudonym"), expirationDate: values.expires };
+    const options = {
+      pseudonym: required(values.pseudonym, "--pseudonym"),
+      expirationDate: readTime(values.expires, "--expires"),
+    };
     const receipt = await withClient(values, (client) => client.keys.register(options));
     report(values, receipt, `${receipt.fingerprint} (${receipt.pseudonym}): entry ${receipt.log_entry_id}`);
     return 0;

@@ -2,7 +2,7 @@
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none, required } from "../usage.js";
+import { none, readTime, required } from "../usage.js";
 import { fileSigner } from "./secrets.js";
 
 const OPTIONS = {
@@ -24,7 +24,8 @@ export const succeed = subcommand({
     none(operands);
     requireKey(values);
     const successor = await fileSigner(required(values["new-key"], "--new-key"), values["new-passphrase-file"]);
-    const { pseudonym, expires: expirationDate, recovery } = values;
+    const { pseudonym, recovery } = values;
+    const expirationDate = readTime(values.expires, "--expires");
     const receipt = await withClient(values, (client) =>
       client.keys.succeed(successor, { pseudonym, expirationDate, recovery }),
     );

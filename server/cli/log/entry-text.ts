@@ -1,22 +1,24 @@
 /** Log entries as people read them. */
 import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../client/log/proven.js";
-import { coloured, facts, row, type Styled, shortFingerprint } from "../terminal/table.js";
+import type { Names } from "../names.js";
+import { coloured, facts, isFingerprint, row, type Styled, shortFingerprint } from "../terminal/table.js";
 
-/** Columns of a list of entries; what the last two hold has no fixed width. */
+/** Columns of a list of entries; what the last three hold has no fixed width. */
 const WIDTHS = [
   7,
   "2026-01-01 00:00:00Z".length,
   Math.max(...Object.values(EVENT_KINDS).map(({ label }) => label.length)),
   "sha256:".length + 13,
+  12,
 ];
 
 /** The heading of a list of entries. */
 export const entriesHeading = (): string =>
-  coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "ABOUT"]));
+  coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "NAME", "ABOUT"]));
 
 /** An entry in a list: its number, when it was made, what happened, by which key, and about what. */
-export function entryRow({ id, timestamp, event_type, payload }: Entry): string {
+export async function entryRow({ id, timestamp, event_type, payload }: Entry, names: Names): Promise<string> {
   const kind = kindOf(event_type);
   const actor = text(payload[kind?.actor ?? ""]);
   const about = kind?.about.map((member) => text(payload[member])).find((value) => value !== undefined);
@@ -25,7 +27,8 @@ export function entryRow({ id, timestamp, event_type, payload }: Entry): string 
     shortTime(timestamp),
     kind?.label ?? event_type,
     actor === undefined ? "-" : shortFingerprint(actor),
-    about === undefined ? "" : shortFingerprint(about),
+    actor === undefined ? "" : await names.of(actor),
+    about === undefined ? "" : isFingerprint(about) ? await names.person(about) : about,
   ]);
 }
 

@@ -5,6 +5,7 @@ import { type Client, ClientError } from "../../client/index.js";
 import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { Names } from "../names.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { none, UsageError } from "../usage.js";
@@ -52,7 +53,7 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
     search: {
       form: "[TERM]",
       about:
-        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, or by titles, and checks their hashes.",
+        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, with or without sha256:, or else the entries of that key, or those with these words in a title, and checks their hashes.",
       takes: ["event-type", "tags", "title", "fingerprint", "limit"],
     },
     proof: {
@@ -105,14 +106,48 @@ function search(positionals: readonly string[], values: Given): (client: Client)
     ...(eventType === undefined ? {} : { event_type: eventType }),
   };
   return async (client) => {
-    const show = list(values);
+    const show = list(values, new Names(client));
+    const isTermAlone = term !== undefined && [tags, title, eventType].every((value) => value === undefined);
+    const ways =
+      fingerprint !== undefined
+        ? [() => client.log.byFingerprint(fingerprint)]
+        : isTermAlone
+          ? waysToFind(client, term)
+          : [() => client.log.entries(filter)];
     let count = 0;
-    const entries = fingerprint === undefined ? client.log.entries(filter) : client.log.byFingerprint(fingerprint);
-    for await (const entry of entries) {
-      if (count++ === limit) return console.error(`There are more than ${limit} (--limit).`);
-      show(entry);
+    let refusal: unknown;
+    for (const way of ways) {
+      try {
+        for await (const entry of way()) {
+          if (count++ === limit) return console.error(`There are more than ${limit} (--limit).`);
+          await show(entry);
+        }
+      } catch (error) {
+        // Not every way takes every term.
+        if (!(error instanceof ClientError) || error.code !== "invalid-input" || count) throw error;
+        refusal ??= error;
+        continue;
+      }
+      if (count) return;
+      refusal = null;
     }
+    if (refusal) throw refusal;
+    console.error(printable(`No entry fits${term === undefined ? "" : ` ${term}`}.`));
   };
+}
+
+/** What a term may be, in the order in which it is tried: a hash in either spelling, a key, words of a title or a name. */
+function waysToFind(client: Client, term: string): readonly (() => AsyncIterable<Entry>)[] {
+  const bare = term.replace(/^sha256:/i, "").toLowerCase();
+  const other = term.startsWith("sha256:") ? bare : `sha256:${bare}`;
+  const isHash = /^[0-9a-f]+$/.test(bare);
+  const search = (text: string) => () => client.log.entries({ search: text });
+  return [
+    search(term),
+    ...(isHash ? [search(other)] : []),
+    ...(isHash && bare.length === 64 ? [() => client.log.byFingerprint(`sha256:${bare}`)] : []),
+    () => client.log.entries({ title: term }),
+  ];
 }
 
 function proof(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
@@ -134,10 +169,10 @@ function tail(positionals: readonly string[], values: Given): (client: Client) =
   return async (client) => {
     const head = await client.log.head();
     let next = Math.max(0, (head?.tree_size ?? 0) - lines);
-    const show = list(values);
+    const show = list(values, new Names(client));
     const showNew = async () => {
       for await (const entry of client.log.since(next)) {
-        show(entry);
+        await show(entry);
         next++;
       }
     };
@@ -198,11 +233,11 @@ function passes(error: unknown): error is ClientError {
 }
 
 /** Entries as a list: their heading stands before the first one. */
-function list(values: Given): (entry: Entry) => void {
+function list(values: Given, names: Names): (entry: Entry) => Promise<void> {
   let isFirst = true;
-  return (entry) => {
+  return async (entry) => {
     if (isFirst && !values.json) console.log(entriesHeading());
     isFirst = false;
-    console.log(values.json ? printableJson(entry) : entryRow(entry));
+    console.log(values.json ? printableJson(entry) : await entryRow(entry, names));
   };
 }

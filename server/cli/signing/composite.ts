@@ -8,7 +8,7 @@ import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
 import { only, required, UsageError } from "../usage.js";
-import { hashFile } from "./file-hash.js";
+import { hashForOthers } from "./file-hash.js";
 
 const OPTIONS = {
   title: text("TITLE", "title of the whole"),
@@ -22,7 +22,8 @@ const ACTIONS = {
     const title = required(text, "--title");
     return async (client) => {
       const parts = [];
-      for (const file of files) parts.push({ title: basename(file), content_hash: `sha256:${await hashFile(file)}` });
+      for (const file of files)
+        parts.push({ title: basename(file), content_hash: `sha256:${await hashForOthers(file)}` });
       return written(await client.documents.assemble({ title, parts }), out);
     };
   },

@@ -1,10 +1,11 @@
 /** `cairnlog endorse`: offers, accepts, withdraws, revokes and lists endorsements. */
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
-import { type Action, type Done, listed, runAction } from "../actions.js";
+import { type Action, type Done, runAction, tabled } from "../actions.js";
 import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { only, required, UsageError } from "../usage.js";
+import { Names } from "../names.js";
+import { only, readTime, required, UsageError } from "../usage.js";
 
 const OPTIONS = {
   category: text("CATEGORY", "human: you know the person; institutional: an organisation verified it"),
@@ -28,7 +29,8 @@ const ACTIONS = {
     const category = CATEGORIES[required(values.category, "--category")];
     if (!category) throw new UsageError(`--category must be ${Object.keys(CATEGORIES).join(" or ")}`);
     requireKey(values);
-    const { institution, "valid-until": validUntil } = values;
+    const { institution } = values;
+    const validUntil = readTime(values["valid-until"], "--valid-until");
     const offer: Offer = {
       endorsed_fingerprint,
       category,
@@ -74,18 +76,25 @@ const ACTIONS = {
   },
   received: (names) => {
     const fingerprint = only(names, "FINGERPRINT");
-    return (client) => listed(client.endorsements.received(fingerprint), line);
+    return (client) => endorsements(client, client.endorsements.received(fingerprint), "endorser_fingerprint");
   },
   issued: (names) => {
     const fingerprint = only(names, "FINGERPRINT");
-    return (client) => listed(client.endorsements.issued(fingerprint), line);
+    return (client) => endorsements(client, client.endorsements.issued(fingerprint), "endorsed_fingerprint");
   },
   alerts: (names) => {
     const fingerprint = only(names, "FINGERPRINT");
-    return (client: Client) =>
-      listed(client.endorsements.alerts(fingerprint), ({ alert_entry_id, endorser_fingerprint, filed_at, reason }) =>
-        [alert_entry_id, filed_at, endorser_fingerprint, reason].join(" "),
-      );
+    return (client: Client) => {
+      const names = new Names(client);
+      const heading = ["ENTRY", "FILED", "BY KEY", "NAME", "REASON"];
+      return tabled(client.endorsements.alerts(fingerprint), heading, async (alert) => [
+        `${alert.alert_entry_id}`,
+        alert.filed_at,
+        alert.endorser_fingerprint,
+        await names.of(alert.endorser_fingerprint),
+        alert.reason,
+      ]);
+    };
   },
 } satisfies Record<string, Action<typeof OPTIONS>>;
 
@@ -95,8 +104,21 @@ function changed(receipt: EndorsementReceipt): Done {
   return { answer: receipt, text };
 }
 
-function line({ offer_entry_id, endorser_fingerprint, endorsed_fingerprint, category, status }: Endorsement): string {
-  return `${offer_entry_id} ${status} ${category} ${endorser_fingerprint} → ${endorsed_fingerprint}`;
+/** @param other the member with the key at the other end */
+function endorsements(
+  client: Client,
+  listed: AsyncIterable<Endorsement>,
+  other: "endorser_fingerprint" | "endorsed_fingerprint",
+): Promise<Done> {
+  const names = new Names(client);
+  const key = other === "endorser_fingerprint" ? "BY KEY" : "OF KEY";
+  return tabled(listed, ["OFFER", "STATUS", "CATEGORY", key, "NAME"], async (endorsement) => [
+    `${endorsement.offer_entry_id}`,
+    endorsement.status,
+    endorsement.category,
+    endorsement[other],
+    await names.of(endorsement[other]),
+  ]);
 }
 
 export const endorse = subcommandWithActions({

@@ -1,8 +1,10 @@
 /** `cairnlog inbox`: notifications about requests to a key and by it, and about the end of its webhooks. */
-import { type Action, listed, runAction } from "../actions.js";
+import type { Client, Notification } from "../../client/index.js";
+import { type Action, runAction, tabled } from "../actions.js";
 import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
 import { flag } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { Names, quoted } from "../names.js";
 import { none, only } from "../usage.js";
 
 const OPTIONS = { unread: flag("those only that are not marked as read"), ...CONNECTION_OPTIONS } as const;
@@ -10,19 +12,20 @@ const OPTIONS = { unread: flag("those only that are not marked as read"), ...CON
 const ACTIONS = {
   list: (names, { unread }) => {
     none(names);
-    return (client) =>
-      listed(
+    return (client) => {
+      const names = new Names(client);
+      return tabled(
         client.inbox.list(unread ? { unread } : {}),
-        ({ id, created_at, kind, request_id, responder_fingerprint: by, webhook_id, reason, read }) =>
-          [
-            id,
-            created_at,
-            kind,
-            request_id ?? `webhook ${webhook_id}: ${reason}`,
-            ...(by === null ? [] : [`by ${by}`]),
-            ...(read ? [] : ["unread"]),
-          ].join(" "),
+        ["ID", "TIME", "READ", "REQUEST", "WHAT"],
+        async (notification) => [
+          `${notification.id}`,
+          notification.created_at,
+          notification.read ? "yes" : "no",
+          notification.request_id ?? "-",
+          await told(client, names, notification),
+        ],
       );
+    };
   },
   read: (names) => {
     const id = readNumber(only(names, "ID"), "ID");
@@ -32,6 +35,25 @@ const ACTIONS = {
     };
   },
 } satisfies Record<string, Action<typeof OPTIONS>>;
+
+/** Who asks or answers what, and why. */
+async function told(client: Client, names: Names, notification: Notification): Promise<string> {
+  const { kind, request_id, responder_fingerprint, webhook_id, reason } = notification;
+  if (request_id === null) return `webhook ${webhook_id} has ended: ${reason}`;
+  // The list stands without what one of its requests says.
+  const request = await client.requests.find(request_id).catch(() => null);
+  if (!request) return kind;
+  const { requester_fingerprint, target_fingerprint, attestation_type, intent_statement, deadline, response } = request;
+  const why = (text: string | null | undefined) => (text ? `: ${quoted(text)}` : "");
+  const isToMe = kind === "attestation_request" || kind === "attestation_request_held";
+  if (isToMe) {
+    const held = kind === "attestation_request_held" ? " (held back by your policy)" : "";
+    return `${await names.person(requester_fingerprint)} asks for ${attestation_type} until ${deadline}${held}${why(intent_statement)}`;
+  }
+  const decision = kind === "attestation_request_accepted" ? "accepted" : "declined";
+  const who = await names.person(responder_fingerprint ?? target_fingerprint);
+  return `${who} has ${decision} your request for ${attestation_type}${why(response?.reason)}`;
+}
 
 export const inbox = subcommandWithActions({
   about:

@@ -3,15 +3,18 @@ import { CONNECTION_OPTIONS, report, withClient } from "../connection.js";
 import { text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
-import { required, UsageError } from "../usage.js";
+import { readTime, required, UsageError } from "../usage.js";
 
 const OPTIONS = {
   type: text("TYPE", "type of the attestation"),
   intent: text("TEXT", "what it is for"),
   claims: text("FILE.json", "an object that says more; - reads standard input"),
-  deadline: text("TIMESTAMP", "ISO 8601, at most 90 days ahead (default: 14 days)"),
+  deadline: text("TIME", "a day or an ISO 8601 time, at most 90 days ahead (default: 14 days)"),
   ...CONNECTION_OPTIONS,
 } as const;
+
+/** The end of a day, where only a day is given. */
+const withTime = (time: string): string => (/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T23:59:59Z` : time);
 
 export const request = subcommand({
   forms: ["FINGERPRINT --type TYPE [--key KEY.pem]"],
@@ -21,13 +24,14 @@ receipt. The request and everything in it is public.`,
   examples: "cairnlog request sha256:… --type peer_review --key me.pem",
   async run(positionals, values) {
     if (positionals.length !== 1) throw new UsageError("name one FINGERPRINT to ask");
-    const { intent, claims, deadline } = values;
+    const { intent, claims } = values;
+    const deadline = readTime(values.deadline, "--deadline");
     const asked = {
       target_fingerprint: positionals[0]!,
       attestation_type: required(values.type, "--type"),
       ...(intent === undefined ? {} : { intent_statement: intent }),
       ...(claims === undefined ? {} : { claims: readObject(claims) }),
-      ...(deadline === undefined ? {} : { deadline }),
+      ...(deadline === undefined ? {} : { deadline: withTime(deadline) }),
     };
     const receipt = await withClient(values, (client) => client.requests.create(asked));
     const { request_id, status, deadline: until, log_entry_id } = receipt;

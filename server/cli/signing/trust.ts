@@ -1,11 +1,13 @@
 /** `cairnlog trust`: the trust configuration of a key, and the service's trust in keys. */
 import type { NewTrustConfig } from "../../client/index.js";
-import { type Action, listed, runAction, shown } from "../actions.js";
+import { type Action, runAction, shown, tabled } from "../actions.js";
 import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { Names } from "../names.js";
 import { readObject } from "../objects.js";
 import { none, only } from "../usage.js";
+import { graphPicture, standingPicture } from "./trust-pictures.js";
 
 const OPTIONS = {
   "max-depth": text("HOPS", "how far to go (default: 3)"),
@@ -35,14 +37,24 @@ const ACTIONS = {
   },
   list: (names) => {
     none(names);
-    return (client) =>
-      listed(client.trust.list(), ({ id, fingerprint, status, created_at }) =>
-        [id, created_at, status, fingerprint].join(" "),
-      );
+    return (client) => {
+      const names = new Names(client);
+      return tabled(client.trust.list(), ["ID", "CREATED", "STATUS", "KEY", "NAME"], async (config) => [
+        `${config.id}`,
+        config.created_at,
+        config.status,
+        config.fingerprint,
+        await names.of(config.fingerprint),
+      ]);
+    };
   },
   standing: (names) => {
     const fingerprint = only(names, "FINGERPRINT");
-    return async (client) => shown(await client.trust.standing(fingerprint));
+    return async (client) => {
+      const answer = await client.trust.standing(fingerprint);
+      const text = async () => standingPicture(answer, await new Names(client).of(answer.fingerprint));
+      return { answer, text };
+    };
   },
   graph: (names, { "max-depth": depth, status, institution }) => {
     const fingerprint = only(names, "FINGERPRINT");
@@ -53,9 +65,7 @@ const ACTIONS = {
     };
     return async (client) => {
       const answer = await client.trust.graph(fingerprint, filter);
-      const lines = answer.edges.map(({ from, to, category, status: now }) => `${from} → ${to} ${category} ${now}`);
-      const more = answer.truncated ? ["there is more than that"] : [];
-      return { answer, text: [`${answer.nodes.length} keys`, ...lines, ...more].join("\n") };
+      return { answer, text: graphPicture(answer) };
     };
   },
 } satisfies Record<string, Action<typeof OPTIONS>>;

@@ -14,8 +14,16 @@ export function explain(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
+/** What a sentence of the service means for whoever types commands. */
+const HINTS: readonly (readonly [sentence: RegExp, hint: string])[] = [
+  [/has a password, which must come/, "--password-file FILE gives it (of password set: --current-password-file)."],
+  [/ is expired\.|^The key is expired;/, "cairnlog succeed --recovery replaces an expired key."],
+];
+
 /** Escaped, because the service wrote most of the text. */
-function refusal({ message, errors }: ClientError): string {
+function refusal({ message: said, errors }: ClientError): string {
+  const hint = HINTS.find(([sentence]) => sentence.test(said))?.[1];
+  const message = hint === undefined ? said : `${said} ${hint}`;
   const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
   return printable([message, ...members].join("\n"));
 }

@@ -8,8 +8,8 @@ const BAR_INTERVAL_MS = 100;
 const LINE_INTERVAL_MS = 5_000;
 
 export interface Progress {
-  /** Shows how much is done, in the units of `total`. */
-  update(done: number): void;
+  /** Shows how much is done, in the units of `total`. @param isFirst on a terminal, without waiting for a moment to pass */
+  update(done: number, isFirst?: boolean): void;
   /** Removes the bar. Must be called before anything else is printed; a bar that is gone already is no error. */
   end(): void;
 }
@@ -29,9 +29,9 @@ export function startProgress(
   let shown = started;
   let drawn = false;
   return {
-    update(done) {
+    update(done, isFirst = false) {
       const now = Date.now();
-      if (now - shown < interval) return;
+      if (now - shown < interval && !(isFirst && stream.isTTY)) return;
       shown = now;
       const share = total ? Math.min(1, done / total) : 1;
       const part = total === null ? "" : ` of ${format(total)} (${Math.floor(share * 100)} %)`;

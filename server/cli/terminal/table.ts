@@ -45,6 +45,8 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
 
 const SHORT_DIGITS = 12;
 
+export const isFingerprint = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text);
+
 /** The beginning of a fingerprint, for lists. */
 export const shortFingerprint = (fingerprint: string): string =>
-  /^sha256:[0-9a-f]{64}$/.test(fingerprint) ? `${fingerprint.slice(0, "sha256:".length + SHORT_DIGITS)}…` : fingerprint;
+  isFingerprint(fingerprint) ? `${fingerprint.slice(0, "sha256:".length + SHORT_DIGITS)}…` : fingerprint;

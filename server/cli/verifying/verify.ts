@@ -9,7 +9,7 @@ import {
 import { Beside, isDocument } from "../beside.js";
 import { rememberedFor } from "../config/config-file.js";
 import { READING_OPTIONS, withClient } from "../connection.js";
-import { namedFiles } from "../files.js";
+import { namedFiles, SELECTION_OPTIONS } from "../files.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, texts, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
@@ -17,6 +17,7 @@ import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../log
 import { readObject } from "../objects.js";
 import { namedServer, serverOf } from "../service.js";
 import { hashFile } from "../signing/file-hash.js";
+import { isPrivateKeyFile } from "../signing/private-key-file.js";
 import { StateFolder } from "../state.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
@@ -70,6 +71,7 @@ const OPTIONS = {
   online: flag("ask the service whether the signer's key was revoked, replaced or has expired: its word, not a proof"),
   trust: text("FILE.json", "with --online: your trust configuration (docs/trust.md), by which the signer is judged"),
   details: flag("of directories: all checks of each file"),
+  ...SELECTION_OPTIONS,
   json: flag("one line of JSON for each receipt of each FILE"),
 } as const;
 
@@ -88,7 +90,7 @@ with who signed, as what, when, and in which log. Of several receipts, each is j
 that is only of another log, of a signer whom you did not name, or of what was in the file before, does not count then.
 
 A PATH may be a directory: then each file in it and below that is no receipt is checked, with one line for each and a count at the
-end. A signature of anybody holds without --signer; the last line says so.
+end. A file that cairnlog attest leaves out is checked if it has a receipt. A signature of anybody holds without --signer; the last line says so.
 
 With --proof, the proof of cairnlog receipt FILE must be about this document, too: it names the witnesses. With --vkey or --policy
 alone each FILE is a proof file: checks that its entry has the hash it claims and is in the tree of its checkpoint, that a log of yours
@@ -109,7 +111,12 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     if (proof !== undefined && vkey === undefined && policy === undefined)
       throw new UsageError("--proof goes with --vkey or --policy, which say what is trusted");
     if (values.trust !== undefined && !values.online) throw new UsageError("--trust goes with --online");
-    const { files, failures, hasDirectory } = namedFiles(paths, isDocument);
+    const beside = new Beside();
+    const hasReceipt = (file: string) => beside.receipts(file).length > 0;
+    const named = namedFiles(paths, values, hasReceipt);
+    const { failures, hasDirectory } = named;
+    const isChecked = (file: string) => !named.inside.has(file) || hasReceipt(file) || !isPrivateKeyFile(file);
+    const files = named.files.filter(isChecked);
     const documents = files.length > 1 ? files.filter(isDocument) : files;
     if (documents.length === 1 && !isDocument(documents[0]!) && attestation === undefined)
       throw new UsageError(`${documents[0]} is a receipt: name the document that it is about`);
@@ -120,7 +127,6 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     const envelopeKey = values["envelope-key"];
     if (envelopeKey !== undefined && !values.dsse) throw new UsageError("--envelope-key goes with --dsse");
     if (values.dsse && composite) throw new UsageError("an envelope is no part of a --composite");
-    const beside = new Beside();
     const isProofAlone = proof !== undefined && attestation === undefined && !beside.receipts(documents[0]!).length;
     if (isProofAlone) return verifyProofOf(documents[0]!, proof, values);
     const trusted = trustedKey(values);

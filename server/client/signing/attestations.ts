@@ -197,9 +197,8 @@ export class AttestationsClient {
   }
 
   async #submission(subject: Subject, options: AttestOptions, { possession_signature }: Naming): Promise<Submitted> {
-    const { type = "authorship", pseudonym, intent, password } = options;
-    // In the order in which it is signed: then the service finds its canonical form in the body, and need not spell it.
-    const manifest = JSON.parse(canonicalJson(withMeaning(subject, type, intent ?? null))) as Manifest;
+    const { type = DEFAULT_TYPE, pseudonym, intent, password } = options;
+    const manifest = manifestToSign(subject, options);
     return {
       manifest,
       public_key_pem: this.#authority.key.pem,
@@ -211,6 +210,17 @@ export class AttestationsClient {
       ...(password === undefined ? {} : { password }),
     };
   }
+}
+
+const DEFAULT_TYPE = "authorship";
+
+/** The manifest that is signed for a subject. */
+export function manifestToSign(
+  subject: Subject,
+  { type = DEFAULT_TYPE, intent }: Pick<AttestOptions, "type" | "intent">,
+): Manifest {
+  // In the order in which it is signed: then the service finds its canonical form in the body, and need not spell it.
+  return JSON.parse(canonicalJson(withMeaning(subject, type, intent ?? null))) as Manifest;
 }
 
 /** How the key names itself by an attestation; empty for a key that has done so. */

@@ -1,0 +1,44 @@
+/** What `cairnlog attest` says before it makes names and hashes public, which cannot be taken back. */
+import { isConfirmed } from "../terminal/ask.js";
+import { printableJson, printableLine } from "../terminal/printable.js";
+
+/** Names in a sentence, and in the question. */
+const NAMED = 5;
+const LISTED = 100;
+/** So many files are asked about even if each was named, since a shell names them for `*`. */
+const MANY = 100;
+
+/** Sentences about the files and directories that were found and are not attested. */
+export function leftOutWords(leftOut: readonly string[], keys: readonly string[]): string[] {
+  const sentences: string[] = [];
+  if (leftOut.length) sentences.push(`Left out: ${counted(leftOut)}. With --all they are attested, too.`);
+  if (keys.length) sentences.push(`Left out for the private keys in them: ${counted(keys)}.`);
+  return sentences.map(printableLine);
+}
+
+function counted(paths: readonly string[]): string {
+  const shown = paths.slice(0, NAMED).join(", ");
+  return paths.length > NAMED ? `${shown} and ${paths.length - NAMED} more` : shown;
+}
+
+/** Prints the files, a line each: what `--dry-run` is for. */
+export function listPublic(files: readonly string[], { json }: { readonly json: boolean }): void {
+  for (const file of files) console.log(json ? printableJson({ file }) : printableLine(file));
+  console.error(`Nothing was sent. ${publicWords(files.length)}`);
+}
+
+const publicWords = (files: number): string =>
+  `The ${files === 1 ? "name and the hash of this file" : `names and hashes of these ${files} files`} would become public for ever.`;
+
+/**
+ * Whether the files may become public. Only a terminal is asked, and only about files that nobody can have looked at one by one.
+ */
+export async function isAgreedTo(files: readonly string[], hasDirectory: boolean): Promise<boolean> {
+  const isAsked = files.length > 0 && (hasDirectory || files.length >= MANY);
+  if (!isAsked || !process.stdin.isTTY || !process.stderr.isTTY) return true;
+  const more = files.length - LISTED;
+  const listed = files.slice(0, LISTED).map((file) => `  ${printableLine(file)}`);
+  if (more > 0) listed.push(`  and ${more} more, which --dry-run lists`);
+  console.error(listed.join("\n"));
+  return isConfirmed(`${publicWords(files.length)} Attest ${files.length === 1 ? "it" : "them"}?`);
+}

@@ -1,0 +1,31 @@
+/** What a process does when its output cannot be written. Node's console ignores that. */
+import { systemSentence } from "./system-error.js";
+
+/** As of a process that SIGPIPE ended. */
+const PIPE_CLOSED = 141;
+
+/**
+ * Makes the process end with 1 and a sentence if its output could not be written. If the reader went away, as `head` does when
+ * it has enough, it ends at once and quietly. A command that ends in order at an interrupt does so in both cases.
+ */
+export function watchOutput(): void {
+  let failure: NodeJS.ErrnoException | null = null;
+  // Nobody is left who could be told.
+  process.stderr.on("error", () => {});
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    const isFirst = failure === null;
+    failure ??= error;
+    if (isFirst && process.listenerCount("SIGINT") > 0) process.emit("SIGINT", "SIGINT");
+    else if (failure.code === "EPIPE") process.exit();
+  });
+  process.on("exit", (code) => {
+    if (failure === null) return;
+    process.exitCode = failure.code === "EPIPE" ? PIPE_CLOSED : code || 1;
+    if (failure.code === "EPIPE" || code) return;
+    console.error(`cairnlog: ${systemSentence(failure, "The output")}`);
+  });
+}
+
+/** Writes a text to stdout. @returns whether it was written */
+export const isWritten = (text: string): Promise<boolean> =>
+  new Promise((resolve) => process.stdout.write(text, (error) => resolve(!error)));

@@ -1,0 +1,274 @@
+/** Where `cairnlog attest` keeps receipts: a place for each is made before anything is sent, and none is lost. */
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { decodeName, fromArgument, onDisk } from "#cairnlog/server/cli/disk-names.js";
+import { hashFile, hashForOthers } from "#cairnlog/server/cli/signing/file-hash.js";
+import { LyingProxy } from "../client/proxy.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
+import { begin, cairnlog, interrupt, pin } from "./harness.js";
+
+const data = temporaryFolder();
+const keyFile = join(temporaryFolder(), "me.pem");
+let service: TestService;
+let proxy: LyingProxy;
+/** The numbers of attestations in the requests that were sent. */
+const sent: number[] = [];
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_DATA_DIR: data });
+  proxy = await LyingProxy.before(service.url);
+  await pin(proxy.url);
+  writeFileSync(keyFile, newSigner().privateKey);
+});
+
+let folder: string;
+const at = (name: string) => join(folder, name);
+beforeEach(() => {
+  folder = temporaryFolder();
+  sent.length = 0;
+  proxy.repent();
+  proxy.twist = (path, body) => {
+    if (path.startsWith("/attestations")) sent.push(body.submissions?.length ?? 1);
+    return body;
+  };
+});
+const write = (...names: string[]) => {
+  for (const name of names) writeFileSync(at(name), `This is ${name} in ${folder}.`);
+};
+const attest = (...args: readonly string[]) => cairnlog(["attest", ...args, "--key", keyFile, "--server", proxy.url]);
+const verify = (...args: string[]) => cairnlog(["verify", ...args, "--operator-key", join(data, "operator.pub.pem")]);
+const id = (stdout: string) => Number(/: entry (\d+)/.exec(stdout)![1]);
+
+describe("before anything is sent, the receipt has a place", () => {
+  test("so nothing is sent of a file whose receipt has none, alone or among others", async () => {
+    const long = "n".repeat(240);
+    write(long, "short");
+    const alone = await attest(at(long));
+    expect(alone).toMatchObject({ code: 1, stdout: "" });
+    expect(alone.stderr).toMatch(
+      /No receipt of \S+ could be kept, so nothing of it was sent: .*ENAMETOOLONG.* --out FILE/,
+    );
+    expect(sent).toEqual([]);
+    const both = await attest(folder);
+    expect(both.code).toBe(1);
+    expect(both.stderr).toMatch(/1 of 2 files are not attested\.\n$/);
+    expect(sent).toEqual([1]);
+    expect(readdirSync(folder).sort()).toEqual([long, "short", "short.attestation.json"]);
+  });
+
+  test("and an empty one that a killed run left is filled", async () => {
+    write("a");
+    writeFileSync(at("a.attestation.json"), "");
+    expect(await verify(at("a"))).toMatchObject({ code: 1 });
+    expect(await attest(at("a"))).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${at("a")}.attestation.json,`),
+    });
+    expect(readdirSync(folder).sort()).toEqual(["a", "a.attestation.json"]);
+  });
+
+  test("which is removed when the service refuses", async () => {
+    write("a", "b");
+    const { code } = await attest(folder, "--type", "nonsense");
+    expect(code).toBe(1);
+    expect((await attest(at("a"), "--type", "nonsense")).code).toBe(1);
+    expect(readdirSync(folder).sort()).toEqual(["a", "b"]);
+  });
+});
+
+describe("a receipt that cannot be written after all", () => {
+  test("is counted apart, and comes with the next run", async () => {
+    write("a", "b");
+    mkdirSync(at("gone"));
+    writeFileSync(at("gone/c"), "c");
+    proxy.lie = (path, answer) => {
+      if (path.startsWith("/attestations") && existsSync(at("gone"))) renameSync(at("gone"), at("elsewhere"));
+      return answer;
+    };
+    const run = await attest(at("a"), at("b"), at("gone/c"));
+    expect(run.code).toBe(1);
+    expect(run.stdout.match(/: entry/g)).toHaveLength(2);
+    expect(run.stderr).toMatch(/gone\/c is recorded as entry \d+, but its receipt is not written: .*\(ENOENT\)/);
+    expect(run.stderr).toMatch(
+      /\n1 of 3 files are recorded without a receipt here\. Run the command again to get it\.\n$/,
+    );
+    expect(run.stderr).not.toContain("not attested");
+    const again = await attest(at("elsewhere/c"));
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("(recorded before)") });
+  });
+});
+
+describe("--out", () => {
+  test("names the file of the one receipt, which is never written over", async () => {
+    write("a", "b");
+    expect(await attest(at("a"), "--out", at("receipt.json"))).toMatchObject({ code: 0 });
+    expect(await verify(at("a"), "--attestation", at("receipt.json"))).toMatchObject({ code: 0 });
+    const before = readFileSync(at("receipt.json"), "utf8");
+    // The same again has its receipt.
+    expect(await attest(at("a"), "--out", at("receipt.json"))).toMatchObject({ code: 0 });
+    sent.length = 0;
+    const other = await attest(at("b"), "--out", at("receipt.json"));
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringMatching(/exists already \(EEXIST\)/) });
+    expect(sent).toEqual([]);
+    expect(readFileSync(at("receipt.json"), "utf8")).toBe(before);
+    expect(await attest(at("a"), at("b"), "--out", at("receipt.json"))).toMatchObject({ code: 2 });
+  });
+
+  test("names the directory of several, with the folders of the files", async () => {
+    mkdirSync(at("in/sub"), { recursive: true });
+    write("in/a", "in/sub/b", "c");
+    expect(await attest(at("in"), at("c"), "--out", at("out"))).toMatchObject({ code: 0 });
+    expect(readdirSync(at("out"), { recursive: true }).sort()).toEqual([
+      "a.attestation.json",
+      "c.attestation.json",
+      "sub",
+      "sub/b.attestation.json",
+    ]);
+    expect(await verify(at("in/sub/b"), "--attestation", at("out/sub/b.attestation.json"))).toMatchObject({ code: 0 });
+    expect(readdirSync(at("in"), { recursive: true }).sort()).toEqual(["a", "sub", "sub/b"]);
+    sent.length = 0;
+    expect(await attest(at("in"), "--out", at("out"))).toMatchObject({ code: 0 });
+    expect(await attest(at("c"), "--out", `${at("out")}/`)).toMatchObject({ code: 0 });
+    expect(sent).toEqual([]);
+  });
+});
+
+describe("a file that has its receipt", () => {
+  test("is not sent again, but told with its entry", async () => {
+    write("a", "b");
+    const first = await attest(folder);
+    write("c");
+    const again = await attest(folder);
+    expect(sent).toEqual([2, 1]);
+    expect(again.stdout.match(/\(recorded before\)/g)).toHaveLength(2);
+    expect(id(again.stdout)).toBe(id(first.stdout));
+    expect(again.stdout.match(/attestation [0-9a-f-]{36}$/gm)).toHaveLength(3);
+  });
+
+  test("is sent if the receipt is of another attestation, does not hold, or is of what was in the file before", async () => {
+    write("a");
+    await attest(at("a"));
+    await attest(at("a"), "--intent", "Read.");
+    await attest(at("a"), "--type", "peer_review");
+    await attest(at("a"), "--title", "A");
+    expect(sent).toEqual([1, 1, 1, 1]);
+    const receipt = readFileSync(`${at("a")}.attestation.json`, "utf8");
+    writeFileSync(`${at("a")}.attestation.json`, receipt.replace(/"root_hash": "../, '"root_hash": "00'));
+    expect(await attest(at("a"))).toMatchObject({ code: 0 });
+    expect(await verify(at("a"), "--attestation", `${at("a")}.attestation.json`)).toMatchObject({ code: 0 });
+    writeFileSync(at("a"), "other");
+    await attest(at("a"));
+    expect(sent).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+});
+
+test("an interrupt while a file is read leaves nothing behind, and says that nothing was recorded", async () => {
+  write("a");
+  execFileSync("mkfifo", [at("pipe")]);
+  const run = begin(["attest", at("a"), at("pipe"), "--key", keyFile, "--server", proxy.url]);
+  while (!existsSync(at("a.attestation.json"))) await new Promise((resolve) => setTimeout(resolve, 5));
+  await interrupt("SIGINT");
+  writeFileSync(at("pipe"), "x");
+  expect(await run.ended).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr:
+      "Recorded, with their receipts: 0 of 2 files. Run the command again for the others.\ncairnlog: Interrupted.\n",
+  });
+  expect(readdirSync(folder).sort()).toEqual(["a", "pipe"]);
+  expect(sent).toEqual([]);
+});
+
+test("an interrupt while an answer is awaited keeps its receipts", async () => {
+  write("a", "b");
+  proxy.lie = (path, answer) => {
+    if (path.startsWith("/attestations")) process.emit("SIGINT");
+    return answer;
+  };
+  // It is said where the signal comes, which is not in the command that runs in the test.
+  const said = vi.spyOn(console, "error");
+  const run = await attest(at("a"), at("b"));
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/: entry .*\n.*: entry/) });
+  expect(said.mock.calls.join("\n")).toContain(
+    "Interrupted: ending when no answer is due any more, so that no receipt is lost.",
+  );
+  said.mockRestore();
+  expect(await verify(at("a"), at("b"))).toMatchObject({ code: 0 });
+});
+
+describe("a file that changes while it is hashed", () => {
+  async function whileHashing(hash: (path: string) => Promise<string>, change: () => void): Promise<unknown> {
+    let isHashing = true;
+    const hashed = hash(at("big")).finally(() => {
+      isHashing = false;
+    });
+    hashed.catch(() => {});
+    while (isHashing) {
+      change();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return hashed;
+  }
+  beforeEach(() => writeFileSync(at("big"), Buffer.alloc(32 << 20)));
+
+  test.each([hashFile, hashForOthers])("is said to: it grows", async (hash) => {
+    await expect(whileHashing(hash, () => appendFileSync(at("big"), "x"))).rejects.toThrow(
+      /big changed while it was hashed/,
+    );
+  });
+
+  test("is said to: another one is put in its place", async () => {
+    const replaced = whileHashing(hashFile, () => {
+      writeFileSync(at("new"), Buffer.alloc(32));
+      renameSync(at("new"), at("big"));
+    });
+    // Replaced before it was opened, it is a whole file that did not change.
+    await expect(replaced).rejects.toThrow(/big changed while it was hashed/);
+  });
+});
+
+describe("names that are not UTF-8", () => {
+  const LATIN = Buffer.from("caf\xe9.txt", "latin1");
+
+  test("are attested and verified, in a directory and by themselves; others see U+FFFD", async () => {
+    const path = join(folder, decodeName(LATIN));
+    writeFileSync(onDisk(path), "coffee");
+    const run = await attest(folder);
+    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("caf\\u{dce9}.txt: entry") });
+    const receipt = JSON.parse(readFileSync(onDisk(`${path}.attestation.json`), "utf8"));
+    expect(receipt.manifest.document.title).toBe("caf\uFFFD.txt");
+    // As Node passes an argument of these bytes.
+    expect(await verify(join(folder, "caf\uFFFD.txt"))).toMatchObject({ code: 0 });
+    expect(await verify(folder)).toMatchObject({ code: 0 });
+    rmSync(onDisk(`${path}.attestation.json`));
+    expect(await attest(join(folder, "caf\uFFFD.txt"))).toMatchObject({ code: 0 });
+    expect(existsSync(onDisk(`${path}.attestation.json`))).toBe(true);
+  });
+
+  test("stand for the same bytes again", () => {
+    for (const bytes of [
+      LATIN,
+      Buffer.from("\xff\xfe/\xc3\x28", "latin1"),
+      Buffer.from("naïve 😀"),
+      Buffer.from([0xed, 0xb3, 0xa9]),
+    ])
+      expect(Buffer.from(onDisk(decodeName(bytes)))).toEqual(bytes);
+  });
+
+  test("are not guessed where several look alike", () => {
+    for (const byte of ["\xe8", "\xe9"])
+      writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(byte, "latin1")]), "");
+    expect(fromArgument(join(folder, "\uFFFD"))).toBe(join(folder, "\uFFFD"));
+  });
+});
