@@ -22,6 +22,7 @@ export type ErrorCode =
   | "challenge-used"
   | "forbidden"
   | "proof-required"
+  | "not-a-writer"
   | "private-key"
   | "invalid-key"
   | "invalid-signature"

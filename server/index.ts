@@ -41,6 +41,7 @@ import {
 import { SharedVerification } from "./verification.js";
 import { VERSION } from "./version.js";
 import { logNameOf } from "./witnessing/tlog.js";
+import { readWriters } from "./writers.js";
 
 export type { LogSink, WriteLine } from "./http/observing/logger.js";
 export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings.js";
@@ -81,6 +82,12 @@ export interface RunningServer {
    * @throws CairnlogError `precondition-failed` when the files cannot be used; then the old certificate stays
    */
   renewCertificate(): Promise<string | null>;
+  /**
+   * Reads the list of those who may write again, for requests to come.
+   * @returns how many keys it lists; null where `writers` names no list, and nothing happens
+   * @throws CairnlogError `precondition-failed`, `invalid-input` when it cannot be used; then the old list stays
+   */
+  renewWriters(): number | null;
   /**
    * Stops listening, answers what was accepted, closes every connection and the log. It resolves within
    * `stopTimeoutSeconds`. What hangs then is left as it is, and named; the log is left open if it may still be used. Rejects
@@ -132,6 +139,8 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         "precondition-failed",
         `uWebSockets.js closes idle connections after ${UWS_IDLE_S} s: with another SERVICE_IDLE_TIMEOUT_S, set SERVICE_TRANSPORT=node.`,
       );
+    // Before anything is made: a list that cannot be used is a refusal.
+    const listed = settings.readOnly ? null : readWriters(settings);
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     const { readOnly } = settings;
     const isMirror = readOnly && settings.replication === null;
@@ -149,7 +158,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const logName = settings.logName ?? defaultLogName(operator.fingerprint);
     const joined = await joinNode(settings, operator, logName, logger);
     if (joined) opened.addFoundation("the journal", () => joined.journal.close());
-    const opening: RegistryOptions = { ...openingOf(settings, operator), pool, ...(joined && { replicated: joined }) };
+    const opening: RegistryOptions = { ...openingOf(settings, operator, listed), pool, ...(joined && { replicated: joined }) };
     const mirror = isMirror ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;
@@ -245,6 +254,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       limits,
       tls,
       maxConnections,
+      listed,
       logger,
       isOwnLogger: options.logger !== undefined,
     };
@@ -254,7 +264,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     opened.addWork("the front ends and their connections", () => serving.close());
     let metricsUrl: string | null = null;
     if (metricsAddress) {
-      const operations = openOperations({ registry, services, chosen, logger });
+      const operations = openOperations({ registry, services, chosen, isReadOnly: readOnly, logger });
       opened.addWork("the operator's address", () => operations.close());
       const port = await operations.listen(metricsAddress.host, metricsAddress.port);
       metricsUrl = urlOf("http", metricsAddress.host, port);
@@ -298,6 +308,13 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         certificate.check();
         await serving.renewCertificate();
         return new Date(certificate.expires).toISOString();
+      },
+      renewWriters() {
+        const renewed = readOnly ? null : readWriters(settings);
+        if (!renewed) return null;
+        registry.writers.renew(renewed);
+        serving.renewWriters(renewed);
+        return renewed.length;
       },
       close(observe) {
         stopping ??= stop(observe);

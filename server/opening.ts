@@ -6,7 +6,9 @@ import { NO_BUDGETS } from "../engine/log/write/payer.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import type { ServedOptions } from "../engine/registry/registry.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "../engine/registry/webhooks/commands.js";
+import type { AllowedSigner } from "../engine/verify/index.js";
 import type { Settings } from "./settings.js";
+import { writersOf } from "./writers.js";
 
 /** A log that is created now is named as the service is. Nodes of a replicated log agree on a name by their settings. */
 function nameOf({ publicUrls: [origin], replication, tlogOrigin }: Settings): { readonly name?: string } {
@@ -16,8 +18,12 @@ function nameOf({ publicUrls: [origin], replication, tlogOrigin }: Settings): { 
   return name === tlogOrigin ? {} : { name };
 }
 
-/** @throws CairnlogError as `openHardwareRoots` does */
-export function openingOf(settings: Settings, operator: OperatorKey): ServedOptions {
+/** @param listed who may write, as `readWriters` gives it. @throws CairnlogError as `openHardwareRoots` does */
+export function openingOf(
+  settings: Settings,
+  operator: OperatorKey,
+  listed: readonly AllowedSigner[] | null,
+): ServedOptions {
   return {
     path: join(settings.dataDir, "log"),
     operator,
@@ -47,5 +53,6 @@ export function openingOf(settings: Settings, operator: OperatorKey): ServedOpti
       ? { perAddress: settings.bytesPerAddress, fromStrangers: settings.bytesFromStrangers }
       : NO_BUDGETS,
     webhookAllowPrivate: settings.webhookAllowPrivate,
+    writers: writersOf(settings, listed),
   };
 }

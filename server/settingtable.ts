@@ -43,6 +43,7 @@ import {
   signerAddress,
   socketAddress,
   transportName,
+  writersRule,
 } from "./settingvalues.js";
 
 const MAX_WORKERS = 256;
@@ -325,6 +326,13 @@ export const TABLE = {
     fallbackShown: "none",
     about: "fingerprints, comma-separated, of keys that the service trusts fully beside the operator's",
     ...fingerprints,
+  },
+  writers: {
+    name: "SERVICE_WRITERS",
+    fallback: "everybody",
+    about:
+      "who may write: everybody, registered or endorsed keys, or a file of keys (ssh's allowed signers), read again on SIGHUP",
+    ...writersRule,
   },
   graphTimeoutSeconds: {
     name: "SERVICE_GRAPH_TIMEOUT_S",

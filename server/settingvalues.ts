@@ -129,6 +129,12 @@ export const line = (limit: number) =>
     return text;
   });
 
+/** The rules by which the service knows who may write, beside a list. */
+export const WRITERS_RULES = ["everybody", "registered", "endorsed"] as const;
+
+/** One of them, or the absolute path of a list. */
+export const writersRule = textual((text) => WRITERS_RULES.find((rule) => rule === text) ?? resolve(text));
+
 /** An absolute path. */
 export const anyPath = textual((text) => resolve(text));
 

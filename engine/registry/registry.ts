@@ -37,6 +37,7 @@ import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trus
 import { Verification } from "./verification/verification.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "./webhooks/commands.js";
 import { Webhooks } from "./webhooks/webhooks.js";
+import { Writers, type WritersSettings } from "./writers.js";
 import { Writes } from "./writes.js";
 
 export interface RegistryOptions {
@@ -81,6 +82,8 @@ export interface RegistryOptions {
   readonly webhookAllowPrivate?: boolean;
   /** Bytes that clients may have stored in 24 hours; any number if absent. */
   readonly budgets?: BudgetLimits;
+  /** Who may write; everybody if absent. */
+  readonly writers?: WritersSettings;
   readonly clock?: Clock;
   /** Where several nodes keep the log: its journal, and whether this one may append. */
   readonly replicated?: Required<Pick<LogOptions, "journal" | "standing">>;
@@ -91,6 +94,7 @@ export type ServedOptions = Omit<RegistryOptions, "pool" | "replicated">;
 
 export interface Registry {
   readonly log: Log;
+  readonly writers: Writers;
   /** Runs long queries in turns. */
   readonly queries: Slices;
   readonly keys: Keys;
@@ -234,6 +238,7 @@ interface Base {
   readonly slices: Slices;
   readonly queries: Slices;
   readonly trust: TrustService;
+  readonly writers: Writers;
   readonly writes: Writes;
   readonly keys: Keys;
   readonly verifier: SignatureVerifier;
@@ -247,15 +252,17 @@ function baseOf(log: Log, options: ServedOptions, pool: Pool | null): Base {
   const queries = new Slices(log);
   const settings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
   const trust = new TrustService({ graph, slices, querySlices: queries, clock, settings });
-  const writes = new Writes(log, trust);
+  const { writers: rule = { rule: "everybody" } } = options;
+  const writers = new Writers({ ...graph, anchors: settings.anchors, clock, settings: rule });
+  const writes = new Writes(log, trust, writers);
   const verifier = new SignatureVerifier(pool);
   const keys = new Keys({ log, writes, verifier, operator, clock });
-  return { log, graph, slices, queries, trust, writes, verifier, keys };
+  return { log, graph, slices, queries, trust, writers, writes, verifier, keys };
 }
 
 /** Everything that remembers nothing about requests, or only what anybody may forget. */
 function conceptsOver(
-  { log, graph, slices, queries, trust, writes, keys, verifier }: Base,
+  { log, graph, slices, queries, trust, writers, writes, keys, verifier }: Base,
   options: ServedOptions,
   { challengeUses: uses, passwords }: Pick<Owned, "challengeUses"> & Pick<Served, "passwords">,
 ) {
@@ -271,6 +278,7 @@ function conceptsOver(
   const endorsementQueries = new EndorsementQueries({ log, keys, clock, activationDelay, trust });
   const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
   return {
+    writers,
     keys,
     challenges,
     keyLifecycle: new KeyLifecycle({ writes, verifier, operator }),

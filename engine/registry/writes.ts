@@ -1,11 +1,13 @@
 /**
- * The way of all writes of the registry to the log. Here it is decided who pays for a command: the client that sent it, and
- * whether an anchor reaches the key that signed it. Commands know nothing of it (`log/write/budgets.ts`).
+ * The way of all writes of the registry to the log. Here it is decided whether a client may write (`writers.ts`), and who pays
+ * for a command: the client that sent it, and whether an anchor reaches the key that signed it. Commands know nothing of
+ * either (`log/write/budgets.ts`).
  */
 import { CairnlogError } from "../error.js";
 import type { Log } from "../log/log.js";
 import type { Command } from "../log/write/commands.js";
 import type { Committed } from "../log/write/executor.js";
+import type { Writers } from "./writers.js";
 
 /** Who sent a request. A program that embeds the log has no client; it writes as the operator does. */
 export interface Client {
@@ -26,25 +28,46 @@ interface Reach {
 export class Writes {
   readonly #log: Pick<Log, "enqueue">;
   readonly #trust: Reach;
+  /** Null where everybody may write. */
+  readonly #writers: Writers | null;
 
   /** Use `openRegistry`. */
-  constructor(log: Pick<Log, "enqueue">, trust: Reach) {
+  constructor(log: Pick<Log, "enqueue">, trust: Reach, writers: Writers | null = null) {
     this.#log = log;
     this.#trust = trust;
+    this.#writers = writers?.isRestricted ? writers : null;
+  }
+
+  /**
+   * Checks that a client may write, for callers that do something costly before their command.
+   * @throws CairnlogError `not-a-writer`
+   */
+  check(client: Client | null, key: string | null): void {
+    if (client) this.#writers?.check(key);
+  }
+
+  /**
+   * The key that answers for a write, which `execute` takes as `writer`: an anchor that has asked for it, otherwise the key
+   * that signs. So an anchor lets in keys that may not write yet.
+   */
+  answering(asking: string | null, key: string | null): string | null {
+    return asking !== null && this.#writers?.isAnchor(asking) ? asking : key;
   }
 
   /**
    * Runs a command as `Log.execute` does.
    * @param key fingerprint of the key whose possession was proven; null if none was
-   * @throws CairnlogError as `Log.execute` does; `budget-spent`
+   * @param writer fingerprint of the key that must be a writer's; `key` if absent
+   * @throws CairnlogError as `Log.execute` does; `not-a-writer`, `budget-spent`
    */
   execute<Input, Output>(
     command: Command<Input, Output>,
     input: Input,
     client: Client | null,
     key: string | null,
+    writer: string | null = key,
   ): Promise<Committed<Output>> {
-    return new Promise((resolve, reject) => this.enqueue(command, input, client, key, resolve, reject));
+    return new Promise((resolve, reject) => this.enqueue(command, input, client, key, resolve, reject, writer));
   }
 
   /** Like `execute`, for callers that need no promise (`Executor.enqueue`). */
@@ -55,11 +78,19 @@ export class Writes {
     key: string | null,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
+    writer: string | null = key,
   ): void {
     if (!client) {
       this.#log.enqueue(command, input, resolve, reject);
       return;
     }
+    if (this.#writers)
+      try {
+        this.#writers.check(writer);
+      } catch (error) {
+        reject(error);
+        return;
+      }
     const run = (isReached: boolean, refuse: (error: unknown) => void) =>
       this.#log.enqueue(command, input, resolve, refuse, { client: client.address, isReached });
     const isReached = this.#isReached(client, key);

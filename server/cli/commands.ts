@@ -45,6 +45,11 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "register a key",
     load: async () => (await import("./identity/register.js")).register,
   },
+  writers: {
+    group: PEOPLE,
+    summary: "who may write to a log",
+    load: async () => (await import("./identity/writers.js")).writers,
+  },
   login: {
     group: PEOPLE,
     summary: "sign in and keep the session",

@@ -3,7 +3,7 @@
  * receipt is verified on arrival against the operator key and the last seen head.
  */
 import type { Manifest } from "../../engine/verify/index.js";
-import { Health as HealthSchema } from "../wire/health.js";
+import { Health as HealthSchema, WritersRule } from "../wire/health.js";
 import { VerificationResult as VerificationResultSchema } from "../wire/signing/verification.js";
 import { Http } from "./http.js";
 import { AccountsClient } from "./identity/accounts.js";
@@ -30,7 +30,7 @@ import type { Attested } from "./signing/receipts.js";
 import { InboxClient, RequestsClient } from "./signing/requests.js";
 import { TrustClient } from "./signing/trust.js";
 import { memoryStore, type Store } from "./store.js";
-import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest } from "./types.js";
+import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest, Writers } from "./types.js";
 import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {
@@ -153,6 +153,11 @@ export class Client {
   /** The health and version of the service. @throws ClientError */
   health(): Promise<Health> {
     return this.#http.get(HealthSchema, "/health");
+  }
+
+  /** Who may write to the log. @throws ClientError; `forbidden` at a mirror */
+  writers(): Promise<Writers> {
+    return this.#http.get(WritersRule, "/writers");
   }
 
   /**

@@ -49,6 +49,7 @@ export type AlertReceipt = Static<typeof endorsements.AlertReceipt>;
 export type IdentifierType = Static<typeof endorsements.IdentifierTypes>["identifier_types"][number];
 export type RevocationAlert = Static<typeof endorsements.RevocationAlert>;
 export type Health = Static<typeof health.Health>;
+export type Writers = Static<typeof health.WritersRule>;
 export type Notification = Static<typeof inbox.Notification>;
 export type KeyDetail = Static<typeof keys.KeyDetail>;
 export type KeyRegistered = Static<typeof keys.KeyRegistered>;

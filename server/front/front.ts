@@ -57,6 +57,8 @@ export class Front {
     const sessions = new Sessions({ operator, keys, passwords, ttlSeconds: settings.sessionTtlSeconds });
     this.#origins = new Origins(settings);
     const access = { origins: this.#origins, sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
+    // A mirror does not know the rule of the log that it shows.
+    const sentence = settings.readOnly ? null : registry.writers.view.sentence;
     this.#http = new HttpServer({
       transport: chosen.transport,
       drainMs: settings.stopTimeoutSeconds * 1000 * DRAIN_SHARE,
@@ -69,7 +71,7 @@ export class Front {
           explorer: settings.explorer,
         }),
         ...asHere(furtherTileRoutes(registry.log), registry.log, services.replication, settings.readOnly),
-        ...(settings.explorer ? explorerRoutes(settings) : []),
+        ...(settings.explorer ? explorerRoutes({ ...settings, writers: sentence }) : []),
       ],
       pages: new ServicePages(this.#origins, settings),
       limits,

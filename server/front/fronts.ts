@@ -2,6 +2,7 @@
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { Registry } from "../../engine/registry/registry.js";
+import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Limits } from "../http/limits/limits.js";
 import type { Logger } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
@@ -27,6 +28,8 @@ export interface FrontsParts {
   readonly limits: Limits | null;
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
+  /** Who may write, as `readWriters` gives it. */
+  readonly listed: readonly AllowedSigner[] | null;
   readonly logger: Logger;
   /** Whether `logger` is one of the embedding program. */
   readonly isOwnLogger: boolean;
@@ -45,6 +48,8 @@ export interface Fronts {
    * @throws CairnlogError what a front end says that cannot
    */
   renewCertificate(): Promise<void>;
+  /** Tells front ends in other threads who may write, for requests to come. */
+  renewWriters(listed: readonly AllowedSigner[]): void;
   /** Names of those that do not answer. */
   readonly stuck: readonly string[];
   reports(): Promise<readonly FrontReport[]>;
@@ -66,6 +71,8 @@ function sameThread(parts: FrontsParts): Fronts {
   return {
     listen: async (host, port) => front.listen(host, isShared ? await freePort(host, port) : port, isShared),
     renewCertificate: async () => front.renewCertificate(),
+    // It has the registry of this thread.
+    renewWriters() {},
     stuck: [],
     reports: async () => [{ thread: "writer", figures: front.figures, lateness: null }],
     close: () => front.close(),
@@ -73,7 +80,7 @@ function sameThread(parts: FrontsParts): Fronts {
 }
 
 function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
-  const { settings, operator, services, limits, tls, maxConnections, logger, isOwnLogger } = parts;
+  const { settings, operator, services, limits, tls, maxConnections, listed, logger, isOwnLogger } = parts;
   return new FrontThreads({
     count,
     log,
@@ -88,6 +95,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
       limits: limits?.buffer ?? null,
       tls,
       maxConnections,
+      listed,
       forwardsLog: isOwnLogger,
       droppedLines: stderrLines().dropped.buffer,
     },

@@ -7,6 +7,7 @@ import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/er
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { WriterLink } from "../../engine/log/follow/follower.js";
 import type { Owned } from "../../engine/registry/registry.js";
+import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
 import type { LineLevel } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
@@ -143,6 +144,8 @@ export type ToFront =
   | { readonly kind: "refusal"; readonly id: CallId; readonly fault: Fault }
   | { readonly kind: "listen"; readonly host: string; readonly port: number; readonly isShared: boolean }
   | { readonly kind: "report" }
+  /** Who may write from now on. Counted as a message of the feed, so that no later request is answered before. */
+  | { readonly kind: "writers"; readonly listed: readonly AllowedSigner[] }
   /** It reads certificate and key again, for connections to come. */
   | { readonly kind: "renew" }
   /** It answers what it accepted, closes its connections and ends. */

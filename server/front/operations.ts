@@ -15,17 +15,19 @@ import type { ChosenTransport } from "../http/transport/choose.js";
 const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };
 
 export interface OperationsParts {
-  readonly registry: Pick<Served, "credentials">;
+  readonly registry: Pick<Served, "credentials" | "writers">;
   readonly services: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">;
   readonly chosen: ChosenTransport;
+  /** Whether the log is written elsewhere. */
+  readonly isReadOnly: boolean;
   readonly logger: Logger;
 }
 
 /** Plain HTTP, without rate limits. What it answers is not counted among the requests of the service. */
-export function openOperations({ registry, services, chosen, logger }: OperationsParts): HttpServer {
+export function openOperations({ registry, services, chosen, isReadOnly, logger }: OperationsParts): HttpServer {
   return new HttpServer({
     transport: chosen.transport,
-    routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen)],
+    routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen, isReadOnly)],
     pages: NO_PAGES,
     limits: null,
     trustedProxies: [],

@@ -8,6 +8,7 @@
 import { type AddressInfo, createServer } from "node:net";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { LogWriter } from "../../engine/log/writer.js";
+import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, pastOf } from "../http/observing/measures.js";
 import type { FrontReport } from "../http/observing/metrics.js";
@@ -35,6 +36,7 @@ export interface FrontThreadsParts {
 
 export class FrontThreads {
   readonly #parts: FrontThreadsParts;
+  #listed: FrontData["listed"];
   readonly #control: Control;
   readonly #isShared: boolean;
   /** By number; null where one has died and is not replaced yet. */
@@ -52,6 +54,7 @@ export class FrontThreads {
 
   constructor(parts: FrontThreadsParts) {
     this.#parts = parts;
+    this.#listed = parts.data.listed;
     this.#control = Control.create(parts.count);
     // With a certificate also for one: an app that has a new one listens beside the old app.
     this.#isShared = parts.count > 1 || parts.data.tls !== null;
@@ -78,6 +81,14 @@ export class FrontThreads {
   /** Has each of them read certificate and key again, one after the other, so that others answer meanwhile. */
   async renewCertificate(): Promise<void> {
     for (const thread of this.#threads) if (thread?.isListening) await thread.renewCertificate();
+  }
+
+  /** Tells all of them, those to come included, who may write. */
+  renewWriters(listed: readonly AllowedSigner[]): void {
+    this.#listed = listed;
+    // Before any of them is asked again, as with what is told of the log.
+    this.#control.count(1);
+    this.#order({ kind: "writers", listed });
   }
 
   /** The front ends whose event loops have not turned for some seconds, and those that are gone or do not listen yet: `front-1`. */
@@ -152,7 +163,7 @@ export class FrontThreads {
       calls,
       logger,
       due: () => this.#due(),
-      data: { ...this.#parts.data, number, control: control.buffer, fed: control.fed },
+      data: { ...this.#parts.data, listed: this.#listed, number, control: control.buffer, fed: control.fed },
       failed: (error) => logger.error({ err: error, front: number + 1 }, "a front end failed"),
     });
     void thread.ended.then(() => this.#gone(thread, number));

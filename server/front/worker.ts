@@ -10,6 +10,7 @@ import { importPublicKey } from "../../engine/crypto/keys/spki.js";
 import { openLogFollower } from "../../engine/log/log.js";
 import { projection } from "../../engine/registry/projection.js";
 import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
+import type { AllowedSigner } from "../../engine/verify/index.js";
 import { createLogger, type LineLevel, sinkOf } from "../http/observing/logger.js";
 import { Delay } from "../http/observing/measures.js";
 import { checkAlive } from "../http/observing/readiness.js";
@@ -43,6 +44,8 @@ export interface FrontData {
   readonly limits: SharedArrayBuffer | null;
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
+  /** Who may write, as `readWriters` gives it. */
+  readonly listed: readonly AllowedSigner[] | null;
   /** Whether the lines of its log go to the writer's thread, which has a logger of the embedding program. */
   readonly forwardsLog: boolean;
   /** Counts lines of the log that could not be written. */
@@ -94,7 +97,7 @@ const shareOf = ({ maxBodyBytes, maxPendingBytes }: Settings, count: number): nu
 /** Opens the log and everything over it. @throws CairnlogError as `openLogFollower` and `chooseTransport` do */
 async function open() {
   const operator = operatorOf();
-  const opening = openingOf(settings, operator);
+  const opening = openingOf(settings, operator, data.listed);
   const log = openLogFollower({
     path: opening.path,
     projection,
@@ -174,6 +177,12 @@ async function obey(order: FrontOrder): Promise<void> {
   if (order.kind === "abandon") {
     opened?.front.abandon();
     end();
+    return;
+  }
+  if (order.kind === "writers") {
+    // At once, where requests may be waiting for it.
+    const { registry } = opened ?? (await opening);
+    registry.writers.renew(order.listed);
     return;
   }
   const { front, registry } = await opening;

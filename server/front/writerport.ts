@@ -28,7 +28,7 @@ interface Caller {
 }
 
 /** What the writer's thread wants of a front end. */
-export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "renew" | "close" | "abandon" }>;
+export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "writers" | "renew" | "close" | "abandon" }>;
 
 export class WriterPort {
   readonly #port: MessagePort;
@@ -125,6 +125,10 @@ export class WriterPort {
         return;
       case "refusal":
         this.#waiting.take(message.id).reject(errorOf(message.fault));
+        return;
+      case "writers":
+        this.#followed = (this.#followed + 1) | 0;
+        this.#obey?.(message);
         return;
       default:
         this.#obey?.(message);

@@ -35,6 +35,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   unauthenticated: { status: 401, headers: { "www-authenticate": "Bearer" } },
   forbidden: { status: 403 },
   "proof-required": { status: 403 },
+  "not-a-writer": { status: 403 },
   "key-not-active": { status: 403 },
   "not-found": { status: 404 },
   "already-exists": { status: 409 },

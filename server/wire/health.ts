@@ -27,6 +27,17 @@ export const Health = Type.Object(
   { title: "Health" },
 );
 
+export const WritersRule = Type.Object(
+  {
+    rule: Type.Enum(["everybody", "registered", "endorsed", "file"], {
+      description:
+        "`everybody`; `registered`: keys that are registered; `endorsed`: trust anchors, and keys with an active endorsement by one; `file`: keys on a list of the operator's. The operator key always may.",
+    }),
+    sentence: Type.String({ description: "The rule in a sentence for people." }),
+  },
+  { title: "Writers" },
+);
+
 const nodeMembers = {
   role: Type.Enum(["leader", "follower"], { description: "Whether this node writes the log, or follows another." }),
   leader: Type.Optional(
@@ -76,6 +87,9 @@ export const Ready = Type.Object(
       Type.Array(Witness, {
         description: "The witnesses of the checkpoints at `/tlog/checkpoint`; absent without any.",
       }),
+    ),
+    writers: Type.Optional(
+      Type.Object(WritersRule.properties, { description: "Who may write; absent on a mirror, where nobody may." }),
     ),
     replication: Type.Optional(
       Type.Object(nodeMembers, { description: "How this node stands; absent where one machine alone keeps the log." }),

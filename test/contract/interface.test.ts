@@ -15,6 +15,7 @@ import { operationsOf } from "./tour.js";
 const INTERFACE = `
 Service
   GET /api/v1/health ; - ; Health ; anybody ; general ; 200
+  GET /api/v1/writers ; - ; Writers ; anybody ; general ; 200
   GET /livez ; - ; Alive ; anybody ; none ; 200
   GET /leader ; - ; Node ; anybody ; none ; 200
   GET /follower ; - ; Node ; anybody ; none ; 200
@@ -31,7 +32,7 @@ Keys
   GET /api/v1/keys/search ; pseudonym! page per_page ; KeyPage ; anybody ; general ; 200 422
   GET /api/v1/keys/{fingerprint} ; - ; KeyDetail ; anybody ; general ; 200 404
   GET /api/v1/keys/{fingerprint}/status ; - ; KeyStatus ; anybody ; general ; 200 404
-  POST /api/v1/keys/register ; - ; RegisterKey → KeyRegistered ; anybody ; key-registration ; 200 400 403 408 409 413 422
+  POST /api/v1/keys/register ; - ; RegisterKey → KeyRegistered ; anybody, at times proven ; key-registration ; 200 400 401 403 408 409 413 422
   POST /api/v1/keys/succeed ; - ; SucceedKey → KeySucceeded ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/keys/revoke ; - ; RevokeKey → KeyRevoked ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
 Signing

@@ -164,6 +164,7 @@ export async function startControlled(
     registry,
     logger,
     renewCertificate: async () => null,
+    renewWriters: () => null,
     failed: new Promise(() => {}),
     close: async () => {
       await close();

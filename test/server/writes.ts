@@ -1,6 +1,7 @@
 /** Every write of the API: a request that is granted as it stands. What it needs is made through the registry, which pays for nothing. */
 import { randomUUID } from "node:crypto";
 import type { Registry } from "#cairnlog/engine/registry/registry.js";
+import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { accountOf, sealed } from "../contract/signing/claimants.js";
 import { HUMAN } from "./endorsements.js";
 import type { TestService } from "./harness.js";
@@ -213,6 +214,34 @@ export const WRITES: Readonly<Record<string, Maker>> = {
     headers: await scene.session(signer),
   }),
 };
+
+/** Operations that are no reads, and store nothing for a client. */
+export const FREE: ReadonlySet<string> = new Set([
+  "post_auth_challenge",
+  "post_auth_login",
+  "post_auth_renew",
+  "post_verify",
+  "post_composite_assemble",
+  "post_composite_compile",
+  "post_claims_entry_id_reveal",
+  "post_log_verify",
+  // The operator's.
+  "post_log_anchor",
+  "post_log_sth_sign",
+  // Removes a row.
+  "delete_webhooks_webhook_id",
+]);
+
+/** Everything that a log holds. */
+export function content({ server }: TestService): unknown {
+  const { log } = server.registry;
+  const snapshot = log.snapshot();
+  // A challenge is used up by what proves possession, whatever becomes of the rest.
+  const tables = PRIVATE_TABLES.filter((table) => table !== "usedChallenges");
+  const rows = tables.map((table) => [table, [...snapshot.range(table)]]);
+  snapshot.close();
+  return [log.size, rows];
+}
 
 /** A write that is ready to be sent, whose it is, and the other keys that it is about. */
 export interface Prepared {

@@ -73,6 +73,7 @@ export class Passwords implements PasswordService {
     { password, current_password }: PasswordChange,
     client: Client | null = null,
   ): Promise<void> {
+    this.#writes.check(client, fingerprint);
     const next = readPassword(password);
     if (next === undefined)
       throw invalidInput(

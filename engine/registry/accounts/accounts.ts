@@ -125,6 +125,8 @@ export class Accounts {
 
     const confirmed = await this.#isConfirmed(input);
     const credential = this.#draft(form, null, confirmed);
+    const signer = confirmed ? credential.key_fingerprint : null;
+    this.#writes.check(client, signer);
     const folded_name = foldName(name);
     // Checked against the disk first, so that nobody makes the service hash a key for an account that cannot be opened.
     checkNameFree(committedState(this.#log), folded_name);
@@ -138,7 +140,7 @@ export class Accounts {
         hardware_roots: this.#credentials.hardwareRoots,
       },
       client,
-      confirmed ? credential.key_fingerprint : null,
+      signer,
     );
     return answer(value.user, value.credential, recovery.key);
   }
@@ -161,6 +163,9 @@ export class Accounts {
 
     const known = await this.#authenticate(foldName(name), recovery_key as string, address);
     const credential = this.#draft(form, known.id, false);
+    // No key signs this. The recovery key has shown whose account it is, and the key that the account gets must be a writer's.
+    const writer = credential.key_fingerprint;
+    this.#writes.check(client, writer);
     const recovery = await this.#newRecoveryKey();
     const { value } = await this.#writes.execute(
       recoverAccount,
@@ -173,6 +178,7 @@ export class Accounts {
       },
       client,
       null,
+      writer,
     );
     return { ...answer(value.user, value.credential, recovery.key), revoked_credentials: value.revoked };
   }

@@ -111,7 +111,11 @@ export class Endorsements {
     const offer = this.#offer(offer_entry_id, "precondition-failed");
     const standing = await this.#standing(offer.endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
-    return this.#receipt(await this.#writes.execute(acceptEndorsement, change, client, endorsed_fingerprint), standing);
+    const writer = this.#writes.answering(offer.endorser_fingerprint, endorsed_fingerprint);
+    return this.#receipt(
+      await this.#writes.execute(acceptEndorsement, change, client, endorsed_fingerprint, writer),
+      standing,
+    );
   }
 
   /**

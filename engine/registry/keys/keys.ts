@@ -120,11 +120,17 @@ export class Keys {
   /**
    * Registers a key (`POST /keys/register`) and resolves when its entry is on disk. If the key has signed this, it
    * replaces what strangers recorded for it, unless the key has named itself already.
+   * @param registrar fingerprint of the key whose session has come with the request. An anchor registers keys of others where
+   *   these may not write yet
    * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym of the wrong form, an unknown
    *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an expiration of the operator
-   *   key; `invalid-signature`; `already-exists`; and as `Log.append` does
+   *   key; `invalid-signature`; `already-exists`; `not-a-writer`; and as `Log.append` does
    */
-  async register(registration: Registration, client: Client | null = null): Promise<RegistrationReceipt> {
+  async register(
+    registration: Registration,
+    client: Client | null = null,
+    registrar: string | null = null,
+  ): Promise<RegistrationReceipt> {
     const input = members(registration);
     const key = importPublicKey(input.public_key as string);
     const faults = new Faults();
@@ -145,12 +151,9 @@ export class Keys {
     // Without a signature nothing is awaited, so that requests are queued in the order in which they came.
     const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
     const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
-    const { receipts } = await this.#writes.execute(
-      registerKey,
-      created,
-      client,
-      possession_signature === null ? null : key.fingerprint,
-    );
+    const signer = possession_signature === null ? null : key.fingerprint;
+    const writer = this.#writes.answering(registrar, signer);
+    const { receipts } = await this.#writes.execute(registerKey, created, client, signer, writer);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     const { fingerprint, algorithm } = key;
     return { fingerprint, pseudonym: created.pseudonym, algorithm, log_entry_id, leaf_index, entry_hash };

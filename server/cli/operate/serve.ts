@@ -21,6 +21,8 @@ const FAREWELL_MS = 500;
 const RENEWED = "SIGHUP: certificate and key were read again, for connections to come";
 const NOTHING_TO_RENEW = "SIGHUP: there is no certificate to read again";
 const NOT_RENEWED = "SIGHUP: the new certificate cannot be used, and the old one stays";
+const WRITERS_RENEWED = "SIGHUP: the list of those who may write was read again";
+const WRITERS_NOT_RENEWED = "SIGHUP: the new list of those who may write cannot be used, and the old one stays";
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
@@ -44,7 +46,7 @@ export const serve = subcommand({
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
 SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service.
-SIGHUP has it read the files of the certificate and its key again, unless it runs on a terminal, which sends this signal when
+SIGHUP has it read the files of the certificate and its key, and of SERVICE_WRITERS, again, unless it runs on a terminal, which sends this signal when
 it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
   options: OPTIONS,
@@ -76,7 +78,7 @@ and start it again.`,
     const isWatched = process.stdout.isTTY && isStderrTerminal();
     const starting = isWatched ? startWatched(settings, options) : startServer(settings, options);
     // A terminal that is closed sends SIGHUP.
-    const forget = isWatched ? () => {} : renewOnHangUp(starting);
+    const forget = isWatched ? () => {} : readAgainOnHangUp(starting);
     try {
       const server = await starting;
       const signals = ["SIGINT", "SIGTERM", ...(isWatched ? (["SIGHUP"] as const) : [])] as const;
@@ -116,11 +118,11 @@ function described({ url, metricsUrl, operatorFingerprint, dataDir }: RunningSer
 }
 
 /**
- * Reads certificate and key again at each SIGHUP, also at one that comes while the service starts. A certificate that cannot
- * be used is reported, and the old one stays.
+ * Reads files of the settings again at each SIGHUP, also at one that comes while the service starts: certificate and key, and
+ * the list of those who may write. What cannot be used is reported, and the old one stays.
  * @returns a function that ends this
  */
-function renewOnHangUp(starting: Promise<RunningServer>): () => void {
+function readAgainOnHangUp(starting: Promise<RunningServer>): () => void {
   let last: Promise<void> = starting.then(
     () => {},
     () => {},
@@ -133,6 +135,12 @@ function renewOnHangUp(starting: Promise<RunningServer>): () => void {
         server.logger.info(expires === null ? {} : { expires }, expires === null ? NOTHING_TO_RENEW : RENEWED);
       } catch (error) {
         server.logger.error({ err: error }, NOT_RENEWED);
+      }
+      try {
+        const keys = server.renewWriters();
+        if (keys !== null) server.logger.info({ keys }, WRITERS_RENEWED);
+      } catch (error) {
+        server.logger.error({ err: error }, WRITERS_NOT_RENEWED);
       }
     });
   };

@@ -4,7 +4,7 @@ import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/ve
 import * as wire from "../../wire/identity/keys.js";
 import { asLogged, confirmed, moment } from "../compare.js";
 import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
+import type { Headers, Http } from "../http.js";
 import { CHOSEN } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
@@ -44,18 +44,38 @@ export class KeysClient {
    * @throws ClientError
    */
   async register({ pseudonym, expirationDate }: RegisterOptions): Promise<KeyRegistered> {
-    const { fingerprint, pem, algorithm } = this.#authority.key;
-    const statement = registrationStatement(fingerprint, pseudonym, expirationDate ?? null);
+    const { key } = this.#authority;
+    const statement = registrationStatement(key.fingerprint, pseudonym, expirationDate ?? null);
     const possession_signature = await this.#authority.signStatement(statement);
+    return this.#register(key, { pseudonym, expirationDate }, possession_signature, {});
+  }
+
+  /**
+   * Registers the key of somebody else, in the signer's session: so an operator or another trust anchor lets a key in where
+   * not everybody may write. What is recorded gives way to what the key signs itself.
+   * @param publicKeyPem PEM of the key
+   * @throws ClientError; CairnlogError `invalid-key`, `private-key`
+   */
+  registerOther(publicKeyPem: string, options: RegisterOptions): Promise<KeyRegistered> {
+    const key = parsePublicKey(publicKeyPem);
+    return this.#authority.withSession((headers) => this.#register(key, options, null, headers));
+  }
+
+  async #register(
+    { fingerprint, pem, algorithm }: PublicKey,
+    { pseudonym, expirationDate }: RegisterOptions,
+    possession_signature: string | null,
+    headers: Headers,
+  ): Promise<KeyRegistered> {
     const floor = await this.#watch.sizeBefore();
     const payload = {
       public_key: pem,
       pseudonym,
       key_algorithm: algorithm,
       ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
-      possession_signature,
+      ...(possession_signature === null ? {} : { possession_signature }),
     };
-    const receipt = await this.#http.post(wire.KeyRegistered, "/keys/register", { payload });
+    const receipt = await this.#http.post(wire.KeyRegistered, "/keys/register", { payload }, headers);
     const name = pseudonym.normalize("NFC");
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_registration",

@@ -15,6 +15,7 @@ export interface Example {
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_health: { answer: { status: "ok", version: "0.1.0" } },
   get_livez: { answer: { status: "ok" } },
+  get_writers: { answer: { rule: "everybody", sentence: "Everybody who has a key may write to this log." } },
   get_leader: { answer: { role: "leader" } },
   get_follower: {
     answer: { role: "follower", leader: "https://a.log.example", epoch: 3, sequence: 1841, lag_seconds: 0.02 },
@@ -23,7 +24,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/04436cd2202e1fea/tlog+b76accda+AexrMDf1ujSABqf979Q+P7+szDD35lO2ZdYjhG1tmQhr",
+      vkey: "cairnlog/3ad8e5db42f4e1a2/tlog+de26c82c+AWm2JTalmZvt6JIvoOBvthDMiwbkB4TULyV2nCNHSAQo",
+      writers: { rule: "everybody", sentence: "Everybody who has a key may write to this log." },
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -38,18 +40,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "a4764490-65a4-44c5-86c9-6cc941673549",
+        id: "556dc7a1-ea01-4df6-8e7e-d4f8e6d35581",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "df8c3058-28a2-4c4a-af19-e08dbe84b2a6",
-        key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        id: "ef5a0ccc-9126-4488-8aaa-1298bcb23ad2",
+        key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -57,26 +59,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "N0J9Y-J4H4H-2BF9K-WPSDF-60HGB-GW6CY-3XJJ0-0JPH8",
+      recovery_key: "1ZP0A-G07GN-2BJW5-1P3KF-HFZJ2-ACHNZ-94CHD-WP6YH",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "N0J9Y-J4H4H-2BF9K-WPSDF-60HGB-GW6CY-3XJJ0-0JPH8",
+      recovery_key: "1ZP0A-G07GN-2BJW5-1P3KF-HFZJ2-ACHNZ-94CHD-WP6YH",
       credential_type: "hardware",
-      key_fingerprint: "sha256:5ec52cc73faf088e8578ba7ea2ff8c1560c0e277aec46ef3c67d56ddd075c389",
+      key_fingerprint: "sha256:6317f46d0ba98ded1f423c2f5b0939ded632d71b112bf53ae91fc9a70d34241b",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "a4764490-65a4-44c5-86c9-6cc941673549",
+        id: "556dc7a1-ea01-4df6-8e7e-d4f8e6d35581",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "a9942244-8ff7-4bee-a212-4ff681b5c169",
-        key_fingerprint: "sha256:5ec52cc73faf088e8578ba7ea2ff8c1560c0e277aec46ef3c67d56ddd075c389",
+        id: "f8dcb97c-89c0-43ed-b30c-dee46d512b8f",
+        key_fingerprint: "sha256:6317f46d0ba98ded1f423c2f5b0939ded632d71b112bf53ae91fc9a70d34241b",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -84,25 +86,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "VBYKH-PY737-SA0NC-FJ9GP-R7TFJ-AP0A0-SR2M2-8M4NW",
+      recovery_key: "Y38YJ-6KV96-NRRA0-246VQ-HMC7G-6A057-5CA90-QKB8F",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAML4g6OT-Me5dMVqZyVM-FECse2byd0ybZL07moX3YAKGRugTikxjjs20hIqg6JoAMW9PptCQSUCysf5hzOMuwWUOOxS9ozf6V92KRgwtSXuEaGwdCDsMdJYRxA62smyQQ",
-      issuing_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      key_fingerprint: "sha256:c2f883a393f8c7b974c56a67254cf85102b1ed9bc9dd326d92f4ee6a17dd800a",
+        "AQEABiqZy-4DAL4pUcavTa7vLz8PnqPS1EndRLI7QKiCjxw2toS4QCel4EAvSoxyOyoTcYoxAC0wATzDcMWx68CjYfRfvfZJWC52woGHZgMBMnI9FazAeoRPHWHVFbl7RG-hxdyFFT3TpQ",
+      issuing_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      key_fingerprint: "sha256:be2951c6af4daeef2f3f0f9ea3d2d449dd44b23b40a8828f1c36b684b84027a5",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "9qJsEOvGwHAEUw/MP+vn1nSHFLKlRXGxlsZMc+CI89fL7VPMJIe2gHKiomxgyhElfb+o/JSgJFpSZ/gZTavWAQ==",
-      chain_signature: "M68gcbjxiCUVCjWBBGXOkrLIC/DtPBKd4p6+y3RfeQkqnALFu4hueCjCJfDlgec16iHPOJ2b1bPQulrUSGstDg==",
+      challenge_signature: "DjjK6wisJSL3ooEDz+uhmuh514Qef6vnU++RPNUGOCNc/B6Mqc8qctCJiOQddkmEHHxnl8YfnDB6XvQ+V7FzAw==",
+      chain_signature: "UWZvtMtb8GUA0fCvDnm+zZfH0KYo9kzF5Xqae5ZLUbhrmwJC6uQY0peqhwxl1IRnlkZUgnaUyD4S1+KciWXvDQ==",
     },
     answer: {
       credential: {
-        id: "a1a15ba9-8706-4459-b4f5-19501f9719f5",
-        key_fingerprint: "sha256:c2f883a393f8c7b974c56a67254cf85102b1ed9bc9dd326d92f4ee6a17dd800a",
+        id: "50f5a26a-1983-4ff1-b9aa-f1a142fa61a3",
+        key_fingerprint: "sha256:be2951c6af4daeef2f3f0f9ea3d2d449dd44b23b40a8828f1c36b684b84027a5",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -117,7 +119,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -126,7 +128,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -145,7 +147,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -160,11 +162,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     answer: {
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -180,9 +182,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     answer: {
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       status: "active",
       expires_at: null,
       named: false,
@@ -194,81 +196,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+      entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:de7d11dfacdfbe57e415e9443626275da6ce3fb22a37cfb4a5796531d75cd9f9",
+        old_fingerprint: "sha256:7781b48c6529078adb2fd73daa17cd15eee90d88632f840795ba6d237b959f36",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3hA4AJF8lFAs+WUOKO7gqBeyFB2NnpEGSsaGnZ4fQRc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAMx2LKM7JJXo8PohncBev6jELSqA/IkeSnXQMLHpxbWI=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAN59Ed-s375X5BXpRDYmJ12mzj-yKjfPtKV5ZTHXXNn57exXexA8viuS6UecFPJzWwuvH1ruWMVJzdkIZOWLOiFCjgvmze49yOEluSbDl-mAstGxWkVF_p088dOl8h82eg",
-        challenge_signature: "5Zs3UuR8DpPWDRLb5iTvdYfeMQ2v9iDEj5o89PHQjwBKrFA5hSzeWro22KtXXannEUAFKYb8GZbZDAIQskqjCg==",
+          "AQEABiqZy-4DAHeBtIxlKQeK2y_XPaoXzRXu6Q2IYy-EB5W6bSN7lZ82CmHqiStmsCYj8xv_8Gt0nLg2d5FYzTinCysCrP7ZvuB-F-yAmMcu0c-uLWAEDc21UtcnBWOOvAbb2qtHDLVH6Q",
+        challenge_signature: "zRV3MPHexWo4V31+0FgCYk6rofKAEpJoLZwRODXPCaY/CQNStW5OSAFiKuGiWO8Y0fQdvthWtrvwUsY74e+yAw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:de7d11dfacdfbe57e415e9443626275da6ce3fb22a37cfb4a5796531d75cd9f9",
-      new_fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77",
+      old_fingerprint: "sha256:7781b48c6529078adb2fd73daa17cd15eee90d88632f840795ba6d237b959f36",
+      new_fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "e857fd81dcab1aa95584faa5f920f709b56b73f55952043ddfb753f404a99ee9",
+      entry_hash: "db5925afb2592cd8d28268bee3cbb5ac424117f143bb16c6735bd4067adb7725",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77" },
+      payload: { fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAEA3E01tgMvyxTo3KoLdqx3EYMnKeNPBs_z3XQYDSm53uplcM_MmtmYDxVRz6TFoS1wecuWKSifgp-1jlsJP57zt_0KqlZX0NbwMGXxt_nnRD8Int6WKdJiyDhlvbGIJ-Q",
-        challenge_signature: "8ZaboMYNEq8ceChErewKXiuxovvWddL9Nsj88o4Y6RjjnDJxn6vEbRcDiG9FsrBPgs2HdwM43cOq8/kGyQKLAg==",
+          "AQEABiqZy-4DAIP9NlLFbexJ11mdrI9BAtDaUYDObcAtZKvMcsQA0XPETJonBxfRxQV_5XGvYi8eiKEDqJUjSMvUWgKWsMfMAhtypOu6S8jienMKh4R0wkf3gvlpCasWiZwH59FgSYLgog",
+        challenge_signature: "JOjcYDBEr6RlNQN/Fcn27fIuIR3EdM2w2B0kEbcNUf1lO77HmjaznFzdSFeBjMp271vV3GP8ug0diZJQ29jhAw==",
       },
     },
     answer: {
-      fingerprint: "sha256:4037134d6d80cbf2c53a372a82ddab1dc460c9ca78d3c1b3fcf75d06034a6e77",
+      fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "7256a16c79c52deed019f8a2ce86a703afd8ad35af34420094b50123f85d4892",
+      entry_hash: "8ca0ba67044f45834b872aa0e9f0d9a210001d72a769e7b1d71fe9b7dbcb09a9",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", purpose: "login" },
+    body: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZJ2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVTpKRGk8_MNs3S_D0lVzxA2TJ-Bo8ZxvgeZFdR5W1TAEA",
+        "AQAABiqZy-4DAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQLC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcJW72UipLKaSQGFmZfsu0mB1Caa68xCvWELlEKxilf2Ew",
       nonce:
-        "service.auth.v1:login:sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9:J2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVQ",
+        "service.auth.v1:login:sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10:LC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcI",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:52433",
+      origin: "http://127.0.0.1:43333",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZJ2DvSW5EGK0fH1fQMx74EoEvF3j9nPdYEB-MiB3VhVTpKRGk8_MNs3S_D0lVzxA2TJ-Bo8ZxvgeZFdR5W1TAEA",
-      challenge_signature: "ZqYbhZ4tS+OqBMbnAHGNrYUrjGRvl18YbmTJKDSkJhKYJAOtOYEJPe/FcvWm1RZJJZ6PjWk2BZyOBatCZ7shAw==",
+        "AQAABiqZy-4DAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQLC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcJW72UipLKaSQGFmZfsu0mB1Caa68xCvWELlEKxilf2Ew",
+      challenge_signature: "aU0Q9vgWNjHYI8ySHknqnVskGST8w1uC+0gpJL47jQPymzDNIlbkByLUjvSVi90gxmPpd/tznxYm2FZGV+q+BQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6MDQ0MzZjZDIyMDJlMWZlYTliOGEyMDIzM2RhZjYxMzFhMzcxMDVhYTQ2MzhjNzEzMDk1M2MzYTVmMWU4NGE5MSIsInN1YiI6InNoYTI1NjpkOTVhZDQ3Mzk1YzRjNjE5OGYyM2Q4ODBlNjM0ZTA3YWViZTJjM2Q1ZTRkMzI2NDAxYjU4ZjgyZDI0MGZkNWQ5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImRmZWYyM2I2LTFiNmItNDFhZS04Yjc3LTYzYjczZDBkNjU0MCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.QP1dJDfIpuUMCwLfNXwWvb7PYUWFEyWmaGdCkN8ItwJ-ZfUExKuksFbELFhCX_YhE0FpBTr9v3R4uXElaUK_AA",
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6M2FkOGU1ZGI0MmY0ZTFhMmVlZWM5MDJiNGM2MjIxNzI0OGZlNmIyYTIzN2RjYjk3OTJhZTk3ZDdkYTU3ODg5NiIsInN1YiI6InNoYTI1NjplOTkwMjg5NTU2YjY0ODk1Y2I1MjE3YTFjYjBmZmYwYTY5OTI4NDI0ZTFlYTA5M2ZjMTMzZWNmMzM5MTMzYTEwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjNhYTBjOTU0LTgzZDctNDZmNy04ZmI4LTgyNDEwM2ZkZDU5NCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.rZ6MlOFL_n9mqURr_FjXkfyDQxLaiwImnN2Cjy9GxKz4_6c_Xbm5k3EbLo1VgUKk23K-f3VdFUltYepYPqPiBA",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -276,8 +278,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6MDQ0MzZjZDIyMDJlMWZlYTliOGEyMDIzM2RhZjYxMzFhMzcxMDVhYTQ2MzhjNzEzMDk1M2MzYTVmMWU4NGE5MSIsInN1YiI6InNoYTI1NjpkOTVhZDQ3Mzk1YzRjNjE5OGYyM2Q4ODBlNjM0ZTA3YWViZTJjM2Q1ZTRkMzI2NDAxYjU4ZjgyZDI0MGZkNWQ5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjBmMzQ1NjI2LTFiYTAtNDNkMC05MzI5LTE4OGMwOTNlMDA2MCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ._J8DYKcVVu8zQAuLFqnHv87s2RBtHqFKKxVPfESEvC2VpU-EPl7R-aHzQt9ESIURFhaMXFKGu-a44Mr59R_5AA",
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6M2FkOGU1ZGI0MmY0ZTFhMmVlZWM5MDJiNGM2MjIxNzI0OGZlNmIyYTIzN2RjYjk3OTJhZTk3ZDdkYTU3ODg5NiIsInN1YiI6InNoYTI1NjplOTkwMjg5NTU2YjY0ODk1Y2I1MjE3YTFjYjBmZmYwYTY5OTI4NDI0ZTFlYTA5M2ZjMTMzZWNmMzM5MTMzYTEwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjM4NmQ3ZjZmLTc3NzItNDY3Ni05NmMyLTFhMjQzZDljZjkzZSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.id5dravJNTCR9G-Ph0D8GaNGbopAOs6Ev5NGeoVhH4IwU6-kacPUqjLFxw19-HjiKpCvnSHDccUNkB52iJqlAQ",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -285,12 +287,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAIX2pO5iop2db0CQvo-IntM7p4IQjnaZ6W4wJF8NrVAtJN9snpzzPTGfTaksA4ydgtf-n-KRHi2xnCKkfZsaJ7TIUjIWAaPdlm6Bzvk-70xzV6z56oKYGr6LarnY009tjg",
-      challenge_signature: "bxU/XE2Bu9x6Q8G0bYH2L37gf31jBAAoddYHNjLNwNP896v+ZPpDbsPx5jhtf/SmyOLZdpRhiMF1JungLWVjDg==",
+        "AQEABiqZy-4DADNyVVy2YyjamILf9OCfyL_mmh1vUAzmfYpnwfFJ4M3x43h2Jae7mR6U1QcZje_89YDILYOu3Xtq1SE-Qi6wTbIFdypZrJQ4lY2lQ59K6uH_WY9FlXK-KfwH66tZEwSXcg",
+      challenge_signature: "RYDXuW+4pHfiSuO9arKK1ATh0NrPFL3PoqNx6KivwSa4ygtsahvgQmpijsX3b45U1Ed7uW28lkE2iF+WxsUGAg==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:85f6a4ee62a29d9d6f4090be8f889ed33ba782108e7699e96e30245f0dad502d",
+      fingerprint: "sha256:3372555cb66328da9882dff4e09fc8bfe69a1d6f500ce67d8a67c1f149e0cdf1",
       password_set: true,
     },
   },
@@ -305,33 +307,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
-      signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+      signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+        id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
         signature_algorithm: "ed25519",
-        signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+        signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "ca5d17d629f53609d5fbe15ed922a5fd9519fab631aa1408cfe32a0d72a6aa65",
+      entry_hash: "1a7ae050ec46538f2fbd1568f8954fe31270d4ac023eb87bc7e32d9fd755f7af",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "13b354c97c12d156a76d9e83ee624a166542b6848ce999089264d4a3bcd36212",
-        signature: "BeTr3gBCDIKgLgNgSaOycGbn2C4y3eNgfMOi+G7yBYv/1wOXUjiFCIkJBKkG3JqDGOCfR1FZO0A39giqeCH6AQ==",
+        root_hash: "27aacbe488f115b300af41075dcfda82cf438c149327fd4f55818cb89f0675aa",
+        signature: "AMrUcB5mDY3ZgaEVLPVUKtehkeDoUNOZpceXh8yPWknO0G/M+4VxLtHeHGlLG4jc1BrWQ4wrVCIhV4r8Kl+6CQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
         tree_version: 2,
       },
       duplicate: false,
@@ -350,8 +352,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
-          signature: "zNz3FM9gJ0Byr4HwVBxqluG0rY5eF9wfHdhhB4vKdpT8yuFJvFVi3oei2rvMRFGx6vxT6rNlQC4BfXErgCb9Ag==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+          signature: "74GO5Nyq0vvjEbvEc4/0ttEzJI7eTUwKAHKi7if1m+0S6wUbT3S13Tod4xQSEAN3efyXl2Q9zlAvzALtx6P5Bw==",
         },
         {
           manifest: {
@@ -362,8 +364,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
-          signature: "Z92QAJsSfQtVoTpW+oyzXGrG+6kTLgwl5Ckh87xq4pwo7J8qukkrTMKr7/odHa7Md3Zl8ARBtmgok+rNXignBQ==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+          signature: "fMYTfAdeVcprooFhjc14xrrWb3EDnvfIdCfArajnZc38kdC/9eOmXDZJqw9ruThV0vkL+369l/+rLwK/6FwhBw==",
         },
       ],
     },
@@ -373,26 +375,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "782a88c4-73aa-4cd7-98cc-67817e844402",
+              id: "cac6f718-4381-4110-aaf2-59a5142f2f31",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+              signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
               signature_algorithm: "ed25519",
-              signature: "zNz3FM9gJ0Byr4HwVBxqluG0rY5eF9wfHdhhB4vKdpT8yuFJvFVi3oei2rvMRFGx6vxT6rNlQC4BfXErgCb9Ag==",
+              signature: "74GO5Nyq0vvjEbvEc4/0ttEzJI7eTUwKAHKi7if1m+0S6wUbT3S13Tod4xQSEAN3efyXl2Q9zlAvzALtx6P5Bw==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "30590f4745860b2e9eafd190e990f0f3750baa39e99b475e59ff1004a82faf0c",
+            entry_hash: "fae2b6bd2993447abb04e86e944a07e61c8dee63d70a36070a74fe1b5b13e7ab",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "2d5cd2147e3755793f6df460936ff818294540f49806771a7781be074c53ae66",
-              signature: "my7s1EjaKA63lC9X/D0cKdabY4O60COuBzLV7A9VMr75rNr4H3iRqn002qEJM5TiBpt2QdZ+fzjAIX8byMJMDA==",
+              root_hash: "73169fb9956606aa67a96446bec9f12b08dbfcb984047226cae300defc13789e",
+              signature: "xnabktPlZWW0iFYCQcgJB0Dkmk5Z+gKv0pmNO9vGey7L0k5xQQqjwru+3rktm05KJDZ2DVyb5a7MYzVWFVc/CQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+              key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
               tree_version: 2,
             },
             duplicate: false,
@@ -418,7 +420,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQ93SMERGQm2C+GPMfGFTwU8axcUS\nsVfm6V3B+sGUFI+L3ND9L0kN5iH4ad5l18TqSQnPPQKiJ8Ksk10CTXUhdQ==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE7RXmengOwI1h9vSFvDtr0PvILEx2\nWeiq0K8/JBs3XsePrxMIrqp7GfHOej+TYMPkGoVX/W3LfcKJOAY67JjNmA==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -440,7 +442,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "27a40f23878ce516aa2941e0e5a4d88f964b6ca0733b7617a44f0504e7745f4e",
+        entry_hash: "b3ea3bf499f940ae9404a7a42c41715408cb95d73fd760ac3319568b454c08c9",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -456,20 +458,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+      entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+          digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
           is_primary: true,
         },
       ],
@@ -478,10 +480,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "3c1a36fc03ef5d93cd482a47651adf4aa0251a4e4d21a9d664f0c27ad9ade028",
-      signature: "JGvkqy2yyw7niqFha+ORYc01gZW7UeIAVOVoVSXMdnguB9IqCQv7SuIief0sxbhh3X0zkaeOl43Xi6WWDUsfBg==",
+      root_hash: "bd1dc80042560e8b2d81aff2c1e22f7bdea50d5077c24b66f2103df9772ede6a",
+      signature: "FneN0983GY455uzjcE7GKlGESXI9InOpAU2yLnnul7esZ9Qa7QNUNQUCEBQwlYhXsTz7s7MPWiUj0jv51jQTCw==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
       tree_version: 2,
     },
   },
@@ -489,10 +491,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
-      signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
+      root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
+      signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
       tree_version: 2,
     },
   },
@@ -502,10 +504,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
-          signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
+          root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
+          signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+          key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
           tree_version: 2,
         },
       ],
@@ -518,20 +520,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
-      root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
+      leaf_hash: "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
+      root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
       audit_path: [
-        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
-        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
-        "e977c25a06009ec04498ff7c50b0cc6914852131f1f8018cdee3c7483b39c5b0",
+        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
+        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
+        "0e8e40043cfbc411f657123d284006ff14a37aa2b02119e0357d384a4bdd23f9",
       ],
-      entry_hash: "f331d198dbbff00fd5ef650acf2ed442b07c5903cb9b8b5720dd6d3c5301f45b",
+      entry_hash: "cbc53783238ec527978feba23bc982709101d54026f6124dc4e9fb4988b77090",
       sth: {
         tree_size: 5,
-        root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
-        signature: "ZTgp/bsJcGgYpjrA+OU9I3pjKIMuRwsBRRmzg1rH27hYG/C1Yfn+x+G5eaZVob/ta1OR7sz3Z7SkZBaAiWFfDg==",
+        root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
+        signature: "j2vW/8GOnG7K4OHQgNSTqDO0+UWzxPhNFfzWiJQPzdhP0BWl+RfHW2b0yvpUIWs2/ULI9GRTInHe7lwPJpGuCQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
         tree_version: 2,
       },
     },
@@ -543,20 +545,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
-      root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
+      leaf_hash: "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
+      root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
       audit_path: [
-        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
-        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
-        "e977c25a06009ec04498ff7c50b0cc6914852131f1f8018cdee3c7483b39c5b0",
+        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
+        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
+        "0e8e40043cfbc411f657123d284006ff14a37aa2b02119e0357d384a4bdd23f9",
       ],
-      entry_hash: "f331d198dbbff00fd5ef650acf2ed442b07c5903cb9b8b5720dd6d3c5301f45b",
+      entry_hash: "cbc53783238ec527978feba23bc982709101d54026f6124dc4e9fb4988b77090",
       sth: {
         tree_size: 5,
-        root_hash: "5874d091796c8cdfbca4aa1efdba576fb916015f5704ae6967e8849ab526f980",
-        signature: "ZTgp/bsJcGgYpjrA+OU9I3pjKIMuRwsBRRmzg1rH27hYG/C1Yfn+x+G5eaZVob/ta1OR7sz3Z7SkZBaAiWFfDg==",
+        root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
+        signature: "j2vW/8GOnG7K4OHQgNSTqDO0+UWzxPhNFfzWiJQPzdhP0BWl+RfHW2b0yvpUIWs2/ULI9GRTInHe7lwPJpGuCQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
         tree_version: 2,
       },
     },
@@ -567,30 +569,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
-      to_root: "9d8a715c2b4950f7a8b14e221ae5fe84fedf6b45960f1a369fdc6a363e427825",
+      from_root: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
+      to_root: "755f8a943ff8b8a043874fd94383a7569f85003fc77810186f04353f22b4fff1",
       peaks: [
-        "17f7f6f01506eb5dd9c262170b381067584a69eece6c3e850b958a692101fbb9",
-        "209a6834570389c6222b6f0045cb416a3f9e8ccc62a160ce8b118ec70c7990df",
+        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
+        "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
       ],
       extension: [
-        "592231e0cd8466985c9b1e07a3072aba60dc5ce60d70cb511cd02e7b7454731c",
-        "a99fde97190c47b11d427ace878efc042147e03b10b2615ee12df53e868c73d7",
+        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
+        "4013c5538d401d64ce01b3e177a55a2610c8758607e0a7d9e465438bcd03f2cf",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "5dce3d596fbbd65525f45ce2577ea73aac228a24e5d8d2ccbf3e2dd3596e84d5",
-        signature: "FXxvCBqgv+4qGlKKIrmT6Q23+oTA+q9eQ0OlUtlG4JfDOaZYmKc+WlUBfEXhY3rOoB2T58Hp2lpbP+SZIsuHAA==",
+        root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
+        signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "9d8a715c2b4950f7a8b14e221ae5fe84fedf6b45960f1a369fdc6a363e427825",
-        signature: "pkTdb4diec8qZb1yZT4GWGoXUee0Xj2XbDjsebFhTs+Ec+HywFmcC8X7TQklAwuvE1i8iO1rOgKwTCo5aC2HDw==",
+        root_hash: "755f8a943ff8b8a043874fd94383a7569f85003fc77810186f04353f22b4fff1",
+        signature: "BglvBJiHVI3+MUJs7L/IUAfiAvud5oEKgv+FgHqGEEkFiFlu4Id/r5wUqDv0JzpHVW6YJSchrDPG18UfVXAYAQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
         tree_version: 2,
       },
     },
@@ -598,16 +600,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+      fingerprint: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7GswN/W6NIAGp/3v1D4/v6zMMPfmU7Zl1iOEbW2ZCGs=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAabYlNqWZm+3oki+g4G+2EMyLBuQHhNQvJXacI0dIBCg=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+          key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA7GswN/W6NIAGp/3v1D4/v6zMMPfmU7Zl1iOEbW2ZCGs=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAabYlNqWZm+3oki+g4G+2EMyLBuQHhNQvJXacI0dIBCg=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -617,15 +619,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/04436cd2202e1fea\n15\nPBo2/APvXZPNSCpHZRrfSqAlGk5NIanWZPDCetmt4Cg=\n\n— cairnlog/04436cd2202e1fea A00sFbH5SDRm0ujOgp1y1MqTf7iMw0t6qmOHvLoZYcjqsGVbMK6BZuvl80B5VukGEpqamA3u7h5GKysvc6X96ZAekwQ=\n",
+      "cairnlog/3ad8e5db42f4e1a2\n15\nvR3IAEJWDostga/yweIve96lDVB3wktm8hA9+Xcu3mo=\n\n— cairnlog/3ad8e5db42f4e1a2 3B94GRzF26njBiUhIafugUJaecgdbT/uWUtuHNucAh7nOe48zAqWk3SLpNYM/gcQXdq+o78oFLfeVISoN6W9m1562gQ=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/04436cd2202e1fea/tlog\n15\ngQe3caMipJswa8y1fxnUf+quU4rHNIIZKYFZVjGo/ew=\n\n— cairnlog/04436cd2202e1fea/tlog t2rM2meKk2AA6hYE/WwXFYvl2B5BByjskjNEVNCn1PmJxS9MPeq+WQtJhqB6hzHBMC2xBSYLAcmb4ISnEUEtOUzTbQY=\n",
+      "cairnlog/3ad8e5db42f4e1a2/tlog\n15\nX6DHrG/5+IjvsOK2h0TQLbQ2HXfEXknNg52fm3Ok8Bw=\n\n— cairnlog/3ad8e5db42f4e1a2/tlog 3ibILNduVTf+0zXsxQ0yqS3wRfHcpfA6JfKFuSRnsKlXvIGLu7g8meyRpmnPyRd25KxNH6ZrIUO23HOgeNLAULxVAgw=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/04436cd2202e1fea/tlog+b76accda+AexrMDf1ujSABqf979Q+P7+szDD35lO2ZdYjhG1tmQhr\n" },
+  get_tlog_vkey: { answer: "cairnlog/3ad8e5db42f4e1a2/tlog+de26c82c+AWm2JTalmZvt6JIvoOBvthDMiwbkB4TULyV2nCNHSAQo\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -634,12 +636,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "27a40f23878ce516aa2941e0e5a4d88f964b6ca0733b7617a44f0504e7745f4e",
+          digest_hex: "b3ea3bf499f940ae9404a7a42c41715408cb95d73fd760ac3319568b454c08c9",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIJ6QPI4eM5RaqKUHg5aTYj5ZLbKBzO3YXpE8FBOd0X07wEILLOsRjgF+iUgcroNouCw8I8QRlAAAA8AhFHvaHATIVTgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIs+o79Jn5QK6UBKekLEFxVAjLldc/12CsMxlWi0VMCMnwEE3ZFmLqwxVMTVanjaxpqYII8QRlAAAA8Ag1cqTDH2PIugCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -654,10 +656,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "3c1a36fc03ef5d93cd482a47651adf4aa0251a4e4d21a9d664f0c27ad9ade028",
-      signature: "JGvkqy2yyw7niqFha+ORYc01gZW7UeIAVOVoVSXMdnguB9IqCQv7SuIief0sxbhh3X0zkaeOl43Xi6WWDUsfBg==",
+      root_hash: "bd1dc80042560e8b2d81aff2c1e22f7bdea50d5077c24b66f2103df9772ede6a",
+      signature: "FneN0983GY455uzjcE7GKlGESXI9InOpAU2yLnnul7esZ9Qa7QNUNQUCEBQwlYhXsTz7s7MPWiUj0jv51jQTCw==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:04436cd2202e1fea9b8a20233daf6131a37105aa4638c7130953c3a5f1e84a91",
+      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
       tree_version: 2,
     },
   },
@@ -672,20 +674,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
               is_primary: true,
             },
           ],
@@ -697,7 +699,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -708,20 +710,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
               is_primary: true,
             },
           ],
@@ -734,7 +736,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -747,20 +749,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA3vMlotNGWiM0sfVYNBlYn+maiuKzp2/IqTnBL8R1nrc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "99e2575c2d41fef196ab7fe4754b2b57280f307bea80011dbe6e8e0de09d50ec",
+              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
               is_primary: true,
             },
           ],
@@ -773,16 +775,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZ3pncrlz3DM4WP8IMZ3xCF846iO439C5BLdAlIwDDyYGMgtzMF9Gb_r0J_czBx8PK6pCN9y8rB941gZ142po4yw",
-        challenge_signature: "8/QkrvK5xMF41UsCC/OA/UsAkTPWF6dpo08QaK/0ZYYw+JH58nf/UKQlzYPms6/K/VoflJV/CLIED6KFOseUBg==",
+          "AQEABiqZ4WMtAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQ_sb5CS9yku3oRIISVEIkjz1K5lv-BiZrbuj3c65-mkFzZP8TpsG1PQML6feoawDlF3Ie3Fah3PjEoIxNx-ACEg",
+        challenge_signature: "HWrLNcB9ujYYmaMHZqfsakhaZOXRYKUdN4f6lUPYMNZkANuhUmldolwhfMeq8eTMXc0K4Jshjasd3c8gzx/iBQ==",
       },
     },
     answer: {
@@ -791,20 +793,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-        endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "e6ae134ed0c05ec898d836c12ad07f971887baf45a1528f2d9f637f9c347ed52",
-      entry_hash: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
+      previous_hash: "c4991d7545b0a1fbf17c431fb62aef78bb4b49847b717f1cbb4cb5363739939a",
+      entry_hash: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
+          digest_hex: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
           is_primary: true,
         },
       ],
@@ -813,19 +815,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAPUJ1IT-d8qfvOQevaAxo9wa1_Qua7bpYs1HBeLg9KMO2PTjpRNINjo2k8-BWTS-XvVg2xr-MrinXFU1oi5DRFQNUSnQxZnq_9tfGwMwhleiQS809ce4l352rLyYlvkqrA",
+          "AQEABiqZ4WMtANegbQRl4jxC5K6NcxeGQOstQM6PdRpu-yxm6mAH2Emuwns0G-PicehXnPneyHkkuDjGkRYd2-zfucIlKXRq_7Hl9K7aKn96LCeKo98i6fCbr94s-Hmd9c_UoTrsAQSg4w",
         challenge_signature:
-          "MEUCIQDNOMJ9yOkFG6pBVfe8L6eurEJCJvC12mbtpZAcRRcRwQIgVoB0QMIs0aG+31xE71fkVDTeJbfTVFon29BXyGMw31w=",
+          "MEYCIQDlXLRGFQz6HlJRclJamemOgza8YIH0Rag5v94PTR1BFgIhAPLfRkChIj/dwHCqJmKqUHNdgbv0RVgxwGoDgw5ZBZ4P",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -844,8 +846,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -853,13 +855,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "d8c2b65ec733806b47a55a3d1d92f98abc2b8043c89c28f8b7c850cd1d57ffe1",
-        entry_hash: "3e285364484b8abc2f1109851d0ecaad320ae0a9344721959b61793dc945e18f",
+        previous_hash: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
+        entry_hash: "6279deb1cadd7086ce16d021aa410564ebef6f4a3225fd325ec35c96d2032c45",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "3e285364484b8abc2f1109851d0ecaad320ae0a9344721959b61793dc945e18f",
+            digest_hex: "6279deb1cadd7086ce16d021aa410564ebef6f4a3225fd325ec35c96d2032c45",
             is_primary: true,
           },
         ],
@@ -868,21 +870,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZ4mka7EAvvY40ph6GFF7uL4ek85GD4ebEDGKj4S6So2vhN4esiBhDouiqnW7-LTpxi2bpal3E88bDKeHzBcqBXQ",
-        challenge_signature: "jXuM1XJUceVSJq+dLOtGOh2wuVxsEdDjoibcRIETKQpcZ1gOhCVLKtu8dKb1WlB/2/spchEkqGxIgMS4H91rBg==",
+          "AQEABiquAs4UAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQEWty8faW_CIql8mZ6Erjf5KFQl1VmbS2sIDTkux24SHiwjEPEaln2D0xW0Z-z09KjA5c7g5wRj-O_Gi9Ur-KCA",
+        challenge_signature: "MyC09sEZ7+nLZMtXz9271DMWgECRBUMBE6WHn7DnouPkH3zw96m8O5l1FGbDEan+uLEi4UK8U6y+9CiPfb1/Cw==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -901,8 +903,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -910,13 +912,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "3ae88a73b35606b508372cf61d3e238283c1d2d1edfae33b1fbdf5330d8f0cf9",
-        entry_hash: "49793179c70b140d4ca525789b6ec57a9724e8f5f79996f01e5b66a7c33b7893",
+        previous_hash: "92df505839c4ef974187bb70d254e4c76f053717a8989cef4a9964f4e3d3a5ef",
+        entry_hash: "1dab9a400325e877b773212caa50c5ff48998e18b509b9c62749b3bd886de508",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "49793179c70b140d4ca525789b6ec57a9724e8f5f79996f01e5b66a7c33b7893",
+            digest_hex: "1dab9a400325e877b773212caa50c5ff48998e18b509b9c62749b3bd886de508",
             is_primary: true,
           },
         ],
@@ -925,21 +927,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAPUJ1IT-d8qfvOQevaAxo9wa1_Qua7bpYs1HBeLg9KMONTq73sXUfQvObVgw8r85PF2DpqoOhHb6MBMZA13djTisANGMZLEiZpGR6qW6Iop0-V76L7Pld9yF9EEfI6292g",
+          "AQEABiquAs4UANegbQRl4jxC5K6NcxeGQOstQM6PdRpu-yxm6mAH2EmuRhMjPXVn741e5lnTzKxaz05ZpvitUx39Omd0OSTZGj0Nx34Bas9D3rXch8Ptd29ttv0s-_JlDPqNYiScAzNn4Q",
         challenge_signature:
-          "MEUCIBLckOrYxjdrIwhn42VZxeXgIfvqhL/e8H1vPQDR6KeJAiEAzr661etb5SIOLHDlf5KX/IW04KkytKClLLTIoxDgOlg=",
+          "MEYCIQDL/UPrKWMnQU9QP+uIe4dhFUmZKjnOzi1d4Q3EySZHJAIhALvgo6RcHmVAQvbaiDyzHz87rr9NZu6ICpMjVy2/rz+u",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-        endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -958,8 +960,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -967,13 +969,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
-        entry_hash: "9bb471ea8202982054cf2bafd0f4421a0f392d5bdbe2923449316a2e94b89e5c",
+        previous_hash: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
+        entry_hash: "4a08b1b7433339b92b7209362a853b89a7e7184088e783d635ba59f259ace4b8",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "9bb471ea8202982054cf2bafd0f4421a0f392d5bdbe2923449316a2e94b89e5c",
+            digest_hex: "4a08b1b7433339b92b7209362a853b89a7e7184088e783d635ba59f259ace4b8",
             is_primary: true,
           },
         ],
@@ -982,20 +984,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UANla1HOVxMYZjyPYgOY04Hrr4sPV5NMmQBtY-C0kD9XZnHyVu22kSbx-bDvLQ8jSjpXo1iU5SEJk9vWrpdWDZl6CxEYKVkRegSrfQjEMn12fs5lTX6VGQQ-z3Ng1CSlsfg",
-        challenge_signature: "38m9pm/LdcK38lQL8iLpMXOSRxInKOu3j4v9bEnj7AURQPh1dU/okofsKaKTPmMu0H5Obwk9ylCOoXvGjrd9AQ==",
+          "AQEABiquAs4UAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQVxDETnVG4qkOz5NB_DkrbL0ViyqJA3zo7ilfx9Filo4zYSIspPLVW05FpGfos_B1tP10c7GjlXxBF_tInJqScQ",
+        challenge_signature: "W7oQJmxIL8UosirEDgytoUVd4DcmzHG0Shjs+7cKaLPBcOa5igCDbgpBCvLIRaWNNCpoQFjhlLH9sJL0vIMUBA==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-        endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+        compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1005,19 +1007,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-          endorser_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          compromised_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "c941812176b6c29039b348dc6a99f5f4721ff3e0d66d21cdced346960c83db6c",
-        entry_hash: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
+        previous_hash: "f6b378b3e15347c919d5e4084f0b0f562bf3d5b57da36f4951fc757ff3525af6",
+        entry_hash: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "c9392b0628e4bc6c7feb4648463477fe439328083547a9340dc13e052c5aaa05",
+            digest_hex: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
             is_primary: true,
           },
         ],
@@ -1025,13 +1027,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
+    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-          endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1051,14 +1053,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-          endorsed_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1078,13 +1080,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
+    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
-          endorser_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1116,20 +1118,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      root: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       nodes: [
         {
-          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1138,8 +1140,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-          to: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          from: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          to: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1153,9 +1155,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
+    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
     answer: {
-      fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1173,14 +1175,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
+            { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
+            { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1195,26 +1197,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       direct_signer_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1223,17 +1225,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     answer: {
       id: 1,
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1242,17 +1244,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9" },
+    body: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
     answer: {
       id: 1,
-      fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 1 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9", weight: 0.9 },
+        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1270,12 +1272,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+            id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             signature_algorithm: "ed25519",
-            signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+            signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1289,8 +1291,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
-          signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+          id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+          signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
           layer1: {
             status: "valid",
             details:
@@ -1313,9 +1315,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "c88ce911-1852-48a8-ab87-f2c8112eb657", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+            id: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1324,12 +1326,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-            to: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+            from: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            to: "c88ce911-1852-48a8-ab87-f2c8112eb657",
             kind: "signed",
           },
           {
-            from: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+            from: "c88ce911-1852-48a8-ab87-f2c8112eb657",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1353,12 +1355,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+                id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+                signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
                 signature_algorithm: "ed25519",
-                signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+                signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1384,12 +1386,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+                  id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+                  signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
                   signature_algorithm: "ed25519",
-                  signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+                  signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1422,12 +1424,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+                  id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+                  signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
                   signature_algorithm: "ed25519",
-                  signature: "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+                  signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1460,13 +1462,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "58d54d7c-bf74-44db-863d-c1a7d5d3decd",
+                    id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
+                    signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
                     signature_algorithm: "ed25519",
                     signature:
-                      "oUPpxegqyfzlAiwVLEZDqmlAo8f9cBzQbknmA8bcmbCUl/5PQy7440HS9AjCukgAdCfs1FzX2d0WQaXYbY0lCw==",
+                      "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1482,8 +1484,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI1OGQ1NGQ3Yy1iZjc0LTQ0ZGItODYzZC1jMWE3ZDVkM2RlY2QiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJvVVBweGVncXlmemxBaXdWTEVaRHFtbEFvOGY5Y0J6UWJrbm1BOGJjbWJDVWwvNVBReTc0NDBIUzlBakN1a2dBZENmczFGelgyZDBXUWFYWWJZMGxDdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmQ5NWFkNDczOTVjNGM2MTk4ZjIzZDg4MGU2MzRlMDdhZWJlMmMzZDVlNGQzMjY0MDFiNThmODJkMjQwZmQ1ZDkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "77e7eecad99ba9e7aaea00d0bc811a9ed66b9d74f2b6f4e8aee116ae9456a574",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJjODhjZTkxMS0xODUyLTQ4YTgtYWI4Ny1mMmM4MTEyZWI2NTciLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJHaldZTmxIdU45QlBkZ0VkNjAwTGpQUHE3SFhpWk9FR0xKSnNKLzJNaXpqZkl0Y1F1akREcXNKUkJwSWlwYlFHY1g1TjdMOThLL0QrUFROZXB6Z2VCUT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmU5OTAyODk1NTZiNjQ4OTVjYjUyMTdhMWNiMGZmZjBhNjk5Mjg0MjRlMWVhMDkzZmMxMzNlY2YzMzkxMzNhMTAiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "b53e8d3b68dc32d461cbbe2259ab25817c99dd9ad4d597a04482a3daa95da452",
     },
   },
   get_audit_export: {
@@ -1495,26 +1497,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "cfdac42e-6cc5-41a9-97a8-bd67b53956cc",
+            attestation_id: "819b6eb3-ee2c-4fde-9766-1f8cd6b22a29",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIQDf+FpJMWLx9ZLmHlHG2Fxba5bCfi/f9/WndJTSQHftUgIgU+uwFXhN/MvzX/D0cpxYLJuJ02USzgxk3wdL+U6wQ5c=",
+              "MEYCIQDZpA1EcjSIPWm5NUjsVZP2o8z4+LaERLEMZx6T9iH9DgIhAIQG7XwvsYOI6HPymwpZvYFt2cyzTD39JibeW9fm2jRf",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+            signer_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "5a91679e0c8767e3aa2dad954cf0b2a5941b0630033da32b29f6f28adabe9d88",
-          entry_hash: "9cbbefa7697aa75ecf23b463912b9cb11a5a9b725def2526bfcead2995de2684",
+          previous_hash: "7c3c5300fbdd663abb90ab14b47d85f6df69504cdced60b5efcb67d59b3e1c68",
+          entry_hash: "244024577a54b29389700cd849ebb323601ac0d005196c9c02c869db3c5329fa",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "9cbbefa7697aa75ecf23b463912b9cb11a5a9b725def2526bfcead2995de2684",
+              digest_hex: "244024577a54b29389700cd849ebb323601ac0d005196c9c02c869db3c5329fa",
               is_primary: true,
             },
           ],
@@ -1531,24 +1533,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
-        commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
-        lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
-        nonce: "sWpxGEKO9ijKNUN7",
-        ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
-        recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
+          "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
+        commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
+        lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
+        nonce: "oF3zGA2Fhe5i5Ccw",
+        ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
+        recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
-      lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
+      commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
+      lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7" },
+    query: { lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7" },
     answer: {
       entries: [
         {
@@ -1556,23 +1558,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
-            commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
+            ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
+            commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
+              "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
             event_type: "encrypted_claim",
-            lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
-            nonce: "sWpxGEKO9ijKNUN7",
-            recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
+            lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
+            nonce: "oF3zGA2Fhe5i5Ccw",
+            recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "91abf4ba3e5eb1675383f3737e739b77b317144b3d9311083928a2792c428b13" },
+            { algorithm: "sha2-256", digest_hex: "b7adc33662562dfc0a45ff16ce3925b83ebe2d2d274300d446121a197668f569" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "654786aabae25d8a288e94a383ae7e3c5ecbb3ff0dde3d9b2272a747006a7562",
+              digest_hex: "aca09bfb1846a40a157b010aa0771be2ff501ce53b92a0e8a76a9b04ed06e640",
               is_primary: true,
             },
           ],
@@ -1586,31 +1588,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "ysBE+PIgnPqQhCMQQnLUVjnTPMjtOi5CxCdtk9zUcXFjupEXGnG5JIEBhPenqqXimUtz",
-      commitment: "61b5e92851786c573594fada144c64a1eb2565e41615a33da3ff0b83dc8d3713",
+      ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
+      commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BFJZku9pRTOuIS21SaPeLGUZs8fO1rrwq/rfjORZca71I3rNejlhd7tYHOEFm8tYHpCM+p9+fRPZ2MtVoQWXAwg=",
-      lookup_key: "8c9c42b4c5e961ec4510005ec6ee6dafb6d6cbefb7457006c7335d7b38ae3fc7",
-      nonce: "sWpxGEKO9ijKNUN7",
-      recipient_fingerprint: "sha256:81288dafaf2298b1f753c1c22b851cb5b60a4632b36767eb46e4276ef6cbbb12",
+      ephemeral_public_key: "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
+      lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
+      nonce: "oF3zGA2Fhe5i5Ccw",
+      recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "82cae52c78cb91368652c752ead7c4deca280ffdedefc4aff9ddee3ca5a20f15",
+      commitment_key: "f980210ae175996f0948cd92eb28381ff3107ce756fff46139882652cfbe49da",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e", status: "open" },
+    query: { target: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
-          requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-          target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+          requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1627,16 +1629,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
-      requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+      requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1652,11 +1654,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622" },
+    params: { request_id: "48fb37f5-efb0-40af-b036-372d653167d6" },
     answer: {
-      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
-      requester_fingerprint: "sha256:d95ad47395c4c6198f23d880e634e07aebe2c3d5e4d326401b58f82d240fd5d9",
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+      requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1666,7 +1668,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+          responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1681,7 +1683,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1692,11 +1694,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e" },
+    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
     answer: {
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       active: {
-        target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+        target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1708,12 +1710,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622" },
+    params: { request_id: "48fb37f5-efb0-40af-b036-372d653167d6" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
       status: "declined",
-      responder_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1723,12 +1725,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:f509d484fe77ca9fbce41ebda031a3dc1ad7f42e6bb6e962cd4705e2e0f4a30e",
+      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1745,7 +1747,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+          request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1761,7 +1763,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "9102c1a4-4f3a-473a-97ee-07d76d2fb622",
+      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,

@@ -18,7 +18,7 @@ import { mirrorRoutes } from "./log/mirrors.js";
 import { tlogRoutes } from "./log/tlog.js";
 import { atNode } from "./nodes.js";
 import { readOnly } from "./read-only.js";
-import { healthRoutes, operationRoutes } from "./service/health.js";
+import { healthRoutes, operationRoutes, writersRoute } from "./service/health.js";
 import { nodeRoutes } from "./service/node.js";
 import { descriptionRoutes } from "./service/openapi.js";
 import { webhookRoutes } from "./service/webhooks.js";
@@ -80,8 +80,9 @@ export function routeTable(
   const { readiness, anchoring, checkpoints, tlog, replication, verification } = services;
   const all = [
     ...healthRoutes(readiness, { isReadOnly, attestations, isDemonstration }),
+    writersRoute(registry),
     ...nodeRoutes(replication),
-    ...(operatesApart ? [] : operationRoutes(registry, services, chosen)),
+    ...(operatesApart ? [] : operationRoutes(registry, services, chosen, isReadOnly)),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, { origins, sessions, gate }),

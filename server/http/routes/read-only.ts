@@ -13,6 +13,8 @@ export const isComputing = (path: string): boolean => COMPUTING.has(path);
 
 /** These rows are not in the log, so a mirror does not have them. An empty list would be a wrong answer. */
 const PRIVATE = "/api/v1/trust-configs";
+/** The log's service knows, a mirror does not. */
+const WRITERS = "/api/v1/writers";
 
 const REFUSAL =
   "This is a read-only mirror. Writing, signing in, and what is not on the log are matters of the log's own service.";
@@ -24,7 +26,7 @@ export function readOnly(routes: readonly Route[]): Route[] {
 
 function isOffered({ method, path, authorize }: Route): boolean {
   if (COMPUTING.has(path)) return true;
-  return method === "GET" && !authorize && !path.startsWith(PRIVATE);
+  return method === "GET" && !authorize && !path.startsWith(PRIVATE) && path !== WRITERS;
 }
 
 const refused = ({ method, path, summary, params, answer, limit }: Route): Route => ({

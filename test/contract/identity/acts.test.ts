@@ -116,8 +116,11 @@ const WRITES: readonly Write[] = [
   { path: "/log/sth/sign", means: "operator", body: () => ({}) },
 ];
 
-/** Parts of a batch carry proofs of their own; signing in and enrolment have tests of their own. */
-const ELSEWHERE = ["/attestations/batch", "/auth/login", "/credentials/enroll"];
+/**
+ * Parts of a batch carry proofs of their own; signing in, enrolment and the session of who registers the key of somebody else
+ * have tests of their own.
+ */
+const ELSEWHERE = ["/attestations/batch", "/auth/login", "/credentials/enroll", "/keys/register"];
 
 const operator = () =>
   ({

@@ -1,32 +1,14 @@
 /** Budgets of stored bytes: every write is counted, for its address and for strangers, and refused when a budget is spent. */
 import { describe, expect, test } from "vitest";
-import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { bearerOf } from "../../server/proofs.js";
 import { newManifest, newSigner, submission, type TestSigner } from "../../server/signers.js";
-import { register, send, WRITES } from "../../server/writes.js";
+import { content, FREE, register, send, WRITES } from "../../server/writes.js";
 import { accountOf, sealed } from "../signing/claimants.js";
 import { operationsOf } from "../tour.js";
 
 const ADDRESS = "198.51.100.7";
 const DAY_S = 86_400;
-
-/** Requests that are no reads, and store nothing for a client. */
-const FREE = new Set([
-  "post_auth_challenge",
-  "post_auth_login",
-  "post_auth_renew",
-  "post_verify",
-  "post_composite_assemble",
-  "post_composite_compile",
-  "post_claims_entry_id_reveal",
-  "post_log_verify",
-  // The operator's.
-  "post_log_anchor",
-  "post_log_sth_sign",
-  // Removes a row.
-  "delete_webhooks_webhook_id",
-]);
 
 /** A service whose requests are not limited, but their bytes. */
 const start = (budgets: Record<string, string> = {}): Promise<TestService> =>
@@ -50,16 +32,6 @@ function counted(service: TestService) {
   for (const { key, row } of log(service).rows("byteBudgets", -1, Number.MAX_SAFE_INTEGER))
     for (let i = 2; i < row.windows.length; i += 3) sum[key === -1 ? "strangers" : "addresses"] += row.windows[i]!;
   return sum;
-}
-
-/** Everything that a log holds. */
-function content(service: TestService): unknown {
-  const snapshot = log(service).snapshot();
-  // A challenge is used up by what proves possession, whatever becomes of the rest.
-  const tables = PRIVATE_TABLES.filter((table) => table !== "usedChallenges");
-  const rows = tables.map((table) => [table, [...snapshot.range(table)]]);
-  snapshot.close();
-  return [log(service).size, rows];
 }
 
 function expectSpent(reply: Reply): void {

@@ -46,7 +46,7 @@ const AREAS: readonly (readonly [RegExp, string])[] = [
   [/^\/api\/v1\/claims(\/|$)/, "Encrypted claims"],
   [/^\/api\/v1\/(users|credentials)(\/|$)/, "Accounts"],
   [/^\/api\/v1\/webhooks(\/|$)/, "Webhooks"],
-  [/^\/(api\/v1\/(health|openapi\.json)|livez|leader|follower|readyz|metrics)$/, "Service"],
+  [/^\/(api\/v1\/(health|writers|openapi\.json)|livez|leader|follower|readyz|metrics)$/, "Service"],
 ];
 
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`;

@@ -245,7 +245,7 @@ describe("says enough", () => {
         ...["unsupported-commitment", "commitment-key-missing"],
       ],
       401: ["unauthenticated"],
-      403: ["foreign-origin", "forbidden", "proof-required", "key-not-active"],
+      403: ["foreign-origin", "forbidden", "proof-required", "not-a-writer", "key-not-active"],
       404: ["not-found"],
       405: ["method-not-allowed"],
       408: ["request-timeout"],

@@ -111,7 +111,8 @@ describe("an empty log", () => {
 
 describe("every operation answers as it should", () => {
   test("service", async () => {
-    for (const id of ["get_health", "get_livez", "get_readyz", "get_metrics", "get_openapi_json"]) await ask(id, 200);
+    for (const id of ["get_health", "get_writers", "get_livez", "get_readyz", "get_metrics", "get_openapi_json"])
+      await ask(id, 200);
     await ask("get_leader", 200);
     await ask("get_follower", 503);
     await ask("get_identifier_types", 200);

@@ -19,6 +19,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   unauthenticated: 401,
   forbidden: 403,
   "proof-required": 403,
+  "not-a-writer": 403,
   "key-not-active": 403,
   "not-found": 404,
   "already-exists": 409,

@@ -3,8 +3,12 @@
 const meta = (name: string): string | null =>
   document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? null;
 
-/** Null where the operator has not said it. */
-export const introduction = { operator: meta("log-operator"), description: meta("log-description") };
+/** Null where the operator has not said it; `writers`, who may write, at a mirror. */
+export const introduction = {
+  operator: meta("log-operator"),
+  description: meta("log-description"),
+  writers: meta("log-writers"),
+};
 
 const predicates = meta("log-predicates");
 

@@ -3,7 +3,7 @@ import { introduction } from "../../state/said/introduction.js";
 import { shownText } from "../../state/said/names.js";
 
 export function Introduction() {
-  const { operator, description } = introduction;
+  const { operator, description, writers } = introduction;
   const said = description === null ? null : shownText(description).trim();
   const isEnded = said !== null && /[.!?]$/.test(said);
   return (
@@ -19,7 +19,7 @@ export function Introduction() {
         </>
       )}
       {(said === null || operator !== null) && "."} Entries are only ever added to it, and this page checks in your own
-      browser that none was changed or taken away.
+      browser that none was changed or taken away.{writers !== null && ` ${writers}`}
     </p>
   );
 }

@@ -65,11 +65,15 @@ export function keyRoutes(
       method: "POST",
       path: "/api/v1/keys/register",
       summary: "Register a public key",
+      proving: "optional",
+      // Where not everybody may write, the session of an anchor lets in the key of somebody else.
+      authorize: (asking) => gate.shownKey(asking, null),
       body: RegisterKey,
       answer: KeyRegistered,
-      refusals: [403, 409],
+      refusals: [401, 403, 409],
       limit: "key-registration",
-      handle: ({ body, request }) => within("/payload", keys.register(body.payload, request.client)),
+      handle: ({ body, proof, request }) =>
+        within("/payload", keys.register(body.payload, request.client, proof?.fingerprint)),
     }),
     route({
       method: "POST",

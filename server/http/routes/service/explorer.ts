@@ -12,7 +12,10 @@ import { readHashedFiles, StaticFile } from "../../transport/static.js";
 const FOLDER = fileURLToPath(new URL("../../../explorer/", import.meta.url));
 
 /** What the page has to know before it asks: how to introduce the log, and which predicates are its own. */
-export type Introduction = Pick<Settings, "operatorName" | "logDescription" | "predicateBase">;
+export type Introduction = Pick<Settings, "operatorName" | "logDescription" | "predicateBase"> & {
+  /** A sentence that says who may write; null on a mirror. */
+  readonly writers: string | null;
+};
 
 /**
  * `GET /` and `GET /explorer/{file}`. Reads the files.
@@ -61,10 +64,11 @@ function readExplorer(introduction: Introduction) {
 }
 
 /** The introduction for the page's script, which has it without a request. */
-function metadata({ operatorName, logDescription, predicateBase }: Introduction): string {
+function metadata({ operatorName, logDescription, predicateBase, writers }: Introduction): string {
   const named = {
     "log-operator": operatorName,
     "log-description": logDescription,
+    "log-writers": writers,
     "log-predicates": withoutScheme(predicateBase),
   };
   return Object.entries(named)

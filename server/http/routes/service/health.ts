@@ -2,7 +2,7 @@
 import Type from "typebox";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../version.js";
-import { Alive, Health, Ready } from "../../../wire/health.js";
+import { Alive, Health, Ready, WritersRule } from "../../../wire/health.js";
 import { LIMITS } from "../../limits/limits.js";
 import { type Route, route } from "../../route.js";
 import type { Services } from "../../services.js";
@@ -51,6 +51,17 @@ export const healthRoutes = (
   livenessRoute(readiness),
 ];
 
+/** `GET /api/v1/writers`. The list of a log is nobody's, so it is not part of the answer. */
+export const writersRoute = ({ writers }: Pick<Served, "writers">): Route =>
+  route({
+    method: "GET",
+    path: "/api/v1/writers",
+    summary: "Who may write to the log",
+    answer: WritersRule,
+    limit: "general",
+    handle: () => writers.view,
+  });
+
 /** `GET /livez`. */
 export const livenessRoute = (readiness: Services["readiness"]): Route =>
   route({
@@ -67,9 +78,10 @@ export const livenessRoute = (readiness: Services["readiness"]): Route =>
 
 /** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
 export function operationRoutes(
-  { credentials }: Pick<Served, "credentials">,
+  { credentials, writers }: Pick<Served, "credentials" | "writers">,
   { readiness, metrics, tlog, replication }: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">,
   { transport, whyNotUws }: ChosenTransport,
+  isReadOnly: boolean,
 ): Route[] {
   return [
     route({
@@ -95,6 +107,7 @@ export function operationRoutes(
           status: "ok",
           transport: transport.name,
           ...(own === null ? {} : { vkey: own }),
+          ...(isReadOnly ? {} : { writers: writers.view }),
           ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),

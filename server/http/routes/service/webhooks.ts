@@ -43,7 +43,7 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
       answer: Webhook,
       refusals: [401, 403, 404],
       limit: "general",
-      handle: ({ params, proof, request }) => webhooks.deactivate(params.webhook_id, proof.fingerprint, request.client),
+      handle: ({ params, proof }) => webhooks.deactivate(params.webhook_id, proof.fingerprint),
     }),
   ];
 }

@@ -170,6 +170,7 @@ test("a mirror answers reads of the log and computes; the rest is 403, and descr
 });
 
 describe("the state of the service", () => {
+  const WRITERS = { rule: "registered", sentence: "Some may write." };
   /** The answer of one of its routes. */
   async function answer(
     path: string,
@@ -184,21 +185,23 @@ describe("the state of the service", () => {
     const readiness = { check: async () => (believes ? ["The disk."] : []), checkAlive: () => {} };
     const metrics = { text: async () => "a 1", contentType: "text/plain; version=1" };
     const chosen = { transport: { name: "uws", serve: null as never }, whyNotUws: why } as const;
-    const registry = { credentials: { believesDeclarations: believes } as never };
+    const registry = { credentials: { believesDeclarations: believes } as never, writers: { view: WRITERS } as never };
     const routes = [
       ...healthRoutes(readiness, { isDemonstration: false, isReadOnly: readOnly, attestations: limit }),
       ...operationRoutes(
         registry,
         { readiness, metrics, tlog: { vkey, checkpoint: () => "", witnesses: () => [] }, replication: null },
         chosen,
+        readOnly,
       ),
     ];
     return routes.find((one) => one.path === path)!.handle({} as never);
   }
 
   test("has warnings only where there is something to warn of", async () => {
-    expect(await answer("/readyz")).toEqual({ status: "ok", transport: "uws" });
-    expect(await answer("/readyz", { vkey: "a+b+c" })).toEqual({ status: "ok", transport: "uws", vkey: "a+b+c" });
+    const ready = { status: "ok", transport: "uws", writers: WRITERS };
+    expect(await answer("/readyz")).toEqual(ready);
+    expect(await answer("/readyz", { vkey: "a+b+c" })).toEqual({ ...ready, vkey: "a+b+c" });
     expect(await answer("/readyz", { why: "no binary" })).toMatchObject({ warnings: [UWS_DOES_NOT_LOAD] });
     expect(await answer("/readyz", { believes: true })).toMatchObject({
       warnings: ["The disk.", DECLARATIONS_BELIEVED],
@@ -206,6 +209,7 @@ describe("the state of the service", () => {
   });
 
   test("tells a mirror from the log's own service", async () => {
+    expect(await answer("/readyz", { readOnly: true })).toEqual({ status: "ok", transport: "uws" });
     expect(await answer("/api/v1/health")).toEqual({ status: "ok", version: VERSION });
     expect(await answer("/api/v1/health", { readOnly: true })).toEqual({
       status: "ok",
