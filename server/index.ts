@@ -22,8 +22,7 @@ import { Readiness } from "./http/observing/readiness.js";
 import { requirePublicUrl } from "./http/origins.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { Services } from "./http/services.js";
-import { chooseTransport } from "./http/transport/choose.js";
-import { type TransportName, UWS_IDLE_S } from "./http/transport/transport.js";
+import type { TransportName } from "./http/transport/transport.js";
 import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
@@ -38,6 +37,7 @@ import {
   publishedHeadPath,
   type Settings,
 } from "./settings.js";
+import { transportOf } from "./startcheck.js";
 import { SharedVerification } from "./verification.js";
 import { VERSION } from "./version.js";
 import { logNameOf } from "./witnessing/tlog.js";
@@ -132,13 +132,8 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const maxConnections = connectionsOf(settings, logger);
     const certificate = openCertificate(settings, logger);
     const tls = certificate?.files ?? null;
-    const chosen = await chooseTransport(settings.transport);
+    const chosen = await transportOf(settings);
     const { transport, whyNotUws } = chosen;
-    if (transport.name === "uws" && settings.idleTimeoutSeconds !== UWS_IDLE_S)
-      throw new CairnlogError(
-        "precondition-failed",
-        `uWebSockets.js closes idle connections after ${UWS_IDLE_S} s: with another SERVICE_IDLE_TIMEOUT_S, set SERVICE_TRANSPORT=node.`,
-      );
     // Before anything is made: a list that cannot be used is a refusal.
     const listed = settings.readOnly ? null : readWriters(settings);
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
@@ -158,7 +153,11 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const logName = settings.logName ?? defaultLogName(operator.fingerprint);
     const joined = await joinNode(settings, operator, logName, logger);
     if (joined) opened.addFoundation("the journal", () => joined.journal.close());
-    const opening: RegistryOptions = { ...openingOf(settings, operator, listed), pool, ...(joined && { replicated: joined }) };
+    const opening: RegistryOptions = {
+      ...openingOf(settings, operator, listed),
+      pool,
+      ...(joined && { replicated: joined }),
+    };
     const mirror = isMirror ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;

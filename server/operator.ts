@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
+import { privateKey } from "../engine/crypto/keys/private-key.js";
 import { importPublicKey } from "../engine/crypto/keys/spki.js";
 import type { Pool } from "../engine/crypto/pool/pool.js";
 import { type SocketSigner, signerAt } from "../engine/crypto/signer/socket-signer.js";
@@ -48,6 +49,17 @@ export async function openOperator(settings: Settings, notes: OperatorNotes, poo
       "the signer holds the operator key, but there is also a key file: move it out of this machine",
     );
   return { operator: signer, signer };
+}
+
+/**
+ * Checks that the service has its key, or may make one.
+ * @throws CairnlogError `wrong-operator` if there is a log and not its key; as `privateKey` does
+ */
+export function checkOperatorKey(settings: Settings): void {
+  if (settings.signer !== null) return;
+  const file = operatorKeyPath(settings);
+  if (existsSync(file)) privateKey(readFileSync(file, "utf8"));
+  else refuseNewKey(settings, file);
 }
 
 /** @throws CairnlogError `wrong-operator` if the data directory holds a log */

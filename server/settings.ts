@@ -111,6 +111,23 @@ function assembled({ name, value, shown, faults }: Source): Settings {
   return settings;
 }
 
+/** A setting as an environment has it, for people. */
+export interface SettingText {
+  /** Its variable. */
+  readonly name: string;
+  /** As it was given, or what holds otherwise; null if it may hold a password. */
+  readonly value: string | null;
+  readonly isDefault: boolean;
+}
+
+/** All settings as an environment has them. */
+export const settingTexts = (env: Environment): SettingText[] =>
+  SETTINGS.map(([key, { name, fallback, fallbackShown = fallback }]) => {
+    const given = env[name] || undefined;
+    const value = given === undefined ? fallbackShown : SECRET.has(key) ? null : given;
+    return { name, value, isDefault: given === undefined };
+  });
+
 /** Path of the operator key's file. */
 export const operatorKeyPath = ({ operatorKey, dataDir }: Settings): string =>
   operatorKey ?? join(dataDir, "operator.pem");

@@ -1,6 +1,6 @@
 /**
- * Who may write to the log (docs/spec §12.7): the rule of the service, which is asked about the key that signs a request. `Writes` asks it
- * before a command of a client is queued, so whatever is stored for a client goes past it.
+ * Who may write to the log (docs/spec §12.7): the rule of the service, which is asked about the key that signs a request.
+ * `Writes` asks it before a command of a client is queued, so whatever is stored for a client goes past it.
  *
  * Each thread has its own; what it looks at are rows on disk and a list that is replaced as a whole.
  */

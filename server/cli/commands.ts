@@ -145,6 +145,11 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "run the service",
     load: async () => (await import("./operate/serve.js")).serve,
   },
+  settings: {
+    group: RUN,
+    summary: "show the settings of a service, and check them before a restart",
+    load: async () => (await import("./operate/settings.js")).settings,
+  },
   demo: {
     group: RUN,
     summary: "run a service with a filled log, and print a tour of it",

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The `cairnlog` command as a process. */
+import { loadEnvFile } from "./operate/env-file.js";
 import { leaveClosedTerminals } from "./terminal/closed.js";
 import { watchOutput } from "./terminal/output.js";
 
@@ -10,6 +11,11 @@ const argv = process.argv.slice(2);
 const isService = argv[0] === "serve" && !argv.some((word) => ["--help", "-h"].includes(word));
 if (!isService) watchOutput();
 const isWatched = isService && !argv.includes("--no-parent");
+const refusal = loadEnvFile(argv);
+if (refusal !== null) {
+  console.error(`cairnlog: ${refusal}`);
+  process.exit(2);
+}
 // Only one of the two is loaded. The parent of a service is to stay small.
 process.exitCode = isWatched
   ? await (await import("./operate/parent.js")).runWithParent(argv)

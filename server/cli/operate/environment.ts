@@ -1,7 +1,22 @@
 /** The service's settings, for commands that work on its data directory. */
 import { CairnlogError } from "../../../engine/error.js";
 import { readSettings, type Settings } from "../../settings.js";
+import { flag, text, type Values } from "../line/options.js";
 import { UsageError } from "../usage.js";
+
+/** Options of `cairnlog serve` that go before variables. */
+export const SETTING_OPTIONS = {
+  data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
+  "read-only": flag(
+    "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; or with SERVICE_REPLICATION follow a replicated log without its private rows. Without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
+  ),
+} as const;
+
+/** The variables whose place they take. */
+export const settingsGiven = (values: Values<typeof SETTING_OPTIONS>): Readonly<Record<string, string>> => ({
+  ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
+  ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
+});
 
 /** @param environment in the place of the process's own. @throws UsageError for a setting that is not understood */
 export function settingsOf(environment: NodeJS.ProcessEnv = process.env): Settings {

@@ -5,13 +5,14 @@ import { FAILED_EXIT_CODE } from "../../failure.js";
 import { isStderrTerminal, stderrLines } from "../../http/observing/stderr.js";
 import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
 import { failurePath, type Settings, strangeNames } from "../../settings.js";
-import { flag, text } from "../line/options.js";
+import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { none, UsageError } from "../usage.js";
-import { settingsOf } from "./environment.js";
+import { ENV_FILE_OPTION } from "./env-file.js";
+import { SETTING_OPTIONS, settingsGiven, settingsOf } from "./environment.js";
 import { hasParent, report } from "./lifeline.js";
 import { stopInTime } from "./stopping.js";
 
@@ -27,10 +28,8 @@ const WRITERS_NOT_RENEWED = "SIGHUP: the new list of those who may write cannot 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
 const OPTIONS = {
-  data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
-  "read-only": flag(
-    "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; or with SERVICE_REPLICATION follow a replicated log without its private rows. Without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
-  ),
+  ...SETTING_OPTIONS,
+  ...ENV_FILE_OPTION,
   follow: flag(
     "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
   ),
@@ -42,7 +41,7 @@ const OPTIONS = {
 } as const;
 
 export const serve = subcommand({
-  forms: ["[--data DIR] [--read-only | --follow]"],
+  forms: ["[--env-file FILE] [--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
 SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service.
@@ -50,7 +49,7 @@ SIGHUP has it read the files of the certificate and its key, and of SERVICE_WRIT
 it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
   options: OPTIONS,
-  notes: `It is set up by environment variables; defaults in parentheses:
+  notes: `It is set up by environment variables, which cairnlog settings shows; defaults in parentheses:
 ${settingLines.join("\n")}
 
 Exit codes: 0 ended as told, and nothing that it had accepted is lost; 1 could not start, or had to leave accepted
@@ -62,11 +61,7 @@ and start it again.`,
     none(operands);
     for (const name of strangeNames(process.env))
       console.error(`cairnlog: ${name} is not a setting, and has no effect`);
-    const settings = settingsOf({
-      ...process.env,
-      ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
-      ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
-    });
+    const settings = settingsOf({ ...process.env, ...settingsGiven(values) });
     if (values.follow && settings.replication === null)
       throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
     const options = { follow: values.follow };
