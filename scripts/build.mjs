@@ -6,7 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundleLibraries } from "./bundles.mjs";
+import { flattenDeclarations } from "./declarations.mjs";
 import { buildExplorer } from "./explorer.mjs";
+import { addOwnBinaries } from "./uws.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = (name) => join(root, "node_modules", ".bin", name);
@@ -42,6 +44,8 @@ try {
 async function compile() {
   await run(bin("tsc"), ["--project", "tsconfig.json"]);
   cpSync(join(root, "server/explorer/styles/tokens.css"), join(root, "dist/server/http/docs/tokens.css"));
+  await addOwnBinaries();
+  await flattenDeclarations();
   await bundleLibraries();
 }
 

@@ -8,7 +8,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { schemaModule, schemaTypes } from "./schemas.mjs";
+import { schemaModule } from "./schemas.mjs";
+import { writeArchives } from "./uws.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, "dist");
@@ -34,25 +35,14 @@ const PARTS = {
   },
 };
 
-/** What the modules of `server/wire` hold, as data: the file as it is written, by its extension. */
-async function wireModule(path, extension) {
-  const exported = await import(join(dist, `${path}.js`));
-  const up = relative(dirname(path), "server/wire") || ".";
-  return extension === ".js" ? schemaModule(exported) : schemaTypes(exported, `${up}/schema.js`);
-}
+/** What a module of `server/wire` holds, as data. */
+const wireModule = async (path) => schemaModule(await import(join(dist, `${path}.js`)));
 
 /** In the place of the kernels in WebAssembly: hashes in JavaScript, which are a third of the size. */
 const PORTABLE = {
   "wasm/index.js": 'export { kernel } from "../engine/verify/portable-kernel.js";\n',
   "wasm/index.d.ts": 'export type { TreeVersion } from "./contract.js";\n',
 };
-
-const SCHEMA_TYPES = `/** A schema of \`wire/\`: plain JSON Schema, which knows the type of the values that fit it. */
-export interface TSchema { readonly [keyword: string]: unknown }
-export interface Schema<T> extends TSchema { readonly static?: T }
-/** The type of the values that fit a schema. */
-export type Static<S extends TSchema> = S extends { readonly static?: infer T } ? NonNullable<T> : never;
-`;
 
 /** Copies a module and everything that it imports. @returns the packages that it needs */
 async function copyModules(entries, folder) {
@@ -65,15 +55,11 @@ async function copyModules(entries, folder) {
     const extension = file.endsWith(".d.ts") ? ".d.ts" : ".js";
     const path = file.slice(0, -extension.length);
     // These two are functions, not schemas.
-    const isWire = /^server\/wire\/(?!(?:check|origin)$)/.test(path);
-    let code = PORTABLE[file] ?? (isWire ? await wireModule(path, extension) : readFileSync(join(dist, file), "utf8"));
+    const isWire = extension === ".js" && /^server\/wire\/(?!(?:check|origin)$)/.test(path);
+    let code = PORTABLE[file] ?? (isWire ? await wireModule(path) : readFileSync(join(dist, file), "utf8"));
     code = code.replace(/^\/\/# sourceMappingURL=.*\n?/gm, "");
     if (!isWire)
-      code = code.replace(IMPORT, (whole, keyword, imported) => {
-        if (imported === "typebox") {
-          const up = relative(dirname(path), "server/wire");
-          return `${keyword}"${up.startsWith(".") ? up : `./${up}`}/schema.js"`;
-        }
+      code = code.replace(IMPORT, (whole, _, imported) => {
         if (imported.startsWith(".")) queue.push(join(dirname(path), imported).replace(/\.js$/, extension));
         else
           needed.add(
@@ -88,8 +74,6 @@ async function copyModules(entries, folder) {
     mkdirSync(dirname(out), { recursive: true });
     writeFileSync(out, code);
   }
-  if ([...seen].some((file) => file.startsWith("server/wire/")))
-    writeFileSync(join(folder, "server", "wire", "schema.d.ts"), SCHEMA_TYPES);
   return [...needed].sort();
 }
 
@@ -116,7 +100,8 @@ async function part(short, { name, description, exports }) {
 }
 
 /** The package of the checkout, without what only a checkout needs. */
-function whole() {
+async function whole() {
+  await writeArchives();
   const scratch = mkdtempSync(join(tmpdir(), "cairnlog-pack-"));
   try {
     const packing = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", scratch];
@@ -133,7 +118,7 @@ function whole() {
 
 if (!existsSync(join(dist, "engine", "index.js"))) throw new Error("There is no build: run `npm run build` first.");
 rmSync(target, { recursive: true, force: true });
-whole();
+await whole();
 for (const [short, described] of Object.entries(PARTS)) await part(short, described);
 console.log(
   `packages in ${relative(process.cwd(), target)}: cairnlog, ${Object.values(PARTS)

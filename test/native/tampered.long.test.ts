@@ -14,22 +14,14 @@ afterAll(() => folder.remove());
 const { SERVICE_NATIVE_CODE: _, ...ENVIRONMENT } = process.env;
 
 /** Copies of these, because a package finds its binary from where it really is; the others are links. */
-const COPIED = [
-  "lmdb",
-  "@lmdb",
-  "msgpackr",
-  "msgpackr-extract",
-  "@msgpackr-extract",
-  "sodium-native",
-  "uWebSockets.js",
-];
+const COPIED = ["lmdb", "@lmdb", "msgpackr", "msgpackr-extract", "@msgpackr-extract", "sodium-native"];
 const install = join(folder.path, "install");
 const main = join(install, "dist", "server", "cli", "main.js");
 const HOST = `${process.platform}-${process.arch}`;
-const UWS = `uWebSockets.js/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
+const UWS = `dist/uws/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
 const loadsUws = (() => {
   try {
-    createRequire(import.meta.url)("uWebSockets.js");
+    createRequire(import.meta.url)(join(root, UWS));
     return true;
   } catch {
     return false;
@@ -39,21 +31,18 @@ const loadsUws = (() => {
 /** The binaries of the package that this machine may load. */
 function binariesOf(name: string): readonly string[] {
   if (name === "uWebSockets.js") return [UWS];
-  const place = name === "sodium-native" ? `sodium-native/prebuilds/${HOST}` : `@${name}/${name}-${HOST}`;
-  return readdirSync(join(root, "node_modules", place)).flatMap((file) =>
-    file.endsWith(".node") ? `${place}/${file}` : [],
-  );
+  const place = `node_modules/${name === "sodium-native" ? `sodium-native/prebuilds/${HOST}` : `@${name}/${name}-${HOST}`}`;
+  return readdirSync(join(root, place)).flatMap((file) => (file.endsWith(".node") ? `${place}/${file}` : []));
 }
 
 beforeAll(() => {
   const modules = join(install, "node_modules");
   mkdirSync(modules, { recursive: true });
-  for (const name of ["dist/engine", "dist/server", "dist/wasm", "package.json"])
+  for (const name of ["dist/engine", "dist/server", "dist/wasm", UWS, "package.json"])
     cpSync(join(root, name), join(install, name), { recursive: true });
-  const isOtherUws = (path: string) => /uws_[^/]*\.node$/.test(path) && !path.endsWith(UWS);
   for (const name of readdirSync(join(root, "node_modules"))) {
     const [from, to] = [join(root, "node_modules", name), join(modules, name)];
-    if (COPIED.includes(name)) cpSync(from, to, { recursive: true, filter: (path) => !isOtherUws(path) });
+    if (COPIED.includes(name)) cpSync(from, to, { recursive: true });
     else symlinkSync(from, to);
   }
 });
@@ -82,10 +71,10 @@ const PACKAGES = ["lmdb", "msgpackr-extract", "sodium-native", ...(loadsUws ? ["
 describe.each(PACKAGES)("a binary of %s with one byte more", (name) => {
   const binaries = binariesOf(name);
   beforeAll(() => {
-    for (const file of binaries) appendFileSync(join(install, "node_modules", file), "\0");
+    for (const file of binaries) appendFileSync(join(install, file), "\0");
   });
   afterAll(() => {
-    for (const file of binaries) cpSync(join(root, "node_modules", file), join(install, "node_modules", file));
+    for (const file of binaries) cpSync(join(root, file), join(install, file));
   });
 
   test("is not loaded: the service does not start, and says why", async () => {

@@ -1,6 +1,6 @@
 /** The packages of dist/packages as users get them: packed, installed into an empty folder, bundled, type-checked, used. */
 import { execFile } from "node:child_process";
-import { linkSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -194,55 +194,4 @@ test("the package cairnlog holds what its README links, and what only a checkout
       .filter((link) => !present.has(link)),
   );
   expect(missing).toEqual([]);
-});
-
-describe("scripts/slim.mjs", () => {
-  const OWN = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
-  const OTHERS = ["uws_win32_x64_115.node", "uws_linux_arm64_83.node"];
-  const source = join(root, "node_modules", "uWebSockets.js");
-
-  /** A project with the package, its real binary if `hasOwn`, and two others. */
-  function installed(name: string, own: "real" | "broken" | "none") {
-    const library = join(folder.path, name, "node_modules", "uWebSockets.js");
-    const scripts = join(folder.path, name, "node_modules", "cairnlog", "scripts");
-    for (const path of [library, scripts]) mkdirSync(path, { recursive: true });
-    for (const file of ["package.json", "uws.js"]) writeFileSync(join(library, file), readFileSync(join(source, file)));
-    if (own === "real") writeFileSync(join(library, OWN), readFileSync(join(source, OWN)));
-    if (own === "broken") writeFileSync(join(library, OWN), "no binary");
-    for (const file of OTHERS) writeFileSync(join(library, file), "x".repeat(1_000_000));
-    linkSync(join(root, "scripts", "slim.mjs"), join(scripts, "slim.mjs"));
-    const slim = (...args: string[]) =>
-      run(process.execPath, [join(scripts, "slim.mjs"), ...args]).then(
-        ({ stdout }) => ({ code: 0, said: stdout }),
-        ({ code, stderr }) => ({ code, said: stderr }),
-      );
-    const left = () => readdirSync(library).filter((file) => file.endsWith(".node"));
-    return { slim, left, library };
-  }
-
-  test("keeps this platform's binary alone, which still loads", async () => {
-    const { slim, left, library } = installed("slim", "real");
-    const what = `2 binaries for other platforms and versions of Node, 2 MB; ${OWN} stays\n`;
-    expect(await slim("--dry-run")).toEqual({ code: 0, said: `would remove ${what}` });
-    expect(left()).toHaveLength(3);
-    expect(await slim()).toEqual({ code: 0, said: `removed ${what}` });
-    expect(left()).toEqual([OWN]);
-    await run(process.execPath, ["--eval", `require(${JSON.stringify(library)}).App()`]);
-    expect((await slim()).said).toMatch(/^removed 0 binaries/);
-  });
-
-  test("removes nothing where that one is missing or does not load, and says why", async () => {
-    for (const [own, reason] of [
-      ["none", `there is no ${OWN}, so nothing was removed`],
-      ["broken", `${OWN} does not load, so nothing was removed`],
-    ] as const) {
-      const { slim, left } = installed(`slim-${own}`, own);
-      const before = left();
-      expect(await slim()).toMatchObject({ code: 1, said: expect.stringContaining(reason) });
-      expect(left()).toEqual(before);
-    }
-    const { slim, left } = installed("slim-option", "real");
-    expect(await slim("--all")).toMatchObject({ code: 1, said: expect.stringContaining("--all is not an option") });
-    expect(left()).toHaveLength(3);
-  });
 });

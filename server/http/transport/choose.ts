@@ -1,12 +1,9 @@
 /** Which HTTP library serves: the one that was set, or uWebSockets.js where its binary loads. */
-import { createRequire } from "node:module";
 import { CairnlogError } from "../../../engine/error.js";
-import { loadChecked } from "../../../engine/native/checked.js";
+import { loadUws } from "./binary.js";
 import { nodeTransport } from "./node/serving.js";
 import type { Transport, TransportName } from "./transport.js";
 import { uwsTransport } from "./uws.js";
-
-const require = createRequire(import.meta.url);
 
 export interface ChosenTransport {
   readonly transport: Transport;
@@ -22,9 +19,7 @@ export interface ChosenTransport {
 export async function chooseTransport(wanted: TransportName | null): Promise<ChosenTransport> {
   if (wanted === "node") return { transport: nodeTransport, whyNotUws: null };
   try {
-    // Only here: on a machine where the binary does not load, importing it throws.
-    const library = loadChecked("uWebSockets.js", () => require("uWebSockets.js") as typeof import("uWebSockets.js"));
-    return { transport: uwsTransport(library), whyNotUws: null };
+    return { transport: uwsTransport(loadUws()), whyNotUws: null };
   } catch (cause) {
     if (cause instanceof CairnlogError) throw cause;
     const whyNotUws = reasonOf(cause);
