@@ -7,8 +7,9 @@ import { dirname } from "node:path";
 import { CairnlogError } from "../error.js";
 import { loadChecked } from "./checked.js";
 import { shortenMessage } from "./mend.js";
+import { requireOf } from "./unbundled.js";
 
-const require = createRequire(import.meta.url);
+const require = requireOf(import.meta.url, "preload.js");
 /** `dist/index.cjs` of the package. */
 const lmdb = require.resolve("lmdb");
 const requireOfLmdb = createRequire(lmdb);

@@ -58,6 +58,7 @@ export class FrontThread {
       workerData: { ...data, port: port2 } satisfies FrontData,
       transferList: [port2],
       name: this.name,
+      execArgv: [],
     });
     this.#desk = new Desk({ port: port1, log, calls, due, heard: (word) => this.#heard(word) });
     this.opened = this.#expect();

@@ -28,6 +28,7 @@ class Thread {
       workerData: { port: port2, allowPrivate } satisfies SendingData,
       transferList: [port2],
       name: "webhooks",
+      execArgv: [],
     });
     port1.on("message", (words: readonly Word[]) => {
       for (const word of words) {

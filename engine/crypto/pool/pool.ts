@@ -28,6 +28,8 @@ export function createPool(workers: number = defaultWorkers()): Pool {
   const start = (url: URL) =>
     new Piscina({
       filename: url.href,
+      // Options of this process may not fit a thread: those of `node --input-type=module --eval` do not.
+      execArgv: [],
       // At least one thread stays: if a thread died, the tasks behind it would otherwise wait until another task comes.
       minThreads: 1,
       maxThreads: workers,
