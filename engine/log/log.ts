@@ -60,8 +60,8 @@ export interface LogOptions {
 }
 
 export interface LogReaderOptions extends Pick<LogOptions, "path" | "projection" | "pool" | "mapSize"> {
-  /** The log's operator; `publicOperatorKey` makes one of a public key. */
-  readonly operator: { readonly fingerprint: string; readonly public: { readonly pem: string } };
+  /** PEM of the public key that signs this log's heads, or of another one in the chain of its operator keys. */
+  readonly operatorKey: string;
 }
 
 export interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
@@ -72,9 +72,16 @@ export interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
 /**
  * Opens or creates a log to be written and read. The time this takes does not depend on the size of the log.
  * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
- *   `in-use` when another process has it open to write
+ *   `in-use` when it is open to write already, in another process or in this one; `invalid-input` without path or signer
  */
 export async function openLog(options: LogOptions): Promise<LogWriter> {
+  checkText("openLog", "path", options?.path, "the directory of the log");
+  const { signer } = options;
+  if (typeof signer?.sign !== "function" || typeof signer.public?.pem !== "string")
+    throw new CairnlogError(
+      "invalid-input",
+      "openLog needs `signer`, a key that signs tree heads: openOperatorKey(file) makes one.",
+    );
   const lock = await takeWriterLock(options.path);
   try {
     return await startLog(openStore(options), options, lock);
@@ -86,10 +93,12 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
 
 /**
  * Opens a log that another thread or process writes, to be read. It shows the moment of the call until `refresh`.
- * @throws CairnlogError `not-found` when it is not there; otherwise as `openLog` does
+ * @throws CairnlogError `not-found` when it is not there; `invalid-key`; otherwise as `openLog` does
  */
 export async function openLogReader(options: LogReaderOptions): Promise<LogReader> {
-  const { path, operator, projection = noProjection, pool, mapSize } = options;
+  checkText("openLogReader", "path", options?.path, "the directory of the log");
+  checkText("openLogReader", "operatorKey", options.operatorKey, "the operator's public key as PEM");
+  const { path, operatorKey, projection = noProjection, pool, mapSize } = options;
   if (!existsSync(path)) throw new CairnlogError("not-found", `There is no log in ${path} to be read.`);
   const store = openStore({ path, readOnly: true, ...(mapSize === undefined ? {} : { mapSize }) });
   try {
@@ -97,7 +106,7 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
     const meta = soundMeta(store, path);
     if (!meta) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
     checkFormat(meta, MIGRATIONS.length + 1);
-    return new LogReader({ path, store, projection, operatorKey: operator.public.pem, pool, mapSize });
+    return new LogReader({ path, store, projection, operatorKey, pool, mapSize });
   } catch (error) {
     await store.close();
     throw error;
@@ -110,10 +119,10 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
  * @throws CairnlogError as `openLog` does
  */
 export function openLogFollower(options: LogFollowerOptions): LogFollower {
-  const { path, operator, projection = noProjection, mapSize, writer } = options;
+  const { path, operatorKey, projection = noProjection, mapSize, writer } = options;
   // The writer has looked at the files, and has them open.
   const store = openStore({ path, readOnly: true, isInspected: true, ...(mapSize === undefined ? {} : { mapSize }) });
-  return new LogFollower({ path, store, projection, operatorKey: operator.public.pem, writer, mapSize });
+  return new LogFollower({ path, store, projection, operatorKey, writer, mapSize });
 }
 
 /** `openLog` over a store that is open already; the log's `close` releases `lock`. */
@@ -157,6 +166,12 @@ export async function startLog(
     await store.close();
     throw error;
   }
+}
+
+/** A program in JavaScript may have left it out. @throws CairnlogError `invalid-input` */
+function checkText(caller: string, option: string, value: unknown, what: string): void {
+  if (typeof value === "string" && value !== "") return;
+  throw new CairnlogError("invalid-input", `${caller} needs \`${option}\`, ${what}.`);
 }
 
 const NO_LOCK: WriterLock = { release: async () => {} };

@@ -166,7 +166,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
  */
 export async function openRegistryReader(options: RegistryOptions): Promise<Registry & { readonly log: LogReader }> {
   const { path, operator } = options;
-  return registryOver(await openLogReader({ path, operator, projection }), options);
+  return registryOver(await openLogReader({ path, operatorKey: operator.public.pem, projection }), options);
 }
 
 /** The registry of an open log. Closing the registry closes the log. */

@@ -101,7 +101,7 @@ async function open() {
   const log = openLogFollower({
     path: opening.path,
     projection,
-    operator,
+    operatorKey: operator.public.pem,
     writer: {
       enqueue: (command, input, resolve, reject, payer) => writer.enqueue(command, input, resolve, reject, payer),
       signHead: () => writer.call("log.signHead"),

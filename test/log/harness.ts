@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { type OperatorKey, operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
@@ -49,9 +49,9 @@ export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ 
 /** The log at `path`, opened by a reader that has only the public key; closed after the test. */
 export async function openTestReader(
   path: string,
-  operator = publicOperatorKey(testOperator.public.pem),
+  operator: Pick<OperatorKey, "public"> = testOperator,
 ): Promise<LogReader> {
-  const log = await openLogReader({ path, operator, pool: testPool, mapSize: MAP_SIZE });
+  const log = await openLogReader({ path, operatorKey: operator.public.pem, pool: testPool, mapSize: MAP_SIZE });
   logs.add(log);
   return log;
 }

@@ -5,7 +5,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import type { CairnlogError } from "#cairnlog/engine/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
-import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { runIn } from "./inline.js";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -13,6 +13,34 @@ const event = (n: number) => ({ event_type: "note", payload: { n } });
 const failsWith = (code: string) => expect.objectContaining({ code }) as unknown as CairnlogError;
 
 describe("append", () => {
+  test.each([
+    ["no type", { payload: {} }],
+    ["an empty type", { event_type: "", payload: {} }],
+    ["a type that is no text", { event_type: 1, payload: {} }],
+    ["no payload", { event_type: "note" }],
+    ["a list as payload", { event_type: "note", payload: [] }],
+    ["nothing", undefined],
+  ])("of an event with %s is refused, also among others, and appends nothing", async (_, wrong) => {
+    const { log } = await openTestLog();
+    const refusal = {
+      code: "invalid-input",
+      message: "append takes events: { event_type, payload }, a text that is not empty and an object.",
+    };
+    await expect(log.append(wrong as never)).rejects.toMatchObject(refusal);
+    await expect(log.append([event(1), wrong as never])).rejects.toMatchObject(refusal);
+    expect(log.size).toBe(0);
+  });
+
+  test("a receipt as JSON has the entry, and no bytes", async () => {
+    const { log } = await openTestLog();
+    const receipt = await log.append(event(1));
+    const { json: _, ...members } = receipt;
+    const { ots_proof, ...entry } = log.entry(1)!;
+    expect(ots_proof).toBeNull();
+    expect(JSON.parse(JSON.stringify(receipt))).toEqual({ ...members, entry });
+    expect(receipt.json.toString()).toBe(JSON.stringify(entry));
+  });
+
   test("the first entry, its hash and its head follow from the contract's definitions", async () => {
     const { log } = await openTestLog();
     const receipt = await log.append({ event_type: "note", payload: { b: 2, a: "é" } });
@@ -242,7 +270,8 @@ describe("opening", () => {
 
   test("a second writer of the same log is refused before it can fork it", async () => {
     const { log: first, path } = await openTestLog();
-    const { log: second } = await openTestLog({ path });
+    // Without the lock, as in a container that does not see the other one.
+    const { log: second } = await openFaultyLog({ path });
     await first.append(event(1));
     await expect(second.append(event(2))).rejects.toEqual(failsWith("storage-failed"));
     expect(first.entry(1)!.payload).toEqual({ n: 1 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { openLog, openLogReader } from "#cairnlog/engine/log/log.js";
 import type { TileKey } from "#cairnlog/engine/store/contract.js";
 import type { LogMeta } from "#cairnlog/engine/store/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
@@ -46,6 +47,36 @@ const dropTiles = (path: string, isDropped: (key: TileKey) => boolean) =>
   });
 
 describe("refused", () => {
+  test.each([
+    [
+      "without a signer",
+      { path: "log" },
+      "openLog needs `signer`, a key that signs tree heads: openOperatorKey(file) makes one.",
+    ],
+    ["without a path", { signer: testOperator }, "openLog needs `path`, the directory of the log."],
+    ["without options", undefined, "openLog needs `path`, the directory of the log."],
+  ])("%s", async (_, options, message) => {
+    await expect(openLog(options as never)).rejects.toMatchObject({ code: "invalid-input", message });
+  });
+
+  test("to be read without the operator's public key", async () => {
+    const options = { path: await closedLog(1), operator: testOperator } as never;
+    const message = "openLogReader needs `operatorKey`, the operator's public key as PEM.";
+    await expect(openLogReader(options)).rejects.toMatchObject({ code: "invalid-input", message });
+  });
+
+  test("to be written a second time in this process, until the first is closed", async () => {
+    const { log, path } = await openTestLog();
+    await expect(openTestLog({ path })).rejects.toMatchObject({
+      code: "in-use",
+      message: `The log in ${path} is open to write in this process already. Use that one, or close it first.`,
+    });
+    await log.append(events(1));
+    await log.close();
+    const { log: next } = await openTestLog({ path });
+    expect(next.size).toBe(1);
+  });
+
   test.each([
     ["to be written", (path: string, signer: OperatorKey) => openTestLog({ path, signer })],
     ["to be read", openTestReader],

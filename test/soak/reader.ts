@@ -1,11 +1,11 @@
 /** Reads a log like an embedding program: it opens the data directory once, reads now and then, and is killed. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openLogReader, publicOperatorKey } from "#cairnlog/engine/index.js";
+import { openLogReader } from "#cairnlog/engine/index.js";
 
 const dataDir = process.argv[2]!;
-const operator = publicOperatorKey(readFileSync(join(dataDir, "operator.pub.pem"), "utf8"));
-const log = await openLogReader({ path: join(dataDir, "log"), operator });
+const operatorKey = readFileSync(join(dataDir, "operator.pub.pem"), "utf8");
+const log = await openLogReader({ path: join(dataDir, "log"), operatorKey });
 for (;;) {
   log.refresh();
   log.entry(log.size);

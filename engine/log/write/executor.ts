@@ -2,7 +2,7 @@
  * The way to a log's writer: commands go in, receipts come out. Whoever has one need not know where the writer is: in this
  * thread (`writer.ts`), or nowhere that it could write (`reader.ts`).
  */
-import type { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../error.js";
 import type { TableName } from "../../store/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { append, type PlainEvent } from "./append.js";
@@ -18,7 +18,10 @@ export interface Receipt {
   readonly entry_hash: string;
   readonly timestamp: string;
   readonly sth: TreeHead;
-  /** The entry as it is stored and served (JSON), not to be written to. It keeps the bytes of its whole batch alive. */
+  /**
+   * The entry as it is stored and served (JSON), not to be written to. It keeps the bytes of its whole batch alive.
+   * `JSON.stringify` of a receipt has the entry itself instead, as `entry`.
+   */
   readonly json: Buffer;
 }
 
@@ -45,7 +48,7 @@ export interface Executor {
    * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
    * signed head of the size it made.
    * @throws CairnlogError as `execute` does; `not-i-json` for a payload that has no canonical form. Nothing was appended
-   *   then, unless the disk failed: then look before trying again.
+   *   then, unless the disk failed: then look before trying again. `invalid-input` for what is no event.
    */
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
@@ -97,6 +100,14 @@ export interface Executor {
   observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void;
 }
 
+/** Programs in JavaScript may give anything. */
+const isEvent = (event: PlainEvent | null | undefined): boolean =>
+  typeof event?.event_type === "string" &&
+  event.event_type !== "" &&
+  typeof event.payload === "object" &&
+  event.payload !== null &&
+  !Array.isArray(event.payload);
+
 /** Appends one event or several by `executor`, and gives one receipt or several. */
 export function appendBy(
   executor: Pick<Executor, "execute">,
@@ -105,5 +116,9 @@ export function appendBy(
   const isList = Array.isArray(input);
   // Whatever in a payload is no plain data has no canonical form, and is refused for that.
   const events = (isList ? input : [input]) as readonly PlainEvent[];
+  if (!events.every(isEvent)) {
+    const reason = "append takes events: { event_type, payload }, a text that is not empty and an object.";
+    return Promise.reject(new CairnlogError("invalid-input", reason));
+  }
   return executor.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
 }

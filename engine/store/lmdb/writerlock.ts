@@ -27,7 +27,7 @@ export interface WriterLock {
 
 /**
  * Takes the writer's slot of the log in the directory `path`.
- * @throws CairnlogError `in-use` if another process has it; `storage-failed` if the environment cannot be opened
+ * @throws CairnlogError `in-use` if another process has it, or this one already; `storage-failed` if the environment cannot be opened
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
   const env = openLock(path);
@@ -41,17 +41,15 @@ export async function takeWriterLock(path: string): Promise<WriterLock> {
   };
   // We look only after taking our own slot: if two processes start at the same time, at least one sees the other.
   env.readerCheck();
-  const others = [...env.readerList().matchAll(PLACE)]
-    .map(([, pid]) => Number(pid))
-    .filter((pid) => pid !== process.pid);
-  if (others.length) {
-    await release();
-    throw new CairnlogError(
-      "in-use",
-      `The log in ${path} is in use by process ${others[0]}. Only one process may write it: stop that one first.`,
-    );
-  }
-  return { release };
+  const holders = [...env.readerList().matchAll(PLACE)].map(([, pid]) => Number(pid));
+  const other = holders.find((pid) => pid !== process.pid);
+  if (other === undefined && holders.length === 1) return { release };
+  await release();
+  const reason =
+    other === undefined
+      ? `The log in ${path} is open to write in this process already. Use that one, or close it first.`
+      : `The log in ${path} is in use by process ${other}. Only one process may write it: stop that one first.`;
+  throw new CairnlogError("in-use", reason);
 }
 
 /** @throws CairnlogError `storage-failed` where the system gives no memory or no lock for the slot */

@@ -30,7 +30,7 @@ const noWriter: WriterLink = {
 };
 
 function openFollower(path: string, writer: WriterLink = noWriter): LogFollower {
-  const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer });
+  const follower = openLogFollower({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE, writer });
   followers.add(follower);
   return follower;
 }

@@ -30,7 +30,7 @@ function follow(log: LogWriter, path: string) {
     verify: () => log.verify(),
   };
   const open = () => {
-    follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer });
+    follower = openLogFollower({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE, writer });
     followers.add(follower);
     return follower;
   };

@@ -53,7 +53,8 @@ describe("verifying", () => {
     ["a log that is written", (path: string, pool: Pool) => openTestLog({ path, pool }).then(({ log }) => log)],
     [
       "a log that is read",
-      (path: string, pool: Pool) => openLogReader({ path, pool, operator: testOperator, mapSize: MAP_SIZE }),
+      (path: string, pool: Pool) =>
+        openLogReader({ path, pool, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE }),
     ],
   ])("%s is the work of the given pool, which it leaves open", async (_, open) => {
     const path = await builtLog(3);
@@ -75,7 +76,7 @@ describe("verifying", () => {
     expect(await log.verify()).toMatchObject({ valid: false });
     expect(pool.tasks).toMatchObject([{ checksEvents: true }]);
     await log.close();
-    const reader = await openLogReader({ path, pool, operator: testOperator, projection: checking });
+    const reader = await openLogReader({ path, pool, operatorKey: testOperator.public.pem, projection: checking });
     expect(await reader.verify()).toMatchObject({ valid: false });
     expect(pool.tasks[1]).toMatchObject({ checksEvents: true });
     expect(pool.tasks[1]).not.toHaveProperty("mapSize");
@@ -129,7 +130,7 @@ describe("verifying", () => {
           return [];
         }
       });
-    const log = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
+    const log = await openLogReader({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE });
     const before = priorities();
     for (const verify of [() => log.verify(), () => log.verifyNewest()]) {
       let lowest = Math.max(...before);
@@ -146,7 +147,7 @@ describe("verifying", () => {
 
   test("is broken off by a close, which waits for its threads", async () => {
     const path = await builtLog(4 * 4096);
-    const log = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
+    const log = await openLogReader({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE });
     const runs = [log.verify(), log.verifyNewest()].map((run) =>
       run.then(
         () => "ended",
@@ -171,12 +172,17 @@ describe("nothing stays open", () => {
       await log.close();
       expect(openIn(path)).toEqual([]);
     }
-    const reader = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
+    const reader = await openLogReader({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE });
     expect(reader.postings("x").length).toBe(0);
     expect(reader.match({}, 0, 1).total).toBe(2);
     await reader.close();
     expect(openIn(path)).toEqual([]);
-    const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer: noWriter });
+    const follower = openLogFollower({
+      path,
+      operatorKey: testOperator.public.pem,
+      mapSize: MAP_SIZE,
+      writer: noWriter,
+    });
     expect(follower.match({}, 0, 1).total).toBe(2);
     await follower.close();
     expect(openIn(path)).toEqual([]);
@@ -202,7 +208,7 @@ describe("the size to which a log can grow", () => {
     ["256 GiB where nobody asks", {}, usual],
   ])("is %s, for whoever opens it", async (_, asked, mapBytes) => {
     const path = temporaryFolder();
-    const options = { path, operator: testOperator, ...asked };
+    const options = { path, operatorKey: testOperator.public.pem, ...asked };
     const log = await openLog({ path, signer: testOperator, ...asked });
     await log.append(events(1));
     expect(log.diskUsage.mapBytes).toBe(mapBytes);

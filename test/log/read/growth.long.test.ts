@@ -25,10 +25,9 @@ async function growth(log: LogWriter): Promise<number> {
 /** A process that opens the log to read it, looks at it, and then does nothing. */
 async function otherProcess(path: string) {
   const program = `
-    import { publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
     import { openLogReader } from "#cairnlog/engine/log/log.js";
     const { path, operatorKey } = JSON.parse(process.argv[1]);
-    const log = await openLogReader({ path, operator: publicOperatorKey(operatorKey), mapSize: 2 ** 30 });
+    const log = await openLogReader({ path, operatorKey, mapSize: 2 ** 30 });
     console.log(log.size);
     setInterval(() => {}, 1000);`;
   const input = JSON.stringify({ path, operatorKey: testOperator.public.pem });

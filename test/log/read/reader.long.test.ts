@@ -86,10 +86,9 @@ test("a reader shows one moment, while runs are written and merged under it, and
 const READER = `
 const { parentPort, workerData } = require("node:worker_threads");
 const reading = async () => {
-  const { publicOperatorKey } = await import("#cairnlog/engine/crypto/keys/operator-key.js");
   const { openLogReader } = await import("#cairnlog/engine/log/log.js");
   const { path, pem } = workerData;
-  const log = await openLogReader({ path, operator: publicOperatorKey(pem), mapSize: ${MAP_SIZE} });
+  const log = await openLogReader({ path, operatorKey: pem, mapSize: ${MAP_SIZE} });
   parentPort.on("message", async (word) => {
     if (word === "close") {
       await log.close();

@@ -107,7 +107,7 @@ test("entries that an older version filed are filed by their titles in the backg
   const messages: Parameters<ReturnType<typeof openLogFollower>["follow"]>[0][] = [];
   const writer = { enqueue: log.enqueue.bind(log), signHead: () => log.signHead(), verify: () => log.verify() };
   log.feed((message) => messages.push(structuredClone(message)));
-  const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer });
+  const follower = openLogFollower({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE, writer });
   const follow = () => {
     for (const message of messages.splice(0)) follower.follow(message);
   };

@@ -85,7 +85,12 @@ test("what another one has written since a reader looked", async () => {
 test("what the writer has not told a follower yet, though it is on the disk", async () => {
   const { log, path } = await openTestLog();
   await log.append(events(3));
-  const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer: {} as never });
+  const follower = openLogFollower({
+    path,
+    operatorKey: testOperator.public.pem,
+    mapSize: MAP_SIZE,
+    writer: {} as never,
+  });
   try {
     await log.append(events(1));
     expectShown(follower, 3);

@@ -20,7 +20,7 @@ test("requests, their answers and policies are whole, though the reader was not 
   for (const signer of [asker, target]) await keys.register(registration(signer));
 
   const operator = operatorKey(pem);
-  const log = openLogFollower({ path, operator, projection, writer: {} as never });
+  const log = openLogFollower({ path, operatorKey: operator.public.pem, projection, writer: {} as never });
   const served = servedRegistry(log, { ...options, path, operator, predicateBase: BASE }, {} as never);
   try {
     const told = log.size;

@@ -1,7 +1,7 @@
 // Opens damaged logs, one after the other, and prints the results: a line of JSON before and after each. LMDB may end
 // this process with a signal. The last line then says which log it was.
 import { createInterface } from "node:readline";
-import { openOperatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
@@ -35,7 +35,7 @@ const OPENERS = {
   },
   async reader(path, key) {
     const { pem } = openOperatorKey(key).public;
-    const log = await openLogReader({ path, operator: publicOperatorKey(pem), pool, projection });
+    const log = await openLogReader({ path, operatorKey: pem, pool, projection });
     return used(log, async () => ({ size: log.size, wrong: await read(log) }));
   },
   async backup(path, key) {

@@ -1,6 +1,5 @@
 /** The verifier key of a log's checkpoints, from its data directory. */
 import { existsSync, readFileSync } from "node:fs";
-import { publicOperatorKey } from "../../../../engine/crypto/keys/operator-key.js";
 import { privateKey } from "../../../../engine/crypto/keys/private-key.js";
 import { importPublicKey, type ServerKey } from "../../../../engine/crypto/keys/spki.js";
 import { CairnlogError } from "../../../../engine/error.js";
@@ -19,7 +18,7 @@ import { existingLog } from "../data-directory.js";
 export async function vkeyOf(settings: Settings): Promise<string> {
   const path = existingLog(settings.dataDir);
   const operator = operatorIn(settings);
-  const log = await openLogReader({ path, operator: publicOperatorKey(operator.pem), projection });
+  const log = await openLogReader({ path, operatorKey: operator.pem, projection });
   const name = logNameOf(settings, log);
   await log.close();
   const own = tlogKeyPath(settings.dataDir);
