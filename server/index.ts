@@ -20,6 +20,7 @@ import { createLogger, type Logger, type LogSink } from "./http/observing/logger
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
 import { requirePublicUrl } from "./http/origins.js";
+import { isRefusedByBrowsers } from "./http/ports.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { Services } from "./http/services.js";
 import type { TransportName } from "./http/transport/transport.js";
@@ -107,6 +108,7 @@ export interface Stopped {
 
 /** The share of the time for a stop in which parts are closed. The rest is for the exit of the process. */
 const CLOSING_SHARE = 0.9;
+const REFUSED_PORT = "browsers, and fetch in programs, send nothing to this port: choose another one for them";
 const DUTIES = "anchoring, webhooks and witnesses";
 
 /**
@@ -137,6 +139,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     // Before anything is made: a list that cannot be used is a refusal.
     const listed = settings.readOnly ? null : readWriters(settings);
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
+    if (isRefusedByBrowsers(settings.port)) logger.warn({ port: settings.port }, REFUSED_PORT);
     const { readOnly } = settings;
     const isMirror = readOnly && settings.replication === null;
     if (!isMirror) openDataDir(dataDir);

@@ -1,5 +1,5 @@
 /** The files that a command line names, by themselves or by their directories. */
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { isDocument } from "./beside.js";
 import { decodeName, fromArgument, onDisk } from "./disk-names.js";
@@ -16,6 +16,12 @@ export const SELECTION_OPTIONS = {
     "of directories, leave out what this pattern names, as .gitignore has them; may be given several times",
   ),
 } as const;
+
+/** A text without the byte order mark that some editors put before it. JSON must not begin with one. */
+export const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
+
+/** The text in a file, without a byte order mark; `-` is standard input. @throws the file system's error */
+export const readText = (file: string): string => withoutMark(readFileSync(file === "-" ? 0 : onDisk(file), "utf8"));
 
 export interface NamedFiles {
   /** Files as they were named, and the regular files in each directory, in the order of their paths. */

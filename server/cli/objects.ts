@@ -5,6 +5,7 @@ import { CairnlogError } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/index.js";
 import { isObject, type JsonObject } from "../../engine/verify/json/shape.js";
 import { onDisk } from "./disk-names.js";
+import { withoutMark } from "./files.js";
 
 /**
  * The object in a file; `-` is standard input.
@@ -12,7 +13,7 @@ import { onDisk } from "./disk-names.js";
  */
 export function readObject(file: string): JsonObject {
   const text = readFileSync(file === "-" ? 0 : onDisk(file));
-  const value = isUtf8(text) ? parseIJson(text.toString("utf8")) : undefined;
+  const value = isUtf8(text) ? parseIJson(withoutMark(text.toString("utf8"))) : undefined;
   if (isObject(value)) return value;
   const name = file === "-" ? "Standard input" : file;
   throw new CairnlogError("invalid-input", `${name} must hold a JSON object in UTF-8.`);

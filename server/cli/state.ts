@@ -4,7 +4,7 @@
  * session is a secret. Folder and files are therefore accessible only to their owner.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
@@ -12,15 +12,23 @@ import { makeFolders } from "../../engine/folders.js";
 import { ClientState, type Evidence, type Session, type State, type Store } from "../client/index.js";
 import { LoginResult } from "../wire/identity/auth.js";
 import { addressOf, configFolder } from "./config/config-file.js";
+import { readText } from "./files.js";
+
+/** Codes of what keeps a user from having a folder. */
+const UNWRITABLE: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);
 
 export class StateFolder {
   readonly path: string;
   /** Beginning of the names of this service's files. */
   readonly #prefix: string;
+  /** Whether somebody chose the folder. */
+  readonly #isNamed: boolean;
+  #isTold = false;
 
   /** @param folder default: `cairnlog` below `XDG_CONFIG_HOME`, or `~/.config/cairnlog` */
   constructor(server: string, folder?: string) {
     this.path = folder === undefined ? configFolder() : resolve(folder);
+    this.#isNamed = folder !== undefined || Boolean(process.env.XDG_CONFIG_HOME);
     const address = addressOf(server);
     const { host } = new URL(address);
     // Addresses that differ only in their path are different services.
@@ -37,8 +45,21 @@ export class StateFolder {
   get store(): Store {
     return {
       load: async () => this.loadMemory(),
-      save: async (state) => void this.#write("log.json", state),
+      save: async (state) => this.#remember(state),
     };
+  }
+
+  /** A user without a home can use a log all the same, as on the first day each time. */
+  #remember(state: State): void {
+    try {
+      this.#write("log.json", state);
+    } catch (error) {
+      const { code = "" } = error as NodeJS.ErrnoException;
+      if (this.#isNamed || !UNWRITABLE.has(code)) throw error;
+      if (!this.#isTold)
+        console.error(`Nothing is remembered of this log: ${this.path} cannot be written (${code}). --state names another folder.`);
+      this.#isTold = true;
+    }
   }
 
   /** What is known of the log: its operator key, and the head that was seen last. Undefined before the first use. */
@@ -89,7 +110,7 @@ export class StateFolder {
   #read(name: string): unknown {
     let text: string;
     try {
-      text = readFileSync(this.#file(name), "utf8");
+      text = readText(this.#file(name));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;

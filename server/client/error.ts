@@ -122,13 +122,30 @@ const OWN_AUTHORITY =
 /** Why a service gave no answer, as a sentence. Only Node says why; browsers do not. @param cause what `fetch` threw */
 export function unreachable(server: string, cause: unknown): string {
   const code = codeOf(cause);
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `The name in ${server} cannot be looked up (${code}).`;
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `The name in ${server} cannot be looked up (${code}).${unusedProxy(server)}`;
   if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return `What answers at ${server} speaks no TLS. Is it http: instead?`;
   const fault = Object.hasOwn(CERTIFICATES, code) ? CERTIFICATES[code] : undefined;
   if (fault !== undefined) return `The certificate of ${server} ${fault} (${code}), so nothing was sent.`;
   if (UNTRUSTED.test(code))
     return `The certificate of ${server} is not signed by an authority that is trusted here (${code}), so nothing was sent. ${OWN_AUTHORITY}`;
-  return `No service answers at ${server}. Is it running?`;
+  if (isBadPort(cause))
+    return `Browsers and fetch send nothing to the port of ${server}. Let the service listen on another one.`;
+  return `No service answers at ${server}. Is it running?${unusedProxy(server)}`;
+}
+
+/** Node says so in the message of the cause alone. */
+const isBadPort = (error: unknown): boolean =>
+  error instanceof Error && (error.message === "bad port" || isBadPort(error.cause));
+
+/** A sentence about a proxy that the environment names and Node does not use; empty without one, and in browsers. */
+function unusedProxy(server: string): string {
+  const { process } = globalThis as { readonly process?: { readonly env?: Readonly<Record<string, string>> } };
+  const env = process?.env;
+  if (!env || env.NODE_USE_ENV_PROXY === "1") return "";
+  const scheme = server.startsWith("https:") ? "https_proxy" : "http_proxy";
+  const name = [scheme, scheme.toUpperCase()].find((variable) => env[variable]);
+  if (name === undefined) return "";
+  return ` ${name} is set, but Node uses it only with NODE_USE_ENV_PROXY=1, from 22.21 and 24 on.`;
 }
 
 /** The code of the error behind those of `fetch`; the empty string if there is none. */

@@ -1,12 +1,12 @@
 /** The package as users get it: packed, installed into an empty project, imported, type-checked, run. */
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliDecompressSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { scratchFolder, startService } from "../service.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -116,6 +116,22 @@ test("the command shows its version and its subcommands", async () => {
   const { stdout } = await run("npx", ["--no-install", "cairnlog", "--version"], { cwd: project });
   expect(stdout.trim()).toBe(manifest.version);
   expect((await run("npx", ["--no-install", "cairnlog", "--help"], { cwd: project })).stdout).toContain("attest");
+});
+
+test("the tour of the demonstration runs as it is printed, in a terminal that knows nothing of the project", async () => {
+  // As npx runs it: with the project's programs in PATH.
+  const path = `${join(project, "node_modules", ".bin")}:${process.env.PATH}`;
+  const demo = spawn("cairnlog", ["demo"], { env: { ...process.env, PATH: path, PORT: "0" } });
+  onTestFinished(() => void demo.kill());
+  let tour = "";
+  for await (const data of demo.stdout) {
+    tour += data;
+    if (tour.includes("Sign something yourself")) break;
+  }
+  const lines = [...tour.matchAll(/^ {2}((?:cd|alias|export|cairnlog verify) [^#]*)/gm)].map(([, line]) => line!);
+  expect(lines.slice(0, 3).map((line) => line.split(" ")[0])).toEqual(["cd", "alias", "export"]);
+  const { stdout } = await run("bash", ["-O", "expand_aliases", "-c", lines.slice(0, 4).join("\n")], { cwd: "/" });
+  expect(stdout).toContain("notes.txt: verified\n");
 });
 
 test("the service uses uWebSockets.js", async () => {

@@ -3,12 +3,13 @@
  * service and which operator key the command believes, so the folder is its owner's alone.
  */
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
 import { makeFolders } from "../../../engine/folders.js";
 import { isObject } from "../../../engine/verify/json/shape.js";
+import { readText } from "../files.js";
 
 /** What is remembered for one service. */
 export interface ServiceConfig {
@@ -27,7 +28,16 @@ export interface Config {
 
 /** `cairnlog` below `XDG_CONFIG_HOME`, or `~/.config/cairnlog`. */
 export const configFolder = (): string =>
-  resolve(join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "cairnlog"));
+  resolve(join(process.env.XDG_CONFIG_HOME || join(home(), ".config"), "cairnlog"));
+
+/** A user whom the system does not know, as in containers, has none: then nothing is found, and nothing can be kept. */
+function home(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/";
+  }
+}
 
 export const configPath = (): string => join(configFolder(), "config.json");
 
@@ -38,7 +48,7 @@ export const addressOf = (server: string): string => server.replace(/\/+$/, "").
 export function readConfig(): Config {
   let text: string;
   try {
-    text = readFileSync(configPath(), "utf8");
+    text = readText(configPath());
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { services: {} };
     throw error;

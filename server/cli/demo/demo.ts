@@ -1,12 +1,12 @@
 /** `cairnlog demo`: a service with a filled log, and a tour of it. Nothing of it is left when it ends. */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
-import { type GivenSettings, type RunningServer, startServer } from "../../index.js";
+import { delimiter, join } from "node:path";
+import { type GivenSettings, type RunningServer, type Settings, startServer } from "../../index.js";
 import { DEMONSTRATION } from "../../wire/health.js";
-import { readNumber } from "../connection.js";
-import { flag, textOr } from "../line/options.js";
+import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { LISTENING_OPTIONS, listeningEnvironment, settingsOf } from "../operate/environment.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { none } from "../usage.js";
@@ -15,7 +15,7 @@ import { newPeople, play } from "./story.js";
 import { tour } from "./tour.js";
 
 const OPTIONS = {
-  port: textOr("PORT", "8080", "port of the service, and the next one of the changed copy"),
+  ...LISTENING_OPTIONS,
   json: flag("one line of JSON instead of the tour: both addresses and the directory"),
 } as const;
 
@@ -35,20 +35,22 @@ const SETTINGS = {
 const REWRITTEN = ["Ada Lovelace", "Eva Lovelace"] as const;
 
 export const demo = subcommand({
-  forms: ["[--port PORT]"],
+  forms: ["[--port PORT] [--host ADDRESS]"],
   about: `Starts a service whose log is filled (keys, endorsements, attestations, a request, an encrypted claim), and beside it one that
 serves a copy of that log in which a name was changed. Prints a tour: what to look at, and commands to run in a second
-terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.`,
+terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.
+The copy listens on the next port. Of the variables of serve, PORT, HOST, SERVICE_PUBLIC_URL, SERVICE_ALLOWED_HOSTS,
+SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
   options: OPTIONS,
   notes: "Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood.",
   examples: "cairnlog demo",
   async run(operands, values) {
     none(operands);
-    const port = readNumber(values.port, "--port");
+    const given = listeningOf({ ...process.env, ...listeningEnvironment(values) });
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
     const running: RunningServer[] = [];
     try {
-      const { own, rewritten, endorser } = await start(folder, port, running);
+      const { own, rewritten, endorser } = await start(folder, given, running);
       const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
       const files = join(folder, "files");
       const entries = own.registry.log.size;
@@ -76,7 +78,7 @@ terminal. Everything is in a temporary directory, which is removed when it ends:
 /** @param running gets the services as soon as they run, so that they are closed if anything fails later */
 async function start(
   folder: string,
-  port: number,
+  given: Listening,
   running: RunningServer[],
 ): Promise<{ own: RunningServer; rewritten: RunningServer; endorser: string }> {
   const [data, files, changed] = ["data", "files", "rewritten"].map((name) => join(folder, name)) as [
@@ -87,19 +89,37 @@ async function start(
   mkdirSync(files);
   const people = newPeople(files);
   const endorser = people.ada.fingerprint;
-  const settings = { ...SETTINGS, port, dataDir: data, trustAnchors: [endorser], endorsementActivationDelaySeconds: 0 };
+  const { port } = given;
+  const settings = { ...SETTINGS, ...given, dataDir: data, trustAnchors: [endorser], endorsementActivationDelaySeconds: 0 };
   const own = await startServer(settings);
   running.push(own);
   await play(own.url, files, people);
   copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
   rewrittenCopy(data, changed, REWRITTEN);
-  const rewritten = await startServer({ ...SETTINGS, port: port && port + 1, dataDir: changed, readOnly: true });
+  const rewritten = await startServer({ ...SETTINGS, ...given, port: port && port + 1, dataDir: changed, readOnly: true });
   running.push(rewritten);
   return { own, rewritten, endorser };
 }
 
-/** What a user types to run this command again: its name if it is installed, otherwise its file. */
+/**
+ * What a user types in another terminal and another directory to run this command: its name if a shell finds this program
+ * under it, otherwise its file. npm finds it in `node_modules/.bin`, which only its own scripts and npx look into.
+ */
 function commandHere(): string {
-  const file = process.argv[1] ?? "cairnlog";
-  return basename(file) === "cairnlog" ? "cairnlog" : `node ${file}`;
+  const file = realpathSync(process.argv[1]!);
+  const folders = (process.env.PATH ?? "").split(delimiter).filter((path) => path && !/node_modules[\\/]\.bin$/.test(path));
+  const found = folders.map((path) => join(path, "cairnlog")).find((path) => existsSync(path));
+  if (found !== undefined && realpathSync(found) === file) return "cairnlog";
+  return `node ${/[^\w@%+=:,./-]/.test(file) ? `"${file}"` : file}`;
+}
+
+type Listening = Pick<Settings, "port" | "host" | "publicUrls" | "allowedHosts" | "transport" | "logLevel">;
+
+/** The settings of an environment that a demonstration has, too. @throws UsageError */
+function listeningOf(environment: NodeJS.ProcessEnv): Listening {
+  const { port, host, publicUrls, allowedHosts, transport, logLevel } = settingsOf(environment);
+  return {
+    ...{ port, host, publicUrls, allowedHosts, transport },
+    logLevel: environment.LOG_LEVEL ? logLevel : SETTINGS.logLevel,
+  };
 }

@@ -23,7 +23,7 @@ ready    ${url}/ (a demonstration: ${entries} entries by five people; Ctrl+C end
    In a second terminal:
 
   cd ${folder}
-  ${command === "cairnlog" ? "# keys, documents and receipts are here" : `alias cairnlog='${command}'`}
+  ${command === "cairnlog" ? "# keys, documents and receipts are here" : `alias cairnlog='${command.replaceAll("'", "'\\''")}'`}
   export CAIRNLOG_SERVER=${url}
 
 2. Check a receipt, offline. Then one of a copy of the file in which a word was changed:

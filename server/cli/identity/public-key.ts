@@ -1,7 +1,7 @@
 /** Public keys that a command line names as files. */
-import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/error.js";
 import { type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
+import { readText } from "../files.js";
 
 /**
  * The public key in a PEM file.
@@ -9,7 +9,7 @@ import { type PublicKey, parsePublicKey } from "../../../engine/verify/index.js"
  */
 export function readPublicKey(file: string): PublicKey {
   try {
-    return parsePublicKey(readFileSync(file === "-" ? 0 : file, "utf8"));
+    return parsePublicKey(readText(file));
   } catch (cause) {
     if (!(cause instanceof CairnlogError)) throw cause;
     const name = file === "-" ? "Standard input" : file;

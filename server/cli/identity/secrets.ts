@@ -2,13 +2,13 @@
  * Passwords, passphrases and private keys. They are read from files, or from the terminal without echo. They are never
  * arguments, because other users of the machine can see these.
  */
-import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { isEncryptedKey } from "../../../engine/crypto/keys/encrypted-key.js";
 import { type PrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
 import { CairnlogError } from "../../../engine/error.js";
 import type { Signer } from "../../client/index.js";
+import { readText } from "../files.js";
 import { UsageError } from "../usage.js";
 
 /**
@@ -16,14 +16,14 @@ import { UsageError } from "../usage.js";
  * @throws UsageError for an empty file
  */
 export function readSecret(file: string): string {
-  const secret = readFileSync(file === "-" ? 0 : file, "utf8").replace(/\r?\n$/, "");
+  const secret = readText(file).replace(/\r?\n$/, "");
   if (secret === "") throw new UsageError(`${file === "-" ? "standard input" : file} is empty`);
   return secret;
 }
 
 /** The private key in a PEM file, decrypted if it has a passphrase. @throws CairnlogError `invalid-key`; UsageError */
 export async function readKey(file: string, passphraseFile?: string): Promise<PrivateKey> {
-  const pem = readFileSync(file === "-" ? 0 : file, "utf8");
+  const pem = readText(file);
   if (!isEncryptedKey(pem)) return privateKey(pem);
   const passphrase = await findPassphrase(`Passphrase of ${file}: `, `${file} is encrypted`, passphraseFile);
   try {

@@ -1,5 +1,4 @@
 /** Proof files (c2sp.org/tlog-proof) in `cairnlog verify`: checked offline, by verifier keys or by a policy. */
-import { readFileSync } from "node:fs";
 import {
   CairnlogError,
   checkEntry,
@@ -13,6 +12,7 @@ import {
   type TlogProof,
   verifyTlogProof,
 } from "../../../engine/verify/index.js";
+import { readText } from "../files.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 import { headline, proofText } from "../verifying/verdict.js";
 
@@ -71,14 +71,14 @@ export function trustedBy(vkey: string | undefined, policyFile: string | undefin
   const policy: Policy =
     policyFile === undefined
       ? { logs: [], witnesses: [], groups: [], quorum: null }
-      : parsePolicy(readFileSync(policyFile, "utf8"));
+      : parsePolicy(readText(policyFile));
   return vkey === undefined ? policy : { ...policy, logs: [...policy.logs, { key: parseVkey(vkey), url: null }] };
 }
 
 /** Whether a proof file shows that a log of the policy has an entry. @param entryHash of the entry, if the file lacks it */
 export async function verifyProofFile(file: string, policy: Policy, entryHash?: string): Promise<ProofVerdict> {
   try {
-    const proof = parseTlogProof(readFileSync(file, "utf8"));
+    const proof = parseTlogProof(readText(file));
     const entry = entryIn(proof);
     const hash = entry?.entry_hash ?? entryHash;
     if (hash === undefined) return refused("The file does not have the entry: give its hash (--entry-hash).");

@@ -1,19 +1,33 @@
-/** The service's settings, for commands that work on its data directory. */
+/** The service's settings, for commands that run it or work on its data directory. */
 import { CairnlogError } from "../../../engine/error.js";
 import { readSettings, type Settings } from "../../settings.js";
 import { flag, text, type Values } from "../line/options.js";
 import { UsageError } from "../usage.js";
 
+/** Options of commands that run a service, which go before variables. */
+export const LISTENING_OPTIONS = {
+  port: text("PORT", "TCP port to listen on, instead of the variable PORT; 0 chooses a free one"),
+  host: text("ADDRESS", "address to listen on, instead of the variable HOST"),
+} as const;
+
 /** Options of `cairnlog serve` that go before variables. */
 export const SETTING_OPTIONS = {
+  ...LISTENING_OPTIONS,
   data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
   "read-only": flag(
     "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; or with SERVICE_REPLICATION follow a replicated log without its private rows. Without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
   ),
 } as const;
 
-/** The variables whose place they take. */
+/** What the options of where to listen stand for. */
+export const listeningEnvironment = ({ port, host }: Values<typeof LISTENING_OPTIONS>) => ({
+  ...(port === undefined ? {} : { PORT: port }),
+  ...(host === undefined ? {} : { HOST: host }),
+});
+
+/** The variables whose place all of them take. */
 export const settingsGiven = (values: Values<typeof SETTING_OPTIONS>): Readonly<Record<string, string>> => ({
+  ...listeningEnvironment(values),
   ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
   ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
 });

@@ -1,7 +1,7 @@
 /** What is known to be published of a log: heads and checkpoints in files, or as a service or mirror shows them now. */
-import { readFileSync } from "node:fs";
 import type { PublishedTree } from "../../../engine/log/history/restore.js";
 import { OperatorKeys, type TreeHead, verifyCheckpoint, verifyTreeHead } from "../../../engine/verify/index.js";
+import { readText } from "../files.js";
 import { connect } from "../service.js";
 import { UsageError } from "../usage.js";
 
@@ -12,7 +12,7 @@ import { UsageError } from "../usage.js";
  */
 export async function readPublished(source: string, operators: OperatorKeys): Promise<PublishedTree> {
   if (/^https?:\/\//.test(source)) return shownTree(source, operators);
-  const text = readFileSync(source, "utf8");
+  const text = readText(source);
   return text.trimStart().startsWith("{")
     ? signedTree(parsed(text, source), operators, source)
     : signedNote(text, operators, source);

@@ -41,7 +41,7 @@ const OPTIONS = {
 } as const;
 
 export const serve = subcommand({
-  forms: ["[--env-file FILE] [--data DIR] [--read-only | --follow]"],
+  forms: ["[--env-file FILE] [--port PORT] [--host ADDRESS] [--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
 SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once. A small parent process watches the service.
@@ -56,7 +56,7 @@ Exit codes: 0 ended as told, and nothing that it had accepted is lost; 1 could n
 writes undecided; 2 the command or a setting was not understood;
 74 a write to the log failed, or a signal that nobody asked for ended the service: see failure.json in the data directory,
 and start it again.`,
-  examples: "PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve",
+  examples: "cairnlog serve --port 8080 --data /var/lib/cairnlog",
   async run(operands, values) {
     none(operands);
     for (const name of strangeNames(process.env))

@@ -1,5 +1,4 @@
 /** Reads attestation files, and checks them against the files that they are beside. */
-import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/error.js";
 import {
   type AttestationBundle,
@@ -11,7 +10,7 @@ import {
   verifyBundle,
   verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
-import { onDisk } from "../disk-names.js";
+import { readText } from "../files.js";
 import { hashFile } from "../signing/file-hash.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 
@@ -45,7 +44,7 @@ export async function verifyEnvelope(
 /** The JSON in a file, or why it is none. @throws the file system's error */
 export function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
   try {
-    return { value: parseIJson(readFileSync(onDisk(path), "utf8")), fault: null };
+    return { value: parseIJson(readText(path)), fault: null };
   } catch (error) {
     if (!(error instanceof CairnlogError)) throw error;
     return { value: undefined, fault: `${path}: ${error.message}` };

@@ -1,11 +1,11 @@
 /**
  * `--signer`: whom the caller expects to have signed. A fingerprint, a public key in PEM, or a list (`allowed-signers.ts`).
  */
-import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/error.js";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { AllowedSigner } from "../../../engine/verify/index.js";
 import { readAllowedSigners } from "../../allowed-signers.js";
+import { readText } from "../files.js";
 import { readPublicKey } from "../identity/public-key.js";
 
 /** Those whom the options name; undefined without options. @throws CairnlogError with the file and the line; file system */
@@ -16,7 +16,7 @@ export function readSigners(named: readonly string[]): readonly AllowedSigner[] 
 function readSigner(named: string): readonly AllowedSigner[] {
   const fingerprint = canonicalFingerprint(named);
   if (fingerprint !== undefined) return [{ fingerprint }];
-  const text = readFileSync(named === "-" ? 0 : named, "utf8");
+  const text = readText(named);
   if (text.includes("-----BEGIN")) return [{ fingerprint: readPublicKey(named).fingerprint }];
   const signers = readAllowedSigners(text, named);
   if (!signers.length) throw new CairnlogError("invalid-input", `${named} names no signer of documents.`);

@@ -1,0 +1,50 @@
+/** A byte order mark before a text is no part of it, whatever kind of file it is. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { generatePrivateKey, privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { readConfig } from "#cairnlog/server/cli/config/config-file.js";
+import { readPublicKey } from "#cairnlog/server/cli/identity/public-key.js";
+import { readKey, readSecret } from "#cairnlog/server/cli/identity/secrets.js";
+import { readObject } from "#cairnlog/server/cli/objects.js";
+import { readJson } from "#cairnlog/server/cli/verifying/bundles.js";
+import { readSigners } from "#cairnlog/server/cli/verifying/signers.js";
+import { scratchFolder } from "../service.js";
+
+const folder = scratchFolder();
+afterAll(() => folder.remove());
+const pem = generatePrivateKey("ed25519");
+const { public: own } = privateKey(pem);
+
+/** A file that Notepad or PowerShell might have written. */
+function marked(name: string, content: string): string {
+  const path = join(folder.path, name);
+  writeFileSync(path, `\uFEFF${content}`);
+  return path;
+}
+
+beforeAll(() => {
+  vi.stubEnv("XDG_CONFIG_HOME", folder.path);
+  mkdirSync(join(folder.path, "cairnlog"));
+});
+afterAll(() => void vi.unstubAllEnvs());
+
+test("bundles and other objects", () => {
+  const path = marked("a.json", '{"a":1}');
+  expect(readJson(path)).toEqual({ value: { a: 1 }, fault: null });
+  expect(readObject(path)).toEqual({ a: 1 });
+});
+
+test("the configuration", () => {
+  marked("cairnlog/config.json", '{"server":"https://log.example","services":{}}');
+  expect(readConfig()).toEqual({ server: "https://log.example", services: {} });
+});
+
+test("keys, passphrases and lists of signers", async () => {
+  expect(readPublicKey(marked("key.pub.pem", own.pem)).fingerprint).toBe(own.fingerprint);
+  expect((await readKey(marked("key.pem", pem))).public.fingerprint).toBe(own.fingerprint);
+  expect(readSecret(marked("passphrase", "secret\r\n"))).toBe("secret");
+  expect(readSigners([marked("signers", `ada@example.org ${own.fingerprint}\n`)])).toMatchObject([
+    { fingerprint: own.fingerprint },
+  ]);
+});
