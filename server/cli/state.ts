@@ -57,7 +57,9 @@ export class StateFolder {
       const { code = "" } = error as NodeJS.ErrnoException;
       if (this.#isNamed || !UNWRITABLE.has(code)) throw error;
       if (!this.#isTold)
-        console.error(`Nothing is remembered of this log: ${this.path} cannot be written (${code}). --state names another folder.`);
+        console.error(
+          `Nothing is remembered of this log: ${this.path} cannot be written (${code}). --state names another folder.`,
+        );
       this.#isTold = true;
     }
   }

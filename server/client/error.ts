@@ -122,7 +122,8 @@ const OWN_AUTHORITY =
 /** Why a service gave no answer, as a sentence. Only Node says why; browsers do not. @param cause what `fetch` threw */
 export function unreachable(server: string, cause: unknown): string {
   const code = codeOf(cause);
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `The name in ${server} cannot be looked up (${code}).${unusedProxy(server)}`;
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN")
+    return `The name in ${server} cannot be looked up (${code}).${unusedProxy(server)}`;
   if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return `What answers at ${server} speaks no TLS. Is it http: instead?`;
   const fault = Object.hasOwn(CERTIFICATES, code) ? CERTIFICATES[code] : undefined;
   if (fault !== undefined) return `The certificate of ${server} ${fault} (${code}), so nothing was sent.`;

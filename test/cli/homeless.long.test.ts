@@ -20,7 +20,9 @@ test("a log is read and a file attested without a home", async () => {
       { ...user, env, cwd: "/" },
     );
     expect(stdout).toContain("0 entries");
-    expect(stderr).toMatch(/^Nothing is remembered of this log: \S+cairnlog cannot be written \(E\w+\)\. --state names/m);
+    expect(stderr).toMatch(
+      /^Nothing is remembered of this log: \S+cairnlog cannot be written \(E\w+\)\. --state names/m,
+    );
   } finally {
     await service.stop();
   }

@@ -128,7 +128,7 @@ test("the tour of the demonstration runs as it is printed, in a terminal that kn
     tour += data;
     if (tour.includes("Sign something yourself")) break;
   }
-  const lines = [...tour.matchAll(/^ {2}((?:cd|alias|export|cairnlog verify) [^#]*)/gm)].map(([, line]) => line!);
+  const lines = [...tour.matchAll(/^ {2}((?:cd|alias|export|cairnlog verify) [^#\n]*)/gm)].map(([, line]) => line!);
   expect(lines.slice(0, 3).map((line) => line.split(" ")[0])).toEqual(["cd", "alias", "export"]);
   const { stdout } = await run("bash", ["-O", "expand_aliases", "-c", lines.slice(0, 4).join("\n")], { cwd: "/" });
   expect(stdout).toContain("notes.txt: verified\n");

@@ -90,13 +90,25 @@ async function start(
   const people = newPeople(files);
   const endorser = people.ada.fingerprint;
   const { port } = given;
-  const settings = { ...SETTINGS, ...given, dataDir: data, trustAnchors: [endorser], endorsementActivationDelaySeconds: 0 };
+  const settings = {
+    ...SETTINGS,
+    ...given,
+    dataDir: data,
+    trustAnchors: [endorser],
+    endorsementActivationDelaySeconds: 0,
+  };
   const own = await startServer(settings);
   running.push(own);
   await play(own.url, files, people);
   copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
   rewrittenCopy(data, changed, REWRITTEN);
-  const rewritten = await startServer({ ...SETTINGS, ...given, port: port && port + 1, dataDir: changed, readOnly: true });
+  const rewritten = await startServer({
+    ...SETTINGS,
+    ...given,
+    port: port && port + 1,
+    dataDir: changed,
+    readOnly: true,
+  });
   running.push(rewritten);
   return { own, rewritten, endorser };
 }
@@ -107,7 +119,9 @@ async function start(
  */
 function commandHere(): string {
   const file = realpathSync(process.argv[1]!);
-  const folders = (process.env.PATH ?? "").split(delimiter).filter((path) => path && !/node_modules[\\/]\.bin$/.test(path));
+  const folders = (process.env.PATH ?? "")
+    .split(delimiter)
+    .filter((path) => path && !/node_modules[\\/]\.bin$/.test(path));
   const found = folders.map((path) => join(path, "cairnlog")).find((path) => existsSync(path));
   if (found !== undefined && realpathSync(found) === file) return "cairnlog";
   return `node ${/[^\w@%+=:,./-]/.test(file) ? `"${file}"` : file}`;
