@@ -147,7 +147,7 @@ describe("keygen", () => {
 describe("attest", () => {
   test("without a service says so, writes nothing, exits 1", async () => {
     writeFileSync(at("lonely.txt"), "x");
-    const run = await cairnlog(["attest", at("lonely.txt"), "--key", at("me.pem"), "--server", "http://127.0.0.1:9"]);
+    const run = await cairnlog(["attest", at("lonely.txt"), "--key", at("me.pem"), "--server", "http://127.0.0.1:10"]);
     expect(run).toMatchObject({ code: 1, stdout: "" });
     expect(run.stderr).toMatch(/No service answers at/);
     expect(run.stderr).not.toMatch(/\n\s+at /);

@@ -362,7 +362,7 @@ async function publicPem(): Promise<string> {
 }
 
 describe("wrong usage is exit code 2 with a message", () => {
-  const server = ["--server", "http://127.0.0.1:9"];
+  const server = ["--server", "http://127.0.0.1:10"];
   test.each([
     [["register", ...server], /--key is missing/],
     [["register", "--key", "k.pem", ...server], /--pseudonym is missing/],

@@ -133,8 +133,8 @@ describe("wrong usage is exit code 2, with a message and without a stack trace",
     [["keys", "list", "x", "y"], /y is one argument too many/],
     [["log", "consistency", "1", "2", "3"], /3 is one argument too many/],
     [["log", "tail", "--interval", "soon"], /--interval must be a whole number/],
-    [["log", "tail", "--server", "xhttp://127.0.0.1:9"], /--server must be an address such as/],
-    [["export", "--out", "x", "--server", "xhttp://127.0.0.1:9"], /--server must be an address/],
+    [["log", "tail", "--server", "xhttp://127.0.0.1:10"], /--server must be an address such as/],
+    [["export", "--out", "x", "--server", "xhttp://127.0.0.1:10"], /--server must be an address/],
     [["completion", "tcsh"], /say what to do: bash, zsh, fish/],
     [["bench", "--seconds", "0"], /--seconds must be a whole number/],
   ])("%j", async (args, sentence) => {
@@ -280,13 +280,13 @@ test("help and -V are what --help and --version are", async () => {
 });
 
 test("CAIRNLOG_SERVER is the service of commands without --server, which goes before it", async () => {
-  const env = { CAIRNLOG_SERVER: "http://127.0.0.1:9" };
+  const env = { CAIRNLOG_SERVER: "http://127.0.0.1:10" };
   for (const args of [
     ["log", "tail"],
     ["export", "--out", "unused"],
   ]) {
     expect((await cairnlog(args, env)).stderr).toBe(
-      "cairnlog: No service answers at http://127.0.0.1:9. Is it running?\n",
+      "cairnlog: No service answers at http://127.0.0.1:10. Is it running?\n",
     );
     const { stderr } = await cairnlog([...args, "--server", "http://127.0.0.1:8"], env);
     expect(stderr).toContain("http://127.0.0.1:8.");

@@ -43,7 +43,7 @@ test("the server is remembered for commands without --server; CAIRNLOG_SERVER an
   expect(statSync(join(home, "cairnlog")).mode & 0o777).toBe(0o700);
   await succeed("log", "tail");
   await succeed("export", "--out", "-");
-  const nowhere = ["http://127.0.0.1:9", "http://127.0.0.1:8"] as const;
+  const nowhere = ["http://127.0.0.1:10", "http://127.0.0.1:8"] as const;
   const environment = { XDG_CONFIG_HOME: home, CAIRNLOG_SERVER: nowhere[0] };
   expect((await cairnlog(["log", "tail"], environment)).stderr).toContain(`No service answers at ${nowhere[0]}.`);
   expect((await run("log", "tail", "--server", nowhere[1])).stderr).toContain(`No service answers at ${nowhere[1]}.`);

@@ -16,7 +16,7 @@ const KEY = ["--key", at("me.pem")];
 const NEW_KEY = ["--new-key", at("new.pem")];
 const OBJECT = at("object.json");
 /** A port that `fetch` never connects to. */
-const NOWHERE = ["--server", "http://127.0.0.1:9"];
+const NOWHERE = ["--server", "http://127.0.0.1:10"];
 writeFileSync(at("me.pem"), newSigner().privateKey);
 writeFileSync(at("new.pem"), newSigner().privateKey);
 writeFileSync(at("operator.pub.pem"), newSigner().publicKey);

@@ -107,7 +107,7 @@ describe("restore", () => {
   test("1: refused, and nothing was written", async () => {
     const cases: [string[], RegExp][] = [
       [[], /--may-fork/],
-      [["--published", "http://127.0.0.1:9"], /^cairnlog: No service answers at/],
+      [["--published", "http://127.0.0.1:10"], /^cairnlog: No service answers at/],
       [["--published", join(newFolder(), "none")], /^cairnlog: There is no file .*none \(ENOENT\)\./],
       [["--may-fork", "--operator-key", otherKey], /operator key/],
       [["--may-fork", "--operator-key", kept("no key")], /./],

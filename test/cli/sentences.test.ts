@@ -30,8 +30,8 @@ test("a private key where a public one is wanted: it says so, and that nothing w
   const said = `${at("me.pem")} holds a private key; the public key is needed here`;
   for (const args of [
     ["verify", at("report.txt"), "--operator-key", at("me.pem")],
-    ["log", "head", "--server", "http://127.0.0.1:9", "--operator-key", at("me.pem"), "--state", at("state")],
-    ["monitor", "http://127.0.0.1:9", "--state", at("watch"), "--operator-key", at("me.pem"), "--once"],
+    ["log", "head", "--server", "http://127.0.0.1:10", "--operator-key", at("me.pem"), "--state", at("state")],
+    ["monitor", "http://127.0.0.1:10", "--state", at("watch"), "--operator-key", at("me.pem"), "--once"],
   ]) {
     const { code, stderr } = await cairnlog(args);
     expect(stderr).toContain(said);

@@ -275,7 +275,7 @@ describe("bench", () => {
 
 describe("what comes from standard input", () => {
   async function withInput(input: string, ...args: string[]) {
-    const child = spawn(process.execPath, [MAIN, ...args, "--server", "http://127.0.0.1:9", "--state", at("state")], {
+    const child = spawn(process.execPath, [MAIN, ...args, "--server", "http://127.0.0.1:10", "--state", at("state")], {
       stdio: ["pipe", "ignore", "pipe"],
     });
     let stderr = "";

@@ -234,7 +234,7 @@ describe("--online", () => {
 
   test("a service that cannot be asked is no verdict", async () => {
     rmSync(at("gone"), { force: true });
-    const { code, stdout } = await verify(file, "--online", "--server", "http://127.0.0.1:1");
+    const { code, stdout } = await verify(file, "--online", "--server", "http://127.0.0.1:10");
     expect([code, stdout]).toEqual([1, ""]);
   });
 });

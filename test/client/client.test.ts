@@ -131,7 +131,7 @@ describe("keys", () => {
     const client = createClient({ server: service.url });
     expect(await failure(client.login())).toMatchObject({ code: "no-signer", status: 0 });
     expect(() => createClient({ server: "ftp://example" })).toThrow(TypeError);
-    const nobody = createClient({ server: "http://127.0.0.1:9" });
+    const nobody = createClient({ server: "http://127.0.0.1:10" });
     expect(await failure(nobody.log.head())).toMatchObject({ code: "no-answer", status: 0 });
   });
 
