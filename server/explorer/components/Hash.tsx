@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { copyText } from "../browser/clipboard.js";
 import { CheckIcon, CopyIcon } from "../look/icons.js";
 import { announce } from "../state/announcements.js";
+import { shownText } from "../state/said/names.js";
 
 const COPIED_MS = 1_600;
 
@@ -29,7 +30,7 @@ export function Hash({ value, label, show = 8 }: HashProps) {
   };
   return (
     <button type="button" class={`hash ${show === "whole" ? "hash-whole" : ""}`} title={value} onClick={copy}>
-      <span class="visually-hidden">Copy {label} </span>
+      <span class="visually-hidden">Copy {shownText(label)} </span>
       <code>{show === "whole" ? value : shortened(value, show)}</code>
       <span class="hash-icon" aria-hidden="true">
         {isCopied ? <CheckIcon /> : <CopyIcon />}

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { arrivals } from "../state/arrivals.js";
+import { shownText } from "../state/said/names.js";
 
 export interface HeadingProps {
   /** Text for the document's title. */
@@ -15,7 +16,7 @@ export function Heading({ title, children = title }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   // Before anything else of the view can be used: later, the focus would be taken from a reader who is typing already.
   useLayoutEffect(() => {
-    document.title = `${title} · Transparency log`;
+    document.title = `${shownText(title)} · Transparency log`;
     if (arrivals.take()) heading.current?.focus({ preventScroll: true });
   }, [title]);
   return (

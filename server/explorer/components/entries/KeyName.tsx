@@ -13,14 +13,17 @@ export interface KeyNameProps {
 /** Digits of a fingerprint that are shown beside a name. */
 const DIGITS = 8;
 
+/** The beginning of a fingerprint. */
+export const Digits = ({ fingerprint }: { readonly fingerprint: string }) => (
+  <code class="key-digits">{fingerprint.replace(/^sha256:/, "").slice(0, DIGITS)}</code>
+);
+
 export function KeyName({ fingerprint, name: given, isLink = false }: KeyNameProps) {
   useCell(learnt);
   const name = given ?? nameOf(fingerprint);
-  const digits = fingerprint.replace(/^sha256:/, "").slice(0, DIGITS);
   const shown = (
     <>
-      {name === undefined ? "key" : <bdi class="key-said">{shownText(name)}</bdi>}{" "}
-      <code class="key-digits">{digits}</code>
+      {name === undefined ? "key" : <bdi class="key-said">{shownText(name)}</bdi>} <Digits fingerprint={fingerprint} />
     </>
   );
   const title = name === undefined ? fingerprint : `Self-declared name of the key ${fingerprint}`;

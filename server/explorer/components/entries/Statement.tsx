@@ -1,8 +1,8 @@
 /** What an entry says, in one sentence: who did what to what. */
 import type { Entry } from "../../../../engine/verify/index.js";
-import { shownText } from "../../state/said/names.js";
 import { statementOf } from "./events.js";
 import { KeyName } from "./KeyName.js";
+import { Said } from "./Said.js";
 
 export interface StatementProps {
   readonly entry: Pick<Entry, "event_type" | "payload">;
@@ -16,12 +16,7 @@ export function Statement({ entry, hasLinks = false }: StatementProps) {
       {statementOf(entry).map((part, i) => {
         const key = `${i}`;
         if (typeof part === "string") return part;
-        if ("said" in part)
-          return (
-            <bdi key={key} class="said">
-              {shownText(part.said)}
-            </bdi>
-          );
+        if ("said" in part) return <Said key={key} text={part.said} />;
         return <KeyName key={key} fingerprint={part.key} name={part.name} isLink={hasLinks} />;
       })}
     </>

@@ -46,7 +46,7 @@ function KeyCells({
   return (
     <>
       <a class="key-name" href={addressOf(["keys", fingerprint])}>
-        <bdi>{shownText(pseudonym)}</bdi>
+        <bdi class="key-said">{shownText(pseudonym)}</bdi>
         {!named && (
           <span class="soft" title="Anybody may have recorded this name for the key.">
             {" "}
@@ -67,21 +67,11 @@ function KeyCells({
 }
 
 /** Says that another key has this name, and how many have endorsed this one. */
-function Alike({
-  shown: { fingerprint, pseudonym },
-  isAsked,
-}: {
-  readonly shown: KeySummary;
-  readonly isAsked: boolean;
-}) {
+function Alike({ shown: { fingerprint }, isAsked }: { readonly shown: KeySummary; readonly isAsked: boolean }) {
   const { value } = useTask(async () => (isAsked ? endorsementsOf(fingerprint) : undefined), [fingerprint, isAsked]);
   const known =
     value === undefined ? "" : value === 1 ? " 1 key endorses this one." : ` ${value || "No"} keys endorse this one.`;
-  return (
-    <p class="key-alike soft">
-      Another key has the name “<bdi>{shownText(pseudonym)}</bdi>”: compare the fingerprints.{known}
-    </p>
-  );
+  return <p class="key-alike soft">Another key has this name: compare the fingerprints.{known}</p>;
 }
 
 /** How many active endorsements a key has received. @throws ClientError */

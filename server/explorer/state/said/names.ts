@@ -23,10 +23,30 @@ export function learnNames(more: Readonly<Record<string, string>> | undefined): 
 export const nameOf = (fingerprint: string): string | undefined => names.get(fingerprint);
 
 /** Characters that are not seen, or that turn around what is beside them. */
-const INVISIBLE = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/g;
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cc}\ufff9-\ufffb\u2800]/gu;
 
-/** A text that others chose, without characters that could make it look like another one. */
-export const shownText = (text: string): string => text.replace(INVISIBLE, "\ufffd");
+/** Scripts whose letters take another form at a joiner. */
+const JOINING = "[\\u0600-\\u109f\\u1780-\\u18af]";
+
+/**
+ * What is kept although it cannot be seen, because it says how its neighbours look: in emoji, between letters, behind Chinese
+ * characters. Then spaces. Then everything that cannot be seen, or that is drawn around other characters.
+ */
+const UNCLEAR = new RegExp(
+  `(\\p{ExtPict}(?:[\\ufe0e\\ufe0f\\p{EMod}]|\\u200d(?=\\p{ExtPict}))*|[0-9#*]\\ufe0f\\u20e3|` +
+    `${JOINING}[\\u200c\\u200d\\u180b-\\u180e](?=${JOINING})|\\p{sc=Han}[\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}])|` +
+    `(\\s+)|(?:\\p{Me}|${INVISIBLE.source})+`,
+  "gu",
+);
+/** No language stacks more marks on a letter. */
+const STACKED = /(\p{Mn}{3})\p{Mn}+/gu;
+
+/** A text that others chose, without what could make it look like another one. U+FFFD shows where something was left out. */
+export const shownText = (text: string): string =>
+  text
+    .trim()
+    .replace(STACKED, "$1\ufffd")
+    .replace(UNCLEAR, (_, kept?: string, space?: string) => kept ?? (space ? " " : "\ufffd")) || "\ufffd";
 
 /** The form in which two names are compared: keys with the same one are told apart. */
 export const foldedName = (name: string): string =>

@@ -10,6 +10,7 @@ import {
   type Fact,
   Facts,
   Hash,
+  Said,
   Scroll,
   Statement,
   spoken,
@@ -51,8 +52,7 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
 /** How a member is shown; undefined if its value is of another type. */
 type Show = (value: unknown) => JSX.Element | string | undefined;
 
-const asText: Show = (value) =>
-  typeof value === "string" && value !== "" ? <bdi class="breakable">{shownText(value)}</bdi> : undefined;
+const asText: Show = (value) => (typeof value === "string" && value !== "" ? <Said text={value} /> : undefined);
 const asCategory: Show = (value) => (typeof value === "string" ? spoken(shownText(value)) : undefined);
 const asTime: Show = (value) => (typeof value === "string" ? <Time at={value} /> : undefined);
 const asTags: Show = (value) =>
@@ -62,7 +62,7 @@ const asTags: Show = (value) =>
         .filter((tag) => typeof tag === "string")
         .map((tag) => (
           <a key={tag} href={addressOf(["entries"], { tags: tag })}>
-            <bdi>{shownText(tag)}</bdi>
+            <Said text={tag} />
           </a>
         ))}
     </span>

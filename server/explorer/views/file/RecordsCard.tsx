@@ -9,6 +9,8 @@ import {
   Empty,
   Facts,
   Hash,
+  KeyName,
+  Said,
   saveJson,
   TaskView,
   Time,
@@ -83,15 +85,21 @@ function Record({
   return (
     <li class="record">
       <div class="record-head">
-        <h3>{task.value ? task.value.key.pseudonym : "…"}</h3>
+        <h3>
+          {task.value ? (
+            <KeyName fingerprint={event.signer_key_fingerprint} name={task.value.key.pseudonym} isLink />
+          ) : (
+            "…"
+          )}
+        </h3>
         <Badge tone="info">{event.attestation_type.replaceAll("_", " ")}</Badge>
         {task.value && <Standing checked={task.value} />}
       </div>
       <Facts
         facts={[
-          ["Title", event.document_title],
-          ["Key", <SignerLink key="key" fingerprint={event.signer_key_fingerprint} />],
-          event.intent_statement ? ["Statement", event.intent_statement] : null,
+          ["Title", <Said key="title" text={event.document_title} />],
+          ["Key", <Hash key="key" value={event.signer_key_fingerprint} label="signer's fingerprint" />],
+          event.intent_statement ? ["Statement", <Said key="statement" text={event.intent_statement} />] : null,
           task.value ? ["Whose words", wordsOf(task.value)] : null,
           [
             "Recorded",
@@ -140,13 +148,6 @@ function Standing({ checked: { standing, key } }: { readonly checked: CheckedAtt
     </>
   );
 }
-
-const SignerLink = ({ fingerprint }: { readonly fingerprint: string }) => (
-  <span class="signer">
-    <Hash value={fingerprint} label="signer's fingerprint" />
-    <a href={addressOf(["keys", fingerprint])}>Show the key</a>
-  </span>
-);
 
 const attestations = (count: number): string =>
   `${NUMBER.format(count)} ${count === 1 ? "attestation" : "attestations"}`;

@@ -12,6 +12,7 @@ import {
   Time,
   type Tone,
 } from "../../components/index.js";
+import { shownText } from "../../state/said/names.js";
 import type { Task } from "../../state/task.js";
 import type { Cosigner, ShownCheckpoint } from "./checkpoint.js";
 
@@ -83,12 +84,14 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
             <tbody>
               {cosigners.map(({ name, state, treeSize: size, at }) => (
                 <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>
+                  <th scope="row">{shownText(name)}</th>
+                  <td data-label="This one">
                     <Badge tone={STATES[state][1]}>{STATES[state][0]}</Badge>
                   </td>
-                  <td class="number">{size === null ? "–" : NUMBER.format(size)}</td>
-                  <td>{at === null ? "–" : <Time at={at} as="age" />}</td>
+                  <td data-label="Newest size" class="number">
+                    {size === null ? "–" : NUMBER.format(size)}
+                  </td>
+                  <td data-label="Last signed">{at === null ? "–" : <Time at={at} as="age" />}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,6 +1,6 @@
 /** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
 import { AlertPage } from "../../../wire/signing/endorsements.js";
-import { Badge, Card, Hash, KeyName, TaskView, Time } from "../../components/index.js";
+import { Badge, Card, KeyName, Said, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -24,13 +24,16 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
             <ul class="alerts">
               {alerts.map(({ alert_entry_id, endorser_fingerprint, reason, evidence, filed_at }) => (
                 <li key={alert_entry_id}>
-                  <p class="breakable">
-                    <strong>{reason}</strong>
+                  <p>
+                    <Said text={reason} />
                   </p>
-                  {evidence !== null && <p class="breakable soft">{evidence}</p>}
+                  {evidence !== null && (
+                    <p>
+                      <Said text={evidence} />
+                    </p>
+                  )}
                   <p class="alert-by">
-                    By <KeyName fingerprint={endorser_fingerprint} isLink />{" "}
-                    <Hash value={endorser_fingerprint} label="fingerprint of the key that filed the alert" show={6} />
+                    By <KeyName fingerprint={endorser_fingerprint} isLink />
                     <Time at={filed_at} as="age" />
                     <a href={addressOf(["entries", alert_entry_id])}>Entry {alert_entry_id}</a>
                   </p>

@@ -1,7 +1,7 @@
 /** The chain of succession: the keys before and after this one. */
 import type { KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
-import { Card, Hash, KeyStatusBadge, TaskView } from "../../components/index.js";
+import { Card, KeyName, KeyStatusBadge, TaskView } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -28,15 +28,9 @@ export function ChainCard({ shown }: { readonly shown: KeyDetail }) {
             {before !== null && <Beyond fingerprint={before} text="Earlier keys" />}
             {keys.map((key) => (
               <li key={key.fingerprint} {...(key === shown ? { "aria-current": "true" as const } : {})}>
-                {key === shown ? (
-                  <strong class="breakable">{key.pseudonym} (this key)</strong>
-                ) : (
-                  <a class="breakable" href={addressOf(["keys", key.fingerprint])}>
-                    {key.pseudonym}
-                  </a>
-                )}
+                <KeyName fingerprint={key.fingerprint} name={key.pseudonym} isLink={key !== shown} />
+                {key === shown && <strong>(this key)</strong>}
                 <KeyStatusBadge status={key.status} />
-                <Hash value={key.fingerprint} label={`fingerprint of ${key.pseudonym}`} show={6} />
                 {key.successor_confirmed === false && (
                   <span class="soft">named a successor, which has not signed that</span>
                 )}

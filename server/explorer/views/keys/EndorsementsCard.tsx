@@ -9,8 +9,8 @@ import {
   CardPaging,
   Empty,
   EndorsementBadge,
-  Hash,
   KeyName,
+  Said,
   spoken,
   TaskView,
   Time,
@@ -104,23 +104,20 @@ function EndorsementRow({ endorsement, direction }: RowProps) {
   const { category, status, offered_at, accepted_at, discount, offer_entry_id, end_note } = endorsement;
   const other = direction === "received" ? endorsement.endorser_fingerprint : endorsement.endorsed_fingerprint;
   return (
-    <tr>
-      <td>
-        <span class="key-link">
-          <KeyName fingerprint={other} isLink />
-          <Hash value={other} label="fingerprint" show={6} />
-        </span>
+    <tr class="endorsement">
+      <td data-label={direction === "received" ? "From" : "To"}>
+        <KeyName fingerprint={other} isLink />
       </td>
-      <td>{spoken(category)}</td>
-      <td>
+      <td data-label="Category">{spoken(category)}</td>
+      <td data-label="Status">
         <EndorsementBadge status={status} />
         {discount < 1 && <span class="soft"> counts {PERCENT.format(discount)}</span>}
-        {end_note !== null && <span class="end-note soft">“{end_note}”</span>}
+        {end_note !== null && <Said text={end_note} />}
       </td>
-      <td>
+      <td data-label="Since">
         <Time at={accepted_at ?? offered_at} as="age" />
       </td>
-      <td>
+      <td data-label="Entry">
         <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
       </td>
     </tr>

@@ -6,6 +6,7 @@ import { TrustStatus } from "../../../wire/signing/trust.js";
 import {
   Card,
   Check,
+  Digits,
   Empty,
   Facts,
   FailedVerdict,
@@ -54,7 +55,8 @@ function Found({ fingerprint, query }: KeyPageProps) {
     <div class="stack">
       <div class="view-head">
         <Heading title={task.value ? `Key of ${task.value.pseudonym}` : "Key"}>
-          <bdi class="key-title">{task.value ? shownText(task.value.pseudonym) : "Key"}</bdi>
+          <bdi class="key-title">{task.value ? shownText(task.value.pseudonym) : "Key"}</bdi>{" "}
+          <Digits fingerprint={fingerprint} />
         </Heading>
         <p class="soft">
           {task.value?.named === false

@@ -50,8 +50,10 @@ function Table({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
         <tbody>
           {webhooks.map(({ id, url, events, healthy, retry_count, key_fingerprint }) => (
             <tr key={id}>
-              <td class="number">{id}</td>
-              <td class="webhook-url">
+              <td data-label="Id" class="number">
+                {id}
+              </td>
+              <td data-label="Address" class="webhook-url">
                 {url}
                 {key_fingerprint !== null && (
                   <>
@@ -60,11 +62,13 @@ function Table({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
                   </>
                 )}
               </td>
-              <td>{events.length ? events.join(", ") : "all"}</td>
-              <td>
+              <td data-label="Events">{events.length ? events.join(", ") : "all"}</td>
+              <td data-label="Health">
                 <Badge tone={healthy ? "good" : "bad"}>{healthy ? "healthy" : "unhealthy"}</Badge>
               </td>
-              <td class="number">{retry_count}</td>
+              <td data-label="Failures" class="number">
+                {retry_count}
+              </td>
             </tr>
           ))}
         </tbody>

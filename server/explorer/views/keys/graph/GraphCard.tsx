@@ -1,7 +1,7 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
-import { Card, EndorsementBadge, Hash, spoken, TaskView, Time } from "../../../components/index.js";
+import { Card, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
 import { learnNames } from "../../../state/said/names.js";
 import { http } from "../../../state/service.js";
@@ -109,8 +109,7 @@ function Where({ graph, fingerprint, go }: { graph: GraphAnswer; fingerprint: st
   if (graph.root === fingerprint) return null;
   return (
     <p class="where">
-      Around <strong class="breakable">{nameOf(graph, graph.root)}</strong>
-      <a href={addressOf(["keys", graph.root])}>Show this key</a>
+      Around <KeyName fingerprint={graph.root} isLink />
       <button type="button" class="button" onClick={() => go({ around: fingerprint })}>
         Back to the first key
       </button>
@@ -139,21 +138,21 @@ function GraphTable({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerp
           <tbody>
             {graph.edges.map(({ from, to, category, status, since, until, offer_entry_id }) => (
               <tr key={offer_entry_id}>
-                <td>
+                <td data-label="From">
                   <Walk graph={graph} to={from} walk={walk} />
                 </td>
-                <td>
+                <td data-label="To">
                   <Walk graph={graph} to={to} walk={walk} />
                 </td>
-                <td>{spoken(category)}</td>
-                <td>
+                <td data-label="Category">{spoken(category)}</td>
+                <td data-label="Status">
                   <EndorsementBadge status={status} />
                 </td>
-                <td>
+                <td data-label="Since">
                   <Time at={since} />
                 </td>
-                <td>{until === null ? "—" : <Time at={until} />}</td>
-                <td>
+                <td data-label="Until">{until === null ? "—" : <Time at={until} />}</td>
+                <td data-label="Entry">
                   <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
                 </td>
               </tr>
@@ -169,17 +168,13 @@ function Walk({ graph, to, walk }: { readonly graph: GraphAnswer; readonly to: s
   const node = graph.nodes.find(({ fingerprint }) => fingerprint === to);
   return (
     <span class="key-link">
-      <button type="button" class="button walk" onClick={() => walk(to)}>
-        {nameOf(graph, to)}
+      <button type="button" class="walk" onClick={() => walk(to)}>
+        <KeyName fingerprint={to} />
       </button>
       {node && node.status !== "active" && <span class="soft">{node.status}</span>}
-      <Hash value={to} label={`fingerprint of ${nameOf(graph, to)}`} show={4} />
     </span>
   );
 }
-
-const nameOf = (graph: GraphAnswer, fingerprint: string): string =>
-  graph.nodes.find((node) => node.fingerprint === fingerprint)?.pseudonym ?? "a key";
 
 async function graphOf({ around, depth, ...filter }: Wanted): Promise<GraphAnswer> {
   const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ""));
