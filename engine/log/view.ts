@@ -244,7 +244,12 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     const entry = (leafIndex: number) => this.#reader.scattered(leafIndex);
     this.readyPostings();
     const { postings, titles } = this.#parts.memory;
-    return matching({ postings, titles: () => titles.sources(), size: this.#size, entry }, criteria, offset, limit);
+    return matching(
+      { postings, titles: () => titles.sources(), hasEarlierTitles: titles.missing > 0, size: this.#size, entry },
+      criteria,
+      offset,
+      limit,
+    );
   }
 
   /** Like `matching`, without pauses. */

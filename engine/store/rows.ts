@@ -116,6 +116,8 @@ export interface RunRow {
   /** The first record of each block. */
   readonly fences: Uint8Array;
   /** Whether it has the words of titles. An older version made it without, and merged it without saying so. */
+  readonly folded?: boolean;
+  /** Whether an older version has filed the words of titles in it, which it folded in another way. */
   readonly titled?: boolean;
 }
 

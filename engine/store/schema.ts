@@ -276,8 +276,10 @@ export const POSTING = {
   submission: 15,
   /** What a signer signed for an attestation, and the signature if the entry does not say what it is over. */
   signedPayload: 16,
+  /** A word of a document's title or of a key's name, as an older version folded it (prefix). Only runs of its own have this kind. */
+  earlierTitleWord: 17,
   /** A word of a document's title or of a key's name, folded UTF-8 (prefix). Runs of older versions lack this kind. */
-  titleWord: 17,
+  titleWord: 18,
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 

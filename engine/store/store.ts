@@ -160,6 +160,10 @@ class LmdbStore implements Store {
     return this.#openedPostings.tables;
   }
 
+  get words(): PostingTables {
+    return this.#openedPostings.words;
+  }
+
   get titles(): PostingTables {
     return this.#openedPostings.titles;
   }

@@ -7,9 +7,16 @@ const wordsOf = (document_title: string) => [...titleWords({ document_title })];
 test.each([
   ["Annual Report 2026.pdf", ["annual", "report", "2026", "pdf"]],
   ["snake_case-and/paths", ["snake", "case", "and", "paths"]],
-  ["Über-STRASSE", ["über", "strasse"]],
+  ["Über-STRASSE", ["uber", "strasse"]],
+  ["Straße ẞ", ["strasse", "ss"]],
+  ["ΟΔΥΣΣΕΎΣ Ὀδυσσεύς οδος", ["οδυσσευσ", "οδοσ"]],
+  ["İstanbul ISPARTA", ["istanbul", "isparta"]],
+  ["Zeit\u00adung\u200b \u2066A\u2069B", ["zeitung", "ab"]],
+  ["שָׁלוֹם-עֶרֶב مُحَمَّد", ["שלום", "ערב", "محمد"]],
+  ["か\u3099く ガク", ["がく", "く", "ガク", "ク"]],
+  ["हिन्दी में", ["हिन्दी", "में"]],
   ["ﬁne Ｗｉｄｅ", ["fine", "wide"]],
-  ["e\u0301te\u0301", ["été"]],
+  ["e\u0301te\u0301 été", ["ete"]],
   ["the the The", ["the"]],
   ["東京都 2号", ["東京都", "京都", "都", "2", "号"]],
   ["!?—", []],
@@ -37,6 +44,16 @@ test.each([
   ["reports", false],
 ])("whether %j finds the title: %j", (query, finds) => {
   expect(hasTitleWords({ document_title: "Annual Report 2026.pdf" }, soughtWords(query))).toBe(finds);
+});
+
+test.each([
+  ["Straße", ["STRASSE", "strass", "straß", "STRAẞE"]],
+  ["ΟΔΟΣ ονείρων", ["οδος", "οδοσ", "ὁδός", "ΟΔΟΣ ΟΝΕΙΡΩΝ"]],
+  ["Donau\u00addampf\u00adschiff", ["donaudampf", "Donau\u00addampfschiff"]],
+  ["Gödel, Escher", ["godel", "Go\u0308del", "GÖDEL"]],
+  ["A\u0338da", ["ada"]],
+])("%j is found by each of %j", (document_title, queries) => {
+  for (const query of queries) expect(hasTitleWords({ document_title }, soughtWords(query)), query).toBe(true);
 });
 
 test("in a script without spaces every part of a title is found", () => {

@@ -104,6 +104,7 @@ export function catchUp(postings: Postings, reader: EntryReader, size: number, p
 export const refilingFor = (projection: Projection): Refiling => ({
   async fileAnew(store) {
     await store.postings.removeRuns();
+    await store.words.removeRuns();
     await store.titles.removeRuns();
     const postings = new Postings(store.postings);
     const reader = new EntryReader(store);

@@ -38,7 +38,7 @@ export class LogMemory {
     this.#projection = projection;
     this.frontier = new Frontier(store);
     this.postings = new Postings(store.postings, isReader);
-    this.titles = new TitleBacklog(this.postings, new Postings(store.titles, isReader), this.#entries);
+    this.titles = new TitleBacklog(this.postings, store, this.#entries, isReader);
   }
 
   /** Files entries whose postings are missing on disk. Only for the writer, before `restore`, which is quick after it. */

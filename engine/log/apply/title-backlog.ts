@@ -1,13 +1,16 @@
 /**
- * The words of titles of entries that an older version filed without them. A writer files them in the background, in runs of
- * their own beside those of the other postings, and reads nothing when there is nothing to do: entries that this version
- * appends, imports or restores are filed with their words, like every other posting.
+ * The words of titles of entries that an older version filed without them, or folded in another way. A writer files them in the
+ * background, in runs of their own beside those of the other postings, and reads nothing when there is nothing to do: entries
+ * that this version appends, imports or restores are filed with their words, like every other posting.
+ *
+ * Until this is done, entries are found by the words that the older version has filed.
  *
  * If we crash here: runs that are on disk count, and the next start goes on behind the last one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../error.js";
-import { FLUSH_ENTRIES, type Postings } from "../../store/postings/postings.js";
+import type { StoreReader } from "../../store/contract.js";
+import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import type { EntryReader } from "../read/reader.js";
 import { addTitleTerms } from "../write/projection.js";
@@ -20,19 +23,25 @@ const PAUSE_MS = 1;
 
 export class TitleBacklog {
   readonly #postings: Postings;
+  /** Nothing but words of titles of earlier entries. */
   readonly #words: Postings;
+  /** The same as an older version has filed it; null if it has not. */
+  readonly #earlier: Postings | null;
   readonly #entries: EntryReader;
   #filing: Promise<void> | null = null;
   #failure: unknown;
   #closed = false;
 
-  /**
-   * @param postings those of all entries
-   * @param words those that hold nothing but words of titles of earlier entries
-   */
-  constructor(postings: Postings, words: Postings, entries: EntryReader) {
+  /** @param postings those of all entries */
+  constructor(
+    postings: Postings,
+    { words, titles }: Pick<StoreReader, "words" | "titles">,
+    entries: EntryReader,
+    isReader: boolean,
+  ) {
     this.#postings = postings;
-    this.#words = words;
+    this.#words = new Postings(words, isReader);
+    this.#earlier = titles.runIds().length ? new Postings(titles, true) : null;
     this.#entries = entries;
   }
 
@@ -46,24 +55,26 @@ export class TitleBacklog {
     return this.#postings.untitledEnd;
   }
 
-  /** Number of entries that are not found by their titles yet. */
+  /** Number of entries whose words are not filed yet. */
   get missing(): number {
     return Math.max(0, this.end - this.#words.size);
   }
 
   /**
    * The postings of all words of titles.
-   * @throws CairnlogError `indexing` while some are missing; the error that stopped the filing
+   * @throws CairnlogError `indexing` while an older version has not filed some that are missing; the error that stopped the filing
    */
   sources(): readonly Postings[] {
-    if (this.missing && this.#failure) throw this.#failure;
-    if (this.missing)
-      throw new CairnlogError(
-        "indexing",
-        `The titles of older entries are being filed: ${this.#words.size} of ${this.end} are done.`,
-        { retryAfter: 5 },
-      );
-    return this.end ? [this.#words, this.#postings] : [this.#postings];
+    if (!this.end) return [this.#postings];
+    if (!this.missing) return [this.#words, this.#postings];
+    if (this.#postings.earlierUntitledEnd <= Math.max(this.#words.size, this.#earlier?.size ?? 0))
+      return [this.#words, ...(this.#earlier ? [this.#earlier] : []), this.#postings];
+    if (this.#failure) throw this.#failure;
+    throw new CairnlogError(
+      "indexing",
+      `The titles of older entries are being filed: ${this.#words.size} of ${this.end} are done.`,
+      { retryAfter: 5 },
+    );
   }
 
   /** Reads the runs that the writer has made since. Only for a reader. */

@@ -130,7 +130,7 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const report = (sentence: string) => findings.add("derived", sentence);
   const runs =
     isComplete && !options.skipsPostings
-      ? [new RunCheck(store.postings, "postings", size, report), new RunCheck(store.titles, "titles", size, report)]
+      ? [new RunCheck(store.postings, "postings", size, report), new RunCheck(store.words, "words", size, report)]
       : [];
   const trees = await derive(store, scratch, size, options, (replay) => {
     for (const each of runs) each.check(replay.terms);

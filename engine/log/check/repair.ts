@@ -51,6 +51,7 @@ export async function rebuildLog(
     // Runs without entries would be read as postings. Without any run, postings are computed from the entries.
     await store.postings.removeRuns();
     // All runs are made with the words of titles.
+    await store.words.removeRuns();
     await store.titles.removeRuns();
     // The next start of the service makes the nodes of the RFC 6962 tree again.
     await store.lens.clear();

@@ -1,12 +1,14 @@
 /** The conditions of a search by the words of titles: each word of the query must begin a word of a title. */
 import { CairnlogError } from "../../error.js";
 import { POSTING } from "../../store/schema.js";
-import { hasTitleWords, soughtWords } from "../../verify/titles.js";
+import { foldedAsBefore, hasTitleWords, soughtWords } from "../../verify/titles.js";
 import { type CandidatePostings, type Condition, text } from "./candidates.js";
 
 export interface TitleSources {
   /** Postings that hold words of titles. @throws CairnlogError `indexing` */
   titles(): readonly CandidatePostings[];
+  /** Whether some titles are filed only as an older version folded their words. They are found as that version found them. */
+  readonly hasEarlierTitles?: boolean;
 }
 
 /**
@@ -16,14 +18,27 @@ export interface TitleSources {
 export function titleConditions(sources: TitleSources, title: string): Condition[] {
   const words = soughtWords(title);
   if (!words.length) throw refused("It must have a letter or a digit.");
-  return words.map((word) => ({
-    ranges: [text(POSTING.titleWord, word)],
-    postings: () => sources.titles(),
-    matches: ({ payload }) => hasTitleWords(payload, [word]),
-    tooMany: () => refused("Too many titles match. Give more of it."),
-    isServedWhole: false,
-  }));
+  const earlier = sources.hasEarlierTitles ? soughtWords(title, foldedAsBefore) : [];
+  // A text that is now one word may have been several, of which one alone says too little.
+  const isSame = earlier.length === words.length;
+  return words.map((word, i) => {
+    const before = earlier[i];
+    return {
+      ranges: [
+        text(POSTING.titleWord, word),
+        ...(before === undefined ? [] : [{ ...text(POSTING.earlierTitleWord, before), ...(isSame ? {} : UNCERTAIN) }]),
+      ],
+      postings: () => sources.titles(),
+      matches: ({ payload }) =>
+        hasTitleWords(payload, [word]) ||
+        (before !== undefined && isSame && hasTitleWords(payload, [before], foldedAsBefore)),
+      tooMany: () => refused("Too many titles match. Give more of it."),
+      isServedWhole: false,
+    };
+  });
 }
+
+const UNCERTAIN = { certain: false };
 
 function refused(message: string): CairnlogError {
   return new CairnlogError("invalid-input", `/title: ${message}`, { details: [{ path: "/title", message }] });

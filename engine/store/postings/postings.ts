@@ -166,7 +166,12 @@ export class Postings {
 
   /** Leaf index after the last entry whose run lacks the words of titles; 0 if every run has them. */
   get untitledEnd(): number {
-    return this.#runs.findLast(({ titled }) => !titled)?.to ?? 0;
+    return this.#runs.findLast(({ folded }) => !folded)?.to ?? 0;
+  }
+
+  /** Leaf index after the last entry whose run lacks them even in the form of an older version. */
+  get earlierUntitledEnd(): number {
+    return this.#runs.findLast(({ folded, titled }) => !folded && !titled)?.to ?? 0;
   }
 
   /** Leaf index after the last entry whose postings are held. */
@@ -384,7 +389,7 @@ export class Postings {
     await this.#writeRun(
       id,
       blocks,
-      { level: 0, from: memory.from, to: memory.to, count, bloom, fences, titled: true },
+      { level: 0, from: memory.from, to: memory.to, count, bloom, fences, folded: true },
       [],
     );
     this.#frozen = null;
@@ -399,8 +404,9 @@ export class Postings {
   #mergeable(): readonly Run[] | null {
     for (let i = 0; i + MERGE_WIDTH <= this.#runs.length; i++) {
       const group = this.#runs.slice(i, i + MERGE_WIDTH);
-      const { level, titled } = group[0]!;
-      if (!this.#merging.has(level) && group.every((run) => run.level === level && run.titled === titled)) return group;
+      const { level, folded, titled } = group[0]!;
+      const isAlike = (run: Run) => run.level === level && run.folded === folded && run.titled === titled;
+      if (!this.#merging.has(level) && group.every(isAlike)) return group;
     }
     return null;
   }
@@ -421,8 +427,9 @@ export class Postings {
     }
     const fences = builder.finish();
     const { count, bloom } = builder;
-    const { from, level, titled } = inputs[0]!;
-    const row = { level: level + 1, from, to: inputs.at(-1)!.to, count, bloom, fences, ...(titled ? { titled } : {}) };
+    const { from, level, folded, titled } = inputs[0]!;
+    const words = { ...(folded ? { folded } : {}), ...(titled ? { titled } : {}) };
+    const row = { level: level + 1, from, to: inputs.at(-1)!.to, count, bloom, fences, ...words };
     await this.#writeRun(id, pending, row, inputs);
     this.#leftOvers.push(...inputs.map((run) => run.id));
   }

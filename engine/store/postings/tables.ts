@@ -27,6 +27,8 @@ const RENEWED_WRITES = 8;
 export interface PostingStore {
   readonly tables: PostingTables;
   /** A second set of runs: words of titles that the first set lacks. */
+  readonly words: PostingTables;
+  /** What an older version has filed instead of them. */
   readonly titles: PostingTables;
   /** The nodes of the RFC 6962 lens. They do not follow `pin`: they are only added to, and a reader needs the newest. */
   readonly lens: LensRows;
@@ -56,6 +58,8 @@ interface Handles {
   readonly environment: Environment;
   readonly runs: Database<RunRow, number>;
   readonly postings: Database<Buffer, [number, number]>;
+  readonly wordRuns: Database<RunRow, number>;
+  readonly words: Database<Buffer, [number, number]>;
   readonly titleRuns: Database<RunRow, number>;
   readonly titles: Database<Buffer, [number, number]>;
   readonly lens: Database<Buffer, [number, number]>;
@@ -97,6 +101,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
   const shared = { health, write, handles: () => handles, at: () => (pinned ? { transaction: pinned } : {}) };
   return {
     tables: runTables(["runs", "postings"], shared),
+    words: runTables(["wordRuns", "words"], shared),
     titles: runTables(["titleRuns", "titles"], shared),
     lens: lensRows(shared.handles, health, write),
     get environment() {
@@ -127,13 +132,15 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
 
 function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): Handles {
   const advice = isInspected ? null : ADVICE;
-  const environment = openEnvironment({ path, mapSize, maxDbs: 5, readOnly, noSync: false, advice, mustExist: false });
+  const environment = openEnvironment({ path, mapSize, maxDbs: 7, readOnly, noSync: false, advice, mustExist: false });
   const bytes = (name: string) => environment.openDB<Buffer, [number, number]>({ name, encoding: "binary" });
   const rows = (name: string) => environment.openDB<RunRow, number>({ name, ...RECORDS });
   return {
     environment,
     runs: rows("runs"),
     postings: bytes("postings"),
+    wordRuns: rows("wordRuns"),
+    words: bytes("words"),
     titleRuns: rows("titleRuns"),
     titles: bytes("titles"),
     lens: bytes(LENS_TABLE),
@@ -150,7 +157,10 @@ interface Shared {
 
 /** One set of runs and their blocks. */
 function runTables(
-  [runsName, blocksName]: readonly ["runs", "postings"] | readonly ["titleRuns", "titles"],
+  [runsName, blocksName]:
+    | readonly ["runs", "postings"]
+    | readonly ["wordRuns", "words"]
+    | readonly ["titleRuns", "titles"],
   { health, handles, at, write }: Shared,
 ): PostingTables {
   const runs = (): Database<RunRow, number> | undefined => handles()[runsName];

@@ -4,7 +4,7 @@
  */
 import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
 import { type Entry, kindOf, requestedTime } from "../../../engine/verify/index.js";
-import { hasTitleWords, soughtWords } from "../../../engine/verify/titles.js";
+import { matchesTitle } from "../../../engine/verify/titles.js";
 import { asLogged } from "../compare.js";
 
 /** The filters of all lists of entries, as they are sent. */
@@ -46,7 +46,7 @@ const CHECKS = {
     const values = [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)];
     return values.some((value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)));
   },
-  title: ({ payload }: Entry, title: string) => hasTitleWords(payload, soughtWords(title)),
+  title: ({ payload }: Entry, title: string) => matchesTitle(payload, title),
   fingerprint: (entry: Entry, fingerprint: string) =>
     texts(entry, FINGERPRINT_MEMBERS).some((value) => asLogged(value) === asLogged(fingerprint).toLowerCase()),
   document_hash: (entry: Entry, hash: string) =>

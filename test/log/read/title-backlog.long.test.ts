@@ -1,6 +1,6 @@
 /** Titles in a log that an older version filed: the words of its entries are filed in the background, once. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { EventInput } from "#cairnlog/engine/index.js";
 import { catchUp } from "#cairnlog/engine/log/apply/derive.js";
@@ -9,9 +9,11 @@ import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
+import { textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { foldedAsBefore, titleWords } from "#cairnlog/engine/verify/titles.js";
 import { storedRuns } from "../../store/postings/storedruns.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "../harness.js";
 
@@ -19,7 +21,7 @@ const titled = (document_title: string): EventInput => ({ event_type: "note", pa
 const found = (log: { match: Awaited<ReturnType<typeof openTestLog>>["log"]["match"] }, title: string) =>
   log.match({ title }, 0, 200).indexes;
 
-/** What is filed about a closed log of `count` entries. @param hasWords whether with the words of titles */
+/** What is filed about a closed log of `count` entries. @param hasWords whether with the words of titles, in the form of then */
 async function filedTerms(path: string, count: number, hasWords: boolean): Promise<TermTable> {
   const store = openStore({ path, mapSize: MAP_SIZE });
   // A log that is closed leaves a few entries to be filed at its next start.
@@ -32,19 +34,28 @@ async function filedTerms(path: string, count: number, hasWords: boolean): Promi
     for (let block = 0; block * 681 < run.count; block++) {
       const records = Buffer.from(store.postings.block(run.id, block)!);
       for (let at = 0; at < records.length; at += 24)
-        if (hasWords || records[at] !== POSTING.titleWord)
+        if (records[at] !== POSTING.titleWord)
           terms.add(records.toString("latin1", at, at + 17), records.readUIntBE(at + 18, 6));
     }
+  if (hasWords) addEarlierWords(new EntryReader(store), 0, count, terms);
   await store.close();
   return terms;
+}
+
+/** Adds the words of titles as an older version folded them. */
+function addEarlierWords(entries: EntryReader, from: number, to: number, terms: TermTable): void {
+  for (let index = from; index < to; index++)
+    for (const word of titleWords(entries.entry(index)!.payload, foldedAsBefore))
+      terms.add(textPrefixTerm(POSTING.earlierTitleWord, word), index);
 }
 
 /**
  * Makes the postings of a closed log of `count` entries what an older version makes of them: one run that does not say whether
  * it has the words of titles.
  * @param hasWords it has those that were there: an older version merges every run that it finds
+ * @param titled what the run says of them
  */
-async function fileAsOlderVersion(path: string, count: number, hasWords: boolean): Promise<void> {
+async function fileAsOlderVersion(path: string, count: number, hasWords: boolean, titled = false): Promise<void> {
   const terms = await filedTerms(path, count, hasWords);
   const store = openStore({ path, mapSize: MAP_SIZE });
   await store.postings.removeRuns();
@@ -52,13 +63,13 @@ async function fileAsOlderVersion(path: string, count: number, hasWords: boolean
   postings.add(count, terms);
   await postings.fileAll();
   await postings.close();
-  for (const { id, titled: _, ...run } of storedRuns(store.postings)) {
+  for (const { id, folded: _, ...run } of storedRuns(store.postings)) {
     const fences = Buffer.concat(
       Array.from({ length: run.fences.length / 4 }, (_, block) =>
         Buffer.from(store.postings.block(id, block)!.subarray(0, 24)),
       ),
     );
-    await store.postings.writeRun(id, [], { ...run, fences }, []);
+    await store.postings.writeRun(id, [], { ...run, fences, ...(titled ? { titled } : {}) }, []);
   }
   await store.close();
 }
@@ -170,4 +181,60 @@ test.each([
   expect(found(again.log, "newer 199")).toEqual([499]);
   await again.log.close();
   await expectSound(path);
+});
+
+describe("titles whose words an older version folded in another way", () => {
+  const TITLES = ["Straße", "Ὀδυσσεύς", "Zeit\u00adung", "plain"];
+  /** Each finds one title in four: as the older version folded it, and as this one does. */
+  const BEFORE = ["straße", "ὀδυσ", "ung", "pla"];
+  const NOW = ["strasse", "ΟΔΥΣΣ", "zeitung", "PLAIN"];
+  const count = FLUSH_ENTRIES + 300;
+  const each = (kind: number) => Array.from({ length: count / 4 }, (_, i) => 4 * i + kind);
+  const foundBy = (log: Parameters<typeof found>[0], title: string) => log.match({ title }, 0, count).indexes;
+
+  const older = async (): Promise<string> => {
+    const path = temporaryFolder();
+    const { log } = await openTestLog({ path });
+    await log.append(Array.from({ length: count }, (_, i) => titled(TITLES[i % 4]!)));
+    await log.close();
+    return path;
+  };
+
+  /** What a version from before the words of titles left, and the next one filed beside it. */
+  const filedApart = async (path: string): Promise<void> => {
+    await fileAsOlderVersion(path, count, false);
+    const store = openStore({ path, mapSize: MAP_SIZE });
+    const words = new Postings(store.titles);
+    const terms = new TermTable();
+    addEarlierWords(new EntryReader(store), 0, count, terms);
+    words.add(count, terms);
+    await words.fileAll();
+    await words.close();
+    await store.close();
+  };
+
+  test.each([
+    ["with everything else", (path: string) => fileAsOlderVersion(path, count, true, true)],
+    ["in runs of their own", filedApart],
+  ])("%s: they are found as before until they are filed again, in the background", async (_, file) => {
+    const path = await older();
+    await file(path);
+    const { log } = await openTestLog({ path });
+    await log.append(TITLES.map(titled));
+    const withNew = (kind: number) => [...each(kind), count + kind];
+    // What finds a title now and did before has no gap at any moment, and neither has what is new.
+    for (let isFiled = false; !isFiled; await sleep(1)) {
+      isFiled = foundBy(log, NOW[0]!).length > count / 4;
+      for (const kind of [0, 1, 3]) expect(foundBy(log, BEFORE[kind]!)).toEqual(withNew(kind));
+      if (!isFiled) expect(foundBy(log, BEFORE[2]!)).toEqual(each(2));
+      expect(foundBy(log, NOW[2]!)).toContain(count + 2);
+    }
+    for (const [kind, query] of NOW.entries()) expect(foundBy(log, query)).toEqual(withNew(kind));
+    // No word begins so any more.
+    expect(foundBy(log, BEFORE[2]!)).toEqual([]);
+    await log.close();
+    await expectSound(path);
+    const reader = await openTestReader(path);
+    expect(foundBy(reader, NOW[0]!)).toEqual(withNew(0));
+  });
 });
