@@ -22,15 +22,41 @@ const onlyUsedTypes = {
   },
 };
 
+/** The page hashes in JavaScript: WebAssembly would be 10 KB more, and some browsers have none. */
+const portableKernel = {
+  name: "portable-kernel",
+  load: {
+    filter: { id: /\/engine\/verify\/kernel\.ts$/ },
+    handler: () => 'export { kernel } from "./portable-kernel.js";',
+  },
+};
+
+/** Adds `starting.js` as it is: Vite bundles modules only, and an old browser runs none. */
+const firstScript = {
+  name: "first-script",
+  buildStart() {
+    const source = readFileSync(join(root, "server", "explorer", "starting.js"), "utf8").replace(/^\/\/.*\n/gm, "");
+    this.emitFile({ type: "asset", name: "starting.js", source });
+  },
+  transformIndexHtml: {
+    order: "post",
+    handler(_, { bundle }) {
+      const { fileName } = Object.values(bundle).find(({ names }) => names?.includes("starting.js"));
+      return [{ tag: "script", attrs: { src: `./${fileName}` }, injectTo: "head-prepend" }];
+    },
+  },
+};
+
 export async function buildExplorer() {
   await build({
     configFile: false,
     root: join(root, "server", "explorer"),
-    // The page is at /, and its files are below /explorer/; every name there contains a hash.
-    base: "/",
+    // The page is at the root of the service, which a proxy may show below a path, and its files are below explorer/; every
+    // name there contains a hash.
+    base: "./",
     publicDir: false,
     logLevel: "warn",
-    plugins: [{ ...onlyUsedTypes, enforce: "pre" }],
+    plugins: [{ ...onlyUsedTypes, enforce: "pre" }, portableKernel, firstScript],
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
     build: {
       outDir: out,

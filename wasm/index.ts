@@ -9,13 +9,20 @@ import { decode, instantiate } from "./module.js";
 
 export type { Extension, Kernel, NodeRun, Sha256, TreeVersion } from "./contract.js";
 
-const simdBytes = decode(simd);
+/** Every kernel that this machine can run, the fastest first: none where there is no WebAssembly, or it must not be compiled. */
+export const kernels: readonly Kernel[] = runnable();
 
-/** Every kernel that this machine can run, the fastest first. */
-export const kernels: readonly Kernel[] = [
-  ...(WebAssembly.validate(simdBytes) ? [new WasmKernel("simd", instantiate(simdBytes))] : []),
-  new WasmKernel("scalar", instantiate(decode(scalar))),
-];
-
-/** The fastest kernel that this machine can run. */
+/** The fastest kernel that this machine can run. Node has one; browsers may have none. */
 export const kernel: Kernel = kernels[0]!;
+
+function runnable(): Kernel[] {
+  // Browsers leave it out where safety is worth more than speed, and the policy of a page may forbid it.
+  if (typeof WebAssembly === "undefined") return [];
+  try {
+    const simdBytes = decode(simd);
+    const fastest = WebAssembly.validate(simdBytes) ? [new WasmKernel("simd", instantiate(simdBytes))] : [];
+    return [...fastest, new WasmKernel("scalar", instantiate(decode(scalar)))];
+  } catch {
+    return [];
+  }
+}

@@ -3,9 +3,10 @@
  * text is bound to one service and, if wanted, to one request. So a log that shows another log's challenge as its own gets
  * no signature, and a proof serves nothing but what its holder meant. Service, clients and explorer compute the same bytes.
  */
-import { kernel } from "../../wasm/index.js";
+
 import { decodeBase64, encodeBase64, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
+import { kernel } from "./kernel.js";
 
 /** The purpose of a challenge (docs/spec §5.1). */
 export type ChallengePurpose = "login" | "general" | "recovery";

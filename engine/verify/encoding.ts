@@ -17,6 +17,9 @@ export function utf8(text: string): Uint8Array {
   return ENCODER.encode(text);
 }
 
+/** Whether `text` has no half of a surrogate pair. Browsers of 2022 lack the method. */
+export const isWellFormed = (text: string): boolean => text.isWellFormed?.() ?? !/\p{Cs}/u.test(text);
+
 /** Hex characters of a SHA-256. */
 const HASH_CHARACTERS = 64;
 const PREFIX = "sha256:";

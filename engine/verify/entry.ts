@@ -7,7 +7,6 @@
 import { blake3 } from "@noble/hashes/blake3.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { sha3_256 } from "@noble/hashes/sha3.js";
-import { kernel } from "../../wasm/index.js";
 import { inputError } from "../error.js";
 import { toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
@@ -22,6 +21,7 @@ import {
   text,
   where,
 } from "./json/shape.js";
+import { kernel } from "./kernel.js";
 
 /** A digest of an entry's preimage. */
 export interface EntryDigest {

@@ -2,11 +2,12 @@
  * Manifests: the documents that signers sign. The signed bytes are the RFC 8785 canonical JSON of the manifest as the
  * signer received it: with the attestations that it had, or with none.
  */
-import { kernel } from "../../wasm/index.js";
+
 import { inputError } from "../error.js";
 import { isHexHash, isPrefixedHash, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 import type { JsonObject } from "./json/shape.js";
+import { kernel } from "./kernel.js";
 
 /** One signature on a document, as it occurs in a manifest and in the answer to `POST /attestations`. */
 export interface Attestation {

@@ -1,7 +1,7 @@
 /**
- * The hashes that verification needs, in JavaScript: for the packages `@cairnlog/verify` and `@cairnlog/client`, where 40 KB of
- * WebAssembly would be a third of what a reader downloads. Their build puts this module in the place of the kernels of `wasm/`,
- * which hash whole trees and are several times as fast. A test compares both.
+ * The hashes that verification needs, in JavaScript: where there is no WebAssembly, and for the explorer and the packages
+ * `@cairnlog/verify` and `@cairnlog/client`, where 40 KB of WebAssembly would be a third of what a reader downloads. Their builds
+ * leave out the kernels of `wasm/`, which hash whole trees and are several times as fast. A test compares both.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { assertBytes, assertLength, assertVersion, NODE } from "../../wasm/border.js";

@@ -8,4 +8,7 @@ import { startWatching } from "./state/watching.js";
 
 startTheme();
 startWatching();
-render(<App />, document.getElementById("app")!);
+const app = document.getElementById("app")!;
+// What is said before the page starts.
+app.replaceChildren();
+render(<App />, app);

@@ -34,15 +34,33 @@ const dataDir = temporaryFolder();
 /** Unexpected errors in the page. */
 const complaints: string[] = [];
 let service: TestService;
+let address: string;
 let page: Page;
 beforeAll(async () => {
   const [port] = await freePorts(1);
   service = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: `http://127.0.0.1:${port}` });
-  const address = await startSite(await bundlePage("./client-page.js"), service.url, port);
+  address = await startSite(await bundlePage("./client-page.js"), service.url, port);
   page = await (await openBrowser()).newPage();
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(address);
   await page.waitForFunction("globalThis.ready");
+});
+
+test("a page signs and verifies in a browser without WebAssembly, and under a policy that forbids it", async () => {
+  const policy = "script-src 'self'; worker-src 'none'";
+  for (const hasWasm of [false, true]) {
+    const bare = await (await openBrowser({ hasWasm })).newPage();
+    await bare.route(address, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, headers: { ...response.headers(), "content-security-policy": policy } });
+    });
+    await bare.goto(address);
+    await bare.waitForFunction(() => "ready" in globalThis);
+    expect(await bare.evaluate(() => typeof WebAssembly)).toBe(hasWasm ? "object" : "undefined");
+    const { verdict, refused } = await bare.evaluate(() => signing("ecdsa-p256"));
+    expect([verdict.valid, refused.valid]).toEqual([true, false]);
+    await bare.close();
+  }
 });
 
 test.each(["ecdsa-p256", "ed25519"])(

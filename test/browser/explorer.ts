@@ -21,8 +21,11 @@ export class Reader {
   }
 
   /** Requests reduced motion unless `options` say otherwise, so that drawings are complete at once. */
-  static async arrive(options: BrowserContextOptions = {}): Promise<Reader> {
-    const browser = await openBrowser();
+  static async arrive({
+    hasWasm = true,
+    ...options
+  }: BrowserContextOptions & { hasWasm?: boolean } = {}): Promise<Reader> {
+    const browser = await openBrowser({ hasWasm });
     const context = await browser.newContext({
       viewport: DESKTOP,
       reducedMotion: "reduce",

@@ -10,12 +10,12 @@
  * about Bitcoin is reported, but not checked.
  */
 
-import { kernel } from "../../../wasm/index.js";
 import { decodeBase64, toHex } from "../encoding.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
 import { isPredicateOf } from "../eventcheck.js";
 import { canonicalJson } from "../json/canonical.js";
 import { fits } from "../json/shape.js";
+import { kernel } from "../kernel.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import {

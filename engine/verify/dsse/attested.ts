@@ -2,13 +2,14 @@
  * Envelopes on the log: an attestation whose document is the payload of a DSSE envelope, and whose type is the predicate of
  * its statement. The document names the key that signed the envelope, and its signature, so the attester has signed both.
  */
-import { kernel } from "../../../wasm/index.js";
+
 import { inputError } from "../../error.js";
 import { type BundleCheck, type BundleTrust, type BundleVerdict, verifyBundle } from "../bundle/bundle.js";
 import type { AttestationBundle } from "../bundle/format.js";
 import { MAX_TITLE_CHARACTERS } from "../contract.js";
 import { encodeBase64, toHex } from "../encoding.js";
 import { isObject } from "../json/shape.js";
+import { kernel } from "../kernel.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import type { Manifest } from "../manifest.js";
 import { dsseSignatureOf, inTotoStatement, parseDsseEnvelope } from "./envelope.js";

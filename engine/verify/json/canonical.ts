@@ -5,6 +5,7 @@
  * manifest. A differential test compares its results with that package, including number forms and lone surrogates.
  */
 import { CairnlogError } from "../../error.js";
+import { isWellFormed } from "../encoding.js";
 
 /** Maximum depth, which is far below the limit of the stack. The service accepts at most 64 levels. */
 const MAX_DEPTH = 512;
@@ -52,7 +53,7 @@ const PLAIN = /^[ !#-[\]-~]*$/;
 
 function quote(text: string): string {
   if (PLAIN.test(text)) return `"${text}"`;
-  return text.isWellFormed() ? JSON.stringify(text) : refuse("half of a surrogate pair");
+  return isWellFormed(text) ? JSON.stringify(text) : refuse("half of a surrogate pair");
 }
 
 /** Quoted member names, because most names are repeated. Clients choose names, so at most 1,024 short ones are kept. */

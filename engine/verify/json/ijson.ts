@@ -5,6 +5,7 @@
  * silently: duplicate members, lone surrogates, numbers that a double cannot hold, deep nesting, `__proto__`.
  */
 import { CairnlogError, inputError } from "../../error.js";
+import { isWellFormed } from "../encoding.js";
 
 /** Maximum levels of arrays and objects. Deeper text is refused before any recursive function gets it. */
 export const MAX_DEPTH = 64;
@@ -94,7 +95,7 @@ class Scan {
   constructor(text: string, findDuplicates: boolean, numbers: boolean) {
     this.#text = text;
     this.#numbers = numbers;
-    this.#suspectSurrogates = !text.isWellFormed();
+    this.#suspectSurrogates = !isWellFormed(text);
     this.#seen = findDuplicates ? [] : undefined;
     this.#backslash = this.#nextBackslash(0);
   }
@@ -157,7 +158,7 @@ class Scan {
       if (end < after) end = text.indexOf('"', after);
       this.#backslash = this.#nextBackslash(after);
     }
-    if (this.#suspectSurrogates && !lone) lone = !text.slice(start, end).isWellFormed();
+    if (this.#suspectSurrogates && !lone) lone = !isWellFormed(text.slice(start, end));
     let at = end + 1;
     while (text.charCodeAt(at) <= 0x20) at++;
     // In well-formed JSON, a string is a member's name exactly if a colon follows it.

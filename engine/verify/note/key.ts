@@ -3,9 +3,9 @@
  * `name+id+base64(type ‖ key)`. Three types are known here.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { kernel } from "../../../wasm/index.js";
 import { CairnlogError, inputError } from "../../error.js";
 import { decodeBase64, encodeBase64, fromHex, toHex, utf8 } from "../encoding.js";
+import { kernel } from "../kernel.js";
 import { ML_DSA_44_KEY_BYTES } from "../keys/ml-dsa.js";
 import { ed25519PublicKey, type PublicKey } from "../keys/publickey.js";
 import { isNoteName } from "./note.js";

@@ -134,7 +134,7 @@ function rawResult(operation: OtsOperation, message: Uint8Array): Uint8Array {
     case "keccak256":
       return keccak_256(message);
     case "reverse":
-      return message.toReversed();
+      return Uint8Array.from(message).reverse();
     case "hexlify":
       return utf8(toHex(message));
   }

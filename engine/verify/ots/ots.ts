@@ -250,7 +250,7 @@ function commitment(attestation: OtsAttestation, message: Uint8Array): OtsCommit
       return { kind: "unknown", tag: attestation.tag };
     case "bitcoin":
       return message.length === MERKLE_ROOT_BYTES
-        ? { kind: "bitcoin", height: attestation.height, merkleRoot: toHex(message.toReversed()) }
+        ? { kind: "bitcoin", height: attestation.height, merkleRoot: toHex(Uint8Array.from(message).reverse()) }
         : { kind: "unknown", tag: toHex(attestationBytes(attestation).subarray(0, 8)) };
   }
 }

@@ -4,9 +4,10 @@
  * only complete nodes. Padding is always recomputed, which prevents CVE-2012-2459. Sizes go up to 2^53 − 1, so nothing
  * here uses 32-bit operators: division by a power of two is exact in a double.
  */
-import { kernel, type TreeVersion } from "../../../wasm/index.js";
+import type { TreeVersion } from "../../../wasm/index.js";
 import { inputError } from "../../error.js";
 import { fromHex, isHexHash, toHex } from "../encoding.js";
+import { kernel } from "../kernel.js";
 import { isSize } from "../size.js";
 
 export type { TreeVersion };

@@ -61,7 +61,7 @@ export class ListedEntries {
     const [first, last] = [run[0]!, run.at(-1)!];
     await this.#watch.accept(last.head);
     // Largest subtree first. Proofs name the sibling next to the leaf first, which is the smallest.
-    const peaks = (await this.#firstProof(first)).audit_path.toReversed();
+    const peaks = [...(await this.#firstProof(first)).audit_path].reverse();
     const wanted = new Map(run.map(({ leafIndex, head }) => [leafIndex, head]));
     let leafIndex = first.leafIndex;
     let before: Entry | null = null;
@@ -111,7 +111,7 @@ function lastLeafProof(
     tree_version,
     leaf_hash: leaf,
     root_hash,
-    audit_path: peaks.toReversed(),
+    audit_path: [...peaks].reverse(),
     entry_hash: entry.entry_hash,
     sth,
   };

@@ -25,7 +25,7 @@ export function App() {
       <footer class="foot">
         <p>
           “Verified” means that this browser computed it itself from the data that the service sent.{" "}
-          <a href="/docs">API</a>
+          <a href="docs">API</a>
         </p>
       </footer>
       <Announcer />

@@ -10,7 +10,8 @@ import { nullable } from "../../wire/common.js";
 import { TreeHead } from "../../wire/log/log.js";
 import { Cell } from "./cell.js";
 
-const PREFIX = "cairnlog.";
+/** Logs below several paths of one address have a memory each. */
+const PREFIX = `cairnlog${window.location.pathname.replace(/[^/]*$/, "").slice(0, -1)}.`;
 /** What is remembered of the log. The rest is the reader's. */
 const OF_LOG = ["alarm", "state", "visit", "name"];
 

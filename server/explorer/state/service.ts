@@ -51,7 +51,8 @@ const noted: typeof fetch = async (input, init) => {
   return response;
 };
 
-const server = window.location.origin;
+/** Where the page is: the root of the service, which a proxy may show below a path. */
+const server = new URL(".", window.location.href).href;
 
 /** The client's memory of the log. */
 export const store = sparingStore(lastingStore, server, fetch, (_, isSpared) => {

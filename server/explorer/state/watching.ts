@@ -146,7 +146,7 @@ async function learnName(): Promise<void> {
     logName.value = known.name;
     return;
   }
-  const response = await fetch("/api/v1/log/checkpoint").catch(() => null);
+  const response = await fetch("api/v1/log/checkpoint").catch(() => null);
   if (!response?.ok || !operators.value) return;
   const note = await response.text();
   const name = note.slice(0, note.indexOf("\n"));

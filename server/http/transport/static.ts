@@ -26,8 +26,7 @@ const TYPES: Readonly<Record<string, string>> = {
 /** A page's own files and nothing else; no script or style that stands in the page itself. */
 const STRICT_POLICY = [
   "default-src 'none'",
-  // Compiling WebAssembly counts as evaluating.
-  "script-src 'self' 'wasm-unsafe-eval'",
+  "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",

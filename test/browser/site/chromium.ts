@@ -17,13 +17,18 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-let browser: Promise<Browser> | undefined;
+/** No compiler and no WebAssembly, as some browsers are for safety: Safari in Lockdown Mode, Tor, Edge in its strict mode. */
+const WITHOUT_WASM = "--js-flags=--jitless";
+
+const browsers = new Map<boolean, Promise<Browser>>();
 afterAll(async () => {
-  await (await browser)?.close();
+  for (const browser of browsers.values()) await (await browser).close();
 });
 
 /** The browser for this file's tests. It is started on first use and closed after them. */
-export function openBrowser(): Promise<Browser> {
-  browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+export function openBrowser({ hasWasm = true } = {}): Promise<Browser> {
+  const args = hasWasm ? ARGUMENTS : [...ARGUMENTS, WITHOUT_WASM];
+  const browser = browsers.get(hasWasm) ?? chromium.launch({ executablePath: EXECUTABLE, args });
+  browsers.set(hasWasm, browser);
   return browser;
 }

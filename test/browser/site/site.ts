@@ -39,9 +39,23 @@ export async function startSite(folder: string, upstream: string, port = 0): Pro
   const site = createServer((request, response) =>
     request.url!.startsWith("/api/") ? pass(upstream, request, response) : serve(folder, request, response),
   );
+  return listening(site, port);
+}
+
+async function listening(site: Server, port = 0): Promise<string> {
   sites.push(site);
   await new Promise<void>((resolve) => site.listen(port, "127.0.0.1", resolve));
   return `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+}
+
+/** Serves the service at `upstream` below a path such as `/log/`, as a proxy does that takes the path away. @returns its address */
+export async function startBelow(path: string, upstream: string): Promise<string> {
+  const proxy = createServer((request, response) => {
+    if (!request.url!.startsWith(path)) return void response.writeHead(404).end();
+    request.url = request.url!.slice(path.length - 1);
+    pass(upstream, request, response);
+  });
+  return `${await listening(proxy)}${path}`;
 }
 
 function serve(folder: string, { url }: IncomingMessage, response: ServerResponse): void {

@@ -1,6 +1,5 @@
 /** Size and root of the newest head, and the checks that this page made. */
 import type { TreeHead } from "../../../../engine/verify/index.js";
-import { kernel } from "../../../../wasm/index.js";
 import { Check, Hash, Time } from "../../components/index.js";
 import { misbehavedAt } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
@@ -74,8 +73,7 @@ function Proofs({ head, provenAt }: HeadCardProps) {
         <summary>Which code verifies this</summary>
         <p>
           The signature by <code>verifyTreeHead</code>, the consistency of heads by <code>verifyConsistency</code> of{" "}
-          <code>cairnlog/verify</code>, the package that works offline. Hashes are computed by the service's own
-          WebAssembly kernel ({kernel.name === "simd" ? "SIMD" : "scalar"}), running here.
+          <code>cairnlog/verify</code>, the package that works offline.
         </p>
       </details>
     </div>

@@ -48,7 +48,7 @@ export function useRates(): Rated {
 
 /** @throws Error with a sentence */
 async function measure(): Promise<Measurements> {
-  const response = await fetch("/metrics").catch(() => null);
+  const response = await fetch("metrics").catch(() => null);
   if (!response) throw new Error("The service does not answer.");
   if (!response.ok)
     throw new Error(`The service refuses to send its measurements to this address (${response.status}).`);

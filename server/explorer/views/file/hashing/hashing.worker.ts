@@ -1,5 +1,5 @@
 /** Hashes one file in a separate thread, chunk by chunk, so that neither its size nor the page's work matters. */
-import { kernel } from "../../../../../wasm/index.js";
+import { sha256 } from "@noble/hashes/sha2.js";
 
 /** Sent during the work and at the end. */
 export type HashingMessage =
@@ -25,7 +25,7 @@ page.onmessage = ({ data: file }) => {
 };
 
 async function hash(file: File): Promise<string> {
-  const hasher = kernel.createSha256();
+  const hasher = sha256.create();
   const reader = file.stream().getReader();
   let done = 0;
   let reported = 0;
