@@ -72,7 +72,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "engine/index.ts": ["engine"],
   "server/wire": ["engine/verify"],
   "server/client": ["server/wire", "engine/verify", "engine/error.ts"],
-  "server/explorer": ["server/client", "server/wire", "engine/verify", "engine/error.ts", "wasm"],
+  "server/explorer": ["server/client", "server/wire", "engine/verify", "engine/error.ts"],
   server: ["engine", "server"],
 };
 /** Code that also runs in browsers. */

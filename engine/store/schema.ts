@@ -274,10 +274,10 @@ export const POSTING = {
   attestation: 14,
   /** Signer, manifest, type and statement of an attestation: they identify a repeated submission. */
   submission: 15,
+  /** As `titleWord`, of words that an older version folded in another way; only its runs have them. */
+  earlierTitleWord: 17,
   /** What a signer signed for an attestation, and the signature if the entry does not say what it is over. */
   signedPayload: 16,
-  /** A word of a document's title or of a key's name, as an older version folded it (prefix). Only runs of its own have this kind. */
-  earlierTitleWord: 17,
   /** A word of a document's title or of a key's name, folded UTF-8 (prefix). Runs of older versions lack this kind. */
   titleWord: 18,
 } as const;
