@@ -126,6 +126,30 @@ test("the numbers are those of the counters", async () => {
   await reader.leave();
 });
 
+test("charts have their axes from the first point on, and the version stands beside them", async () => {
+  const reader = await Reader.arrive();
+  let asked = 0;
+  // The first two measurements make one point.
+  await reader.context.route("**/metrics", (route) =>
+    ++asked > 2 ? route.fulfill({ status: 503 }) : route.continue(),
+  );
+  const page = await reader.open(service.url, "#/operator");
+  await signIn(page);
+  await page.getByText("The service refuses to send its measurements to this address (503).").waitFor();
+  const axis = await region(page, "Appends")
+    .locator("canvas")
+    .evaluate((canvas: HTMLCanvasElement) => {
+      const height = Math.round((26 * canvas.height) / canvas.clientHeight);
+      const { data } = canvas.getContext("2d")!.getImageData(0, canvas.height - height, canvas.width, height);
+      return data.filter((value, i) => i % 4 === 3 && value > 0).length;
+    });
+  expect(axis).toBeGreaterThan(50);
+  expect(await region(page, "Refusals and errors").innerText()).toMatch(/Refused\s+[\d.]+\/s[\s\S]*service\s+0\/s/);
+  expect(await region(page, "Disk").innerText()).toMatch(/Free\s+[\d,.]+ GiB/);
+  await page.getByText(/^The service is of version \d+\.\d+\.\d+/).waitFor();
+  await reader.leave();
+});
+
 test("refused measurements are reported", async () => {
   const reader = await Reader.arrive();
   await reader.context.route("**/metrics", (route) => route.fulfill({ status: 403, body: "" }));

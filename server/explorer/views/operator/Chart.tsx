@@ -92,7 +92,11 @@ function optionsOf(series: readonly Series[], container: HTMLElement): uPlot.Opt
     height: HEIGHT,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.15)] } },
+    // A minute at least: a single point has no width, and would have no axis.
+    scales: {
+      x: { range: (_, from, to) => [Math.min(from, to - 60), to] },
+      y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.15)] },
+    },
     axes: [
       { ...axis, size: 26, space: 90, values: (_, seconds) => seconds.map((each) => TIME.format(each * 1000)) },
       { ...axis, size: 52 },

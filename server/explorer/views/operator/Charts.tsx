@@ -47,6 +47,19 @@ const CHARTS: readonly { readonly title: string; readonly unit: string; readonly
       { label: "Pending", of: "pendingAnchors", write: count },
     ],
   },
+  {
+    title: "Refusals and errors",
+    unit: "requests a second",
+    series: [
+      { label: "Refused", of: "refused", write: rate },
+      { label: "Failed in the service", of: "errors", write: rate },
+    ],
+  },
+  {
+    title: "Disk",
+    unit: "GiB",
+    series: [{ label: "Free", of: "disk", write: (value) => `${count(value)} GiB` }],
+  },
   { title: "Processor", unit: "of one core", series: [{ label: "In use", of: "cpu", write: PERCENT.format }] },
   {
     title: "Memory",
@@ -56,7 +69,7 @@ const CHARTS: readonly { readonly title: string; readonly unit: string; readonly
 ];
 
 export function Charts() {
-  const { history, error } = useRates();
+  const { history, error, version } = useRates();
   return (
     <>
       {error && (
@@ -67,6 +80,7 @@ export function Charts() {
       {history.length === 0 && !error && (
         <Empty title="Counting…">A rate needs two measurements, a few seconds apart.</Empty>
       )}
+      {version !== undefined && <p class="soft">The service is of version {version}.</p>}
       {history.length > 0 && (
         <div class="charts">
           {CHARTS.map((chart) => (

@@ -17,6 +17,11 @@ export class Measurements {
     return values.length ? values.reduce((sum, { value }) => sum + value, 0) : undefined;
   }
 
+  /** The label of the only sample of a metric that says something by it. */
+  label(name: string, label: string): string | undefined {
+    return this.#samples.find((sample) => sample.name === name)?.labels[label];
+  }
+
   /** Cumulative counts of a histogram by their upper bounds, ascending. */
   buckets(name: string, fits: (labels: Labels) => boolean): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();

@@ -22,6 +22,11 @@ export interface Rates {
   readonly outbox: number | null;
   readonly pendingAnchors: number | null;
   readonly confirmedAnchors: number | null;
+  /** Requests a second that were refused, and that failed because of the service. */
+  readonly refused: number | null;
+  readonly errors: number | null;
+  /** GiB free on the disk of the log. */
+  readonly disk: number | null;
   /** Fraction of one processor. */
   readonly cpu: number | null;
   /** MiB, resident. */
@@ -30,18 +35,22 @@ export interface Rates {
 
 const DURATIONS = "cairnlog_http_request_duration_seconds";
 const writes = ({ method }: Labels): boolean => method === "POST";
+const failed = ({ status }: Labels): boolean => Number(status) >= 500;
 
 /** If a counter has gone backwards, the service was restarted, and the rates of that interval are unknown. */
 export function ratesBetween(before: Measurements, after: Measurements): Rates {
   const seconds = (after.at - before.at) / 1000;
-  const grown = (name: string): number | null => {
-    const [from, to] = [before.sum(name), after.sum(name)];
+  const grown = (name: string, fits?: (labels: Labels) => boolean): number | null => {
+    const [from, to] = [before.sum(name, fits), after.sum(name, fits)];
     return from === undefined || to === undefined || to < from ? null : to - from;
   };
-  const perSecond = (name: string): number | null => {
-    const growth = grown(name);
+  const perSecond = (name: string, fits?: (labels: Labels) => boolean): number | null => {
+    const growth = grown(name, fits);
     return growth === null || seconds <= 0 ? null : growth / seconds;
   };
+  // Of what has never happened there is no count yet.
+  const seldom = (name: string, fits?: (labels: Labels) => boolean): number | null =>
+    after.sum(name, fits) === undefined ? 0 : before.sum(name, fits) === undefined ? null : perSecond(name, fits);
   const now = (name: string, fits?: (labels: Labels) => boolean): number | null => after.sum(name, fits) ?? null;
   const [appends, batches] = [grown("cairnlog_appends_total"), grown("cairnlog_batches_total")];
   return {
@@ -57,8 +66,11 @@ export function ratesBetween(before: Measurements, after: Measurements): Rates {
     outbox: now("cairnlog_webhook_outbox"),
     pendingAnchors: now("cairnlog_anchors", ({ status }) => status === "pending"),
     confirmedAnchors: now("cairnlog_anchors", ({ status }) => status === "confirmed"),
+    refused: seldom("cairnlog_refusals_total"),
+    errors: seldom("cairnlog_http_requests_total", failed),
+    disk: scaled(now("cairnlog_disk_free_bytes"), 2 ** 30),
     cpu: perSecond("process_cpu_seconds_total"),
-    memory: mebibytes(now("process_resident_memory_bytes")),
+    memory: scaled(now("process_resident_memory_bytes"), 2 ** 20),
   };
 }
 
@@ -83,5 +95,5 @@ function quantile(before: Measurements, after: Measurements, share: number): num
   return lower.bound;
 }
 
-const mebibytes = (bytes: number | null): number | null => (bytes === null ? null : bytes / 2 ** 20);
+const scaled = (bytes: number | null, unit: number): number | null => (bytes === null ? null : bytes / unit);
 const milliseconds = (seconds: number | null): number | null => (seconds === null ? null : seconds * 1000);

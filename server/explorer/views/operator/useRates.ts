@@ -10,6 +10,7 @@ const KEPT = 200;
 export interface Rated {
   readonly history: readonly Rates[];
   readonly error: Error | null;
+  readonly version?: string | undefined;
 }
 
 export function useRates(): Rated {
@@ -28,9 +29,10 @@ export function useRates(): Rated {
           setRated(({ history }) => ({
             history: [...history, ratesBetween(before, measured)].slice(-KEPT),
             error: null,
+            version: measured.label("cairnlog_build_info", "version"),
           }));
       } catch (error) {
-        if (isWanted) setRated(({ history }) => ({ history, error: error as Error }));
+        if (isWanted) setRated((rated) => ({ ...rated, error: error as Error }));
       }
       if (isWanted && document.visibilityState === "visible") timer = setTimeout(look, EVERY_MS);
     };
