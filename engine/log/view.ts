@@ -8,7 +8,7 @@
 import type { Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
 import type { LensRows } from "../store/postings/contract.js";
-import type { PostingList } from "../store/postings/lists.js";
+import { below, type PostingList } from "../store/postings/lists.js";
 import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../store/store.js";
 import type { InclusionProof } from "../verify/bundle/format.js";
@@ -167,7 +167,10 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** Leaf indexes of the entries with `term`, ascending. Use it before the next `await`. */
   postings(term: string): PostingList {
     this.readyPostings();
-    return this.#parts.memory.postings.list(term);
+    const { postings } = this.#parts.memory;
+    const list = postings.list(term);
+    // To a reader beside the writer, runs on disk may be ahead of what it was told.
+    return postings.size > this.#size ? below(list, this.#size) : list;
   }
 
   /** The terms of an event that a command will append; see `PreparedEvent`. */

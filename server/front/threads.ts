@@ -6,7 +6,6 @@
  * handed over is on the log or not, as after any broken connection.
  */
 import { type AddressInfo, createServer } from "node:net";
-import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Logger } from "../http/observing/logger.js";
@@ -15,6 +14,7 @@ import type { FrontReport } from "../http/observing/metrics.js";
 import { cannotListen } from "../http/transport/transport.js";
 import { Control } from "./control.js";
 import type { ToFront, WriterCalls } from "./messages.js";
+import { News } from "./news.js";
 import { FrontThread } from "./thread.js";
 import type { FrontData } from "./worker.js";
 
@@ -48,9 +48,7 @@ export class FrontThreads {
   #place: { readonly host: string; readonly port: number } | null = null;
   readonly #replacing = new Set<NodeJS.Timeout>();
   #closing = false;
-  /** What is not told yet. */
-  readonly #news: FeedMessage[] = [];
-  #isDue = false;
+  readonly #news: News;
 
   constructor(parts: FrontThreadsParts) {
     this.#parts = parts;
@@ -59,7 +57,8 @@ export class FrontThreads {
     // With a certificate also for one: an app that has a new one listens beside the old app.
     this.#isShared = parts.count > 1 || parts.data.tls !== null;
     this.#threads = Array.from({ length: parts.count }, () => null);
-    parts.log.feed((message) => this.#feed(message));
+    this.#news = new News(this.#control, () => this.#threads);
+    parts.log.feed((message) => this.#news.add(message));
     process.on("exit", this.#exiting);
   }
 
@@ -134,26 +133,6 @@ export class FrontThreads {
     for (const thread of this.#threads) thread?.send(message);
   }
 
-  #feed(message: FeedMessage): void {
-    this.#news.push(message);
-    this.#due();
-  }
-
-  /** One message a batch: the writer answers all commands of a batch in one turn, and tells of it before. */
-  #due(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    queueMicrotask(() => this.#tell());
-  }
-
-  #tell(): void {
-    this.#isDue = false;
-    const news = this.#news.splice(0);
-    // Before any front end can answer anybody: another one then waits for its own message (`WriterPort.catchUp`).
-    this.#control.count(news.length);
-    for (const thread of this.#threads) thread?.tell(news);
-  }
-
   #start(number: number): FrontThread {
     const { log, calls, logger } = this.#parts;
     const control = this.#control;
@@ -162,7 +141,7 @@ export class FrontThreads {
       log,
       calls,
       logger,
-      due: () => this.#due(),
+      due: () => this.#news.due(),
       data: { ...this.#parts.data, listed: this.#listed, number, control: control.buffer, fed: control.fed },
       failed: (error) => logger.error({ err: error, front: number + 1 }, "a front end failed"),
     });

@@ -10,6 +10,7 @@ import { CairnlogError } from "#cairnlog/engine/error.js";
 import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#cairnlog/engine/log/log.js";
 import type { LogReader } from "#cairnlog/engine/log/reader.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
+import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is shrunk. */
@@ -82,6 +83,8 @@ export class Faults {
   hold: Promise<void> = Promise.resolve();
   /** Number of commits that were begun. */
   begun = 0;
+  /** Does each write of batches and of runs: a test may have it wait for its turn (`test/orders`). */
+  step = <T>(_label: string, write: () => Promise<T>): Promise<T> => write();
 
   constructor(store: Store) {
     const commit: Store["commit"] = async (changes) => {
@@ -89,7 +92,7 @@ export class Faults {
       const fate = this.plan.shift() ?? "works";
       await this.hold;
       if (fate === "no room") refuseForRoom();
-      if (fate !== "not persisted") await store.commit(changes);
+      if (fate !== "not persisted") await this.step("a batch is written", () => store.commit(changes));
       if (fate !== "works") throw new Error(`injected: ${fate}`);
     };
     this.store = new Proxy(store, {
@@ -97,11 +100,20 @@ export class Faults {
         if (name === "commit") return commit;
         if (name === "checkRoom") return () => (this.hasRoom ? store.checkRoom() : refuseForRoom());
         if (name === "isTight") return this.isTight;
+        if (name === "postings") return this.#stepwise(store.postings);
         if (name === "lastBatch") this.beforeReading();
         const value = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
+  }
+
+  #stepwise(tables: PostingTables): PostingTables {
+    return {
+      ...tables,
+      writeRun: (run, ...rest) => this.step(`run ${run} is written`, () => tables.writeRun(run, ...rest)),
+      removeBlocks: (run) => this.step(`run ${run} is removed`, () => tables.removeBlocks(run)),
+    };
   }
 
   /** Called before the end of the log is read: at the start and after each failure. */

@@ -31,6 +31,9 @@ const MAX_UNTAKEN = 1.5 * FLUSH_ENTRIES;
 /** Terms of new entries, as the writer has told them. */
 type Terms = Pick<FeedMessage & { kind: "batch" }, "firstIndex" | "size" | "terms">;
 
+/** What the writer has told of postings: terms, or that those of all entries before are on their way into a run. */
+type Untaken = Terms | { readonly frozenAt: number };
+
 /** The way to the writer. */
 export interface WriterLink {
   enqueue: Executor["enqueue"];
@@ -58,7 +61,7 @@ export class LogFollower extends LogView implements Executor {
    * their way into a run. To add them costs 1 µs an entry, and where only entries are written nobody asks for them before
    * they are in a run. They are of at most `MAX_UNTAKEN` entries, because the first question for postings adds all of them.
    */
-  #untaken: (Terms | { readonly frozenAt: number })[] = [];
+  #untaken: Untaken[] = [];
   /** The entry below which postings are on their way into a run, if the writer has told that before the batch that ends there. */
   #frozenAhead: number | null = null;
   readonly queued = 0;
@@ -85,7 +88,7 @@ export class LogFollower extends LogView implements Executor {
         return;
       case "frozen":
         if (message.to > this.size) this.#frozenAhead = message.to;
-        else this.#untaken.push({ frozenAt: message.to });
+        else this.#await({ frozenAt: message.to });
         return;
       case "runs":
         this.#takeRuns();
@@ -108,9 +111,9 @@ export class LogFollower extends LogView implements Executor {
         this.#restore();
         return;
       }
-      this.#untaken.push({ firstIndex, size, terms });
+      this.#await({ firstIndex, size, terms });
       if (size === this.#frozenAhead) {
-        this.#untaken.push({ frozenAt: size });
+        this.#await({ frozenAt: size });
         this.#frozenAhead = null;
       }
       this.#pending.push({ firstIndex, digests });
@@ -134,7 +137,16 @@ export class LogFollower extends LogView implements Executor {
     postings.takeRuns();
     this.#memory.titles.takeRuns();
     // What is in a run now need not be added any more.
-    this.#untaken = this.#untaken.filter((told) => ("size" in told ? told.size : told.frozenAt) > postings.runsEnd);
+    this.#untaken = this.#untaken.filter((told) => !this.#isInRuns(told));
+  }
+
+  /** Runs are read from the disk, which may be ahead of what the writer has told: then they hold these postings already. */
+  #await(told: Untaken): void {
+    if (!this.#isInRuns(told)) this.#untaken.push(told);
+  }
+
+  #isInRuns(told: Untaken): boolean {
+    return ("size" in told ? told.size : told.frozenAt) <= this.#memory.postings.runsEnd;
   }
 
   protected override readyPostings(): void {

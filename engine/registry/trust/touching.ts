@@ -5,6 +5,7 @@
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
+import type { Entry } from "../../verify/entry.js";
 import type { EventType, KindedEvent } from "../../verify/kinds.js";
 import { GRAPH_EVENTS } from "../graph/events.js";
 import type { Steps } from "../slices.js";
@@ -19,6 +20,16 @@ const NAMING = ["fingerprint", "old_fingerprint", "compromised_key_fingerprint"]
 const STEP = 16;
 
 const eventsOf = (log: Log, type: EventType) => log.postings(hashedTerm(POSTING.eventType, type));
+
+/** The entries with such events from leaf index `from` on, in pieces. A list is valid only up to the next pause. */
+function* eventsFrom(log: Log, type: EventType, from: number): Generator<Entry[], void, void> {
+  for (let next = from; ; ) {
+    const indexes = eventsOf(log, type).window(next, STEP);
+    if (!indexes.length) return;
+    yield indexes.map((leafIndex) => log.entryAt(leafIndex)!);
+    next = indexes.at(-1)! + 1;
+  }
+}
 
 /** Number of events since a size of the log that `changedKeys` reads. */
 export const eventsSince = (log: Log, size: number): number =>
@@ -48,26 +59,29 @@ export function* changedKeys(log: Log, size: number, levels: TrustLevels): Steps
     }
   };
   let read = 0;
-  for (const type of TRUST_EVENTS) {
-    const list = eventsOf(log, type);
-    for (let rank = list.seek(size); rank < list.length; rank++) {
-      event(log.entryAt(list.at(rank))!);
-      if (++read % STEP === 0) yield;
+  const isPause = (count: number): boolean => {
+    read += count;
+    if (read < STEP) return false;
+    read = 0;
+    return true;
+  };
+  for (const type of TRUST_EVENTS)
+    for (const piece of eventsFrom(log, type, size)) {
+      for (const entry of piece) event(entry);
+      if (isPause(piece.length)) yield;
     }
-  }
   // A busy log has many registrations, nearly all of keys that no anchor reaches. So either these are read, or the rows of keys
   // that may name themselves, whichever are fewer.
   const registrations = eventsOf(log, "key_registration");
-  const first = registrations.seek(size);
-  if (registrations.length - first <= levels.unnamed.size)
-    for (let rank = first; rank < registrations.length; rank++) {
-      key(log.entryAt(registrations.at(rank))!.payload.fingerprint);
-      if (++read % STEP === 0) yield;
+  if (registrations.length - registrations.seek(size) <= levels.unnamed.size)
+    for (const piece of eventsFrom(log, "key_registration", size)) {
+      for (const { payload } of piece) key(payload.fingerprint);
+      if (isPause(piece.length)) yield;
     }
   else
     for (const fingerprint of levels.unnamed) {
       if (log.row("keys", fingerprint)?.named) key(fingerprint);
-      if (++read % STEP === 0) yield;
+      if (isPause(1)) yield;
     }
   return changed;
 }

@@ -97,3 +97,20 @@ export const joined = (segments: readonly Segment[]): PostingList => ({
     for (const segment of segments) segment.mark(indexes, marks);
   },
 });
+
+/** The part of `list` that is below `end`. */
+export function below(list: PostingList, end: number): PostingList {
+  const length = list.seek(end);
+  return {
+    length,
+    at(rank) {
+      if (rank >= length) throw new RangeError(`rank ${rank} is past the end of the list`);
+      return list.at(rank);
+    },
+    seek: (index) => Math.min(length, list.seek(index)),
+    window: (index, count) => list.window(index, Math.max(0, Math.min(count, length - list.seek(index)))),
+    between: (from, to) => list.between(from, Math.min(to, end)),
+    fill: (bits, from, to) => list.fill(bits, from, Math.min(to, end)),
+    mark: (indexes, marks) => list.mark(indexes.slice(0, countBelow(indexes, end)), marks),
+  };
+}

@@ -1,0 +1,3 @@
+import { testScenes } from "./suite.js";
+
+testScenes(1);
