@@ -1,0 +1,112 @@
+/** Rows of services: front ends that die, clients that break off, files that cannot be written. */
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { get } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { MessagePort } from "node:worker_threads";
+import { expect, vi } from "vitest";
+import { readPublishedHead } from "#cairnlog/engine/log/published.js";
+import { readSettings, startServer } from "#cairnlog/server/index.js";
+import { temporaryFolder, testEnvironment } from "../server/harness.js";
+import { held } from "./held.js";
+import type { Row } from "./rows.js";
+
+const note = { event_type: "note", payload: {} };
+
+/** The status of an answer, over a connection of its own; 0 without an answer. */
+const statusOf = (url: string): Promise<number> =>
+  new Promise((resolve) => {
+    const asking = get(url, { agent: false }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode!));
+    });
+    asking.on("error", () => resolve(0));
+  });
+
+/** Sends what is no request, or half of one, until the service ends the connection. */
+const breakOff = (url: string, bytes: string): Promise<void> =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    socket.on("error", () => {});
+    socket.on("close", () => resolve());
+    if (bytes.startsWith("POST")) socket.once("ready", () => setTimeout(() => socket.destroy(), 20));
+    socket.resume();
+  });
+
+const HALF = "POST /api/v1/attestations HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{";
+
+/** A service in one thread, whose clients break off and whose folder refuses a file. */
+const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
+  name: `a service over ${transport}, whose clients break off and whose folder refuses a file`,
+  files: [...files, "server/http/app.ts", "server/closing.ts", "engine/log/published.ts", "engine/log/clockguard.ts"],
+  async open() {
+    const dataDir = temporaryFolder();
+    const around = held();
+    const environment = { ...testEnvironment(dataDir), SERVICE_TRANSPORT: transport, SERVICE_FRONT_ENDS: "0" };
+    const server = await startServer(readSettings(environment));
+    const { log } = server.registry;
+    const file = join(dataDir, "published.json");
+    return {
+      around,
+      async call() {
+        await log.append(note);
+        await expect.poll(() => readPublishedHead(file)?.tree_size, { interval: 20 }).toBe(log.size);
+        return statusOf(`${server.url}/api/v1/health`);
+      },
+      async fail() {
+        mkdirSync(`${file}.new`);
+        await log.append(note);
+        await Promise.all(["NONSENSE\r\n\r\n", HALF].map((bytes) => breakOff(server.url, bytes)));
+      },
+      recover: async () => rmSync(`${file}.new`, { recursive: true }),
+      close: () => server.close(),
+    };
+  },
+});
+
+export const SERVING_ROWS: readonly Row[] = [
+  serviceRow("uws", "server/http/transport/uploads.ts"),
+  serviceRow("node", "server/http/transport/node/serving.ts"),
+  {
+    name: "front ends that die",
+    files: ["server/front/thread.ts", "server/front/threads.ts"],
+    async open() {
+      const around = held();
+      let told = 0;
+      const posting = vi.spyOn(MessagePort.prototype, "postMessage");
+      const environment = { ...testEnvironment(), SERVICE_TRANSPORT: "uws", SERVICE_FRONT_ENDS: "2" };
+      const server = await startServer(readSettings(environment));
+      const threads = () => readdirSync("/proc/self/task").length;
+      /** The writer's ends of the front ends' channels, the newest last. */
+      const ports = () => {
+        const { contexts, calls } = posting.mock;
+        return contexts.filter((_, i) => (calls[i]![0] as { kind?: string }).kind === "listen") as MessagePort[];
+      };
+      return {
+        around,
+        async call() {
+          await server.registry.log.append(note);
+          return Promise.all(Array.from({ length: 4 }, () => statusOf(`${server.url}/api/v1/log/sth`)));
+        },
+        async fail() {
+          const before = threads();
+          told = ports().length;
+          // What no writer sends: the front end throws, and its thread ends.
+          ports()
+            .at(-1)!
+            .postMessage({ kind: "news", feed: [null], outcomes: [], heads: [], entries: null });
+          await expect.poll(threads, { interval: 5 }).toBeLessThan(before);
+        },
+        async recover() {
+          await expect.poll(() => ports().length, { interval: 5 }).toBeGreaterThan(told);
+          await expect.poll(() => statusOf(`${server.url}/readyz`), { interval: 20 }).toBe(200);
+        },
+        async close() {
+          await server.close();
+          posting.mockRestore();
+        },
+      };
+    },
+  },
+];
