@@ -63,9 +63,7 @@ test("names a file that it cannot read", async () => {
   });
 });
 
-test("checks receipts of every algorithm, and uses the key in the entry as the signer's", {
-  timeout: 120_000,
-}, async () => {
+test("checks receipts of every algorithm, and uses the key in the entry as the signer's", async () => {
   const data = join(folder.path, "algorithms");
   mkdirSync(data);
   const operator = join(folder.path, "p256-operator.pem");

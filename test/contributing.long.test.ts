@@ -40,7 +40,7 @@ test.each(CHANGES)("%s: at most %i files, named in the manual", (name, most) => 
   expect(files.length).toBeLessThanOrEqual(most);
 });
 
-test("they can be made one after the other, and work", { timeout: 600_000 }, () => {
+test("they can be made one after the other, and work", () => {
   copy = copyOfTheTree();
   for (const [name] of CHANGES) run("git", "apply", "--whitespace=nowarn", join(examples, `${name}.diff`));
   const bin = join(root, "node_modules");

@@ -14,7 +14,7 @@ const folder = scratchFolder();
 afterAll(() => folder.remove());
 const run = promisify(execFile);
 
-test("a backup, a restore and a check go as the page says", { timeout: 60_000 }, async () => {
+test("a backup, a restore and a check go as the page says", async () => {
   expect(blocks).toHaveLength(page.match(/```sh/g)!.length);
   const service = await startService(join(folder.path, "data"));
   const headers = { "content-type": "application/json" };

@@ -54,7 +54,7 @@ beforeAll(async () => {
   await backUp(data, backup);
   shown = join(newFolder(), "head.json");
   writeFileSync(shown, JSON.stringify(await headOf(data, pool)));
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

@@ -276,7 +276,7 @@ describe("log", () => {
       const lines = createInterface({ input: child.stdout });
       const first = once(lines, "line");
       // The state is written when the command has seen the head from which it continues.
-      await expect.poll(() => stateFile("follow"), { timeout: 20_000 }).toMatch(/"tree_size"/);
+      await expect.poll(() => stateFile("follow")).toMatch(/"tree_size"/);
       const { fingerprint } = await registered("Late");
       const [line] = (await first) as [string];
       expect(JSON.parse(line).payload).toMatchObject({ fingerprint });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await close();
   otherKey = join(newFolder(), "other.pem");
   writeFileSync(otherKey, generatePrivateKey("ed25519"), { mode: 0o600 });
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

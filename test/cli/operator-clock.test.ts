@@ -9,7 +9,7 @@ const YEAR_MS = 365 * 86_400_000;
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 
-test("nothing is written until the clock agrees, or the operator confirms it", { timeout: 60_000 }, async () => {
+test("nothing is written until the clock agrees, or the operator confirms it", async () => {
   const dataDir = join(folder.path, "data");
   const clock = new SettableClock(join(folder.path, "clock"));
   let service = await startService(dataDir, { ...clock.environment, LOG_LEVEL: "silent" });
@@ -29,7 +29,7 @@ test("nothing is written until the clock agrees, or the operator confirms it", {
   const operator = (...args: string[]) =>
     cairnlog(["operator", "clock", ...args, "--data", dataDir], { env: { ...process.env, ...clock.environment } });
   const REFUSED = { status: 503, code: "clock-suspect", retryAfter: "60" };
-  const written = { timeout: 10_000, interval: 100 };
+  const written = { interval: 100 };
 
   expect((await write()).status).toBe(200);
   clock.set(YEAR_MS);

@@ -16,9 +16,7 @@ const folder = scratchFolder();
 afterAll(() => folder.remove());
 const ROUNDS = 6;
 
-test("killed anywhere on the way, one key is the operator's, and the next run finishes", {
-  timeout: 600_000,
-}, async () => {
+test("killed anywhere on the way, one key is the operator's, and the next run finishes", async () => {
   const [oldPem, newPem] = [generatePrivateKey("ed25519"), generatePrivateKey("ed25519")];
   const [from, to] = [operatorKey(oldPem), operatorKey(newPem)];
   const newFile = join(folder.path, "new.pem");

@@ -21,7 +21,7 @@ beforeAll(async () => {
   size = (await headOf(data)).tree_size;
   otherKey = join(newFolder(), "other.pem");
   writeFileSync(otherKey, generatePrivateKey("ed25519"), { mode: 0o600 });
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

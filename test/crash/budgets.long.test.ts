@@ -47,13 +47,13 @@ async function spendAll(url: string): Promise<void> {
   await Promise.all(Array.from({ length: 8 }, work));
 }
 
-test(`${ROUNDS} rounds of SIGKILL give strangers no byte more, and take little`, { timeout: 180_000 }, async () => {
+test(`${ROUNDS} rounds of SIGKILL give strangers no byte more, and take little`, async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const service = await start();
     const exited = once(service.process, "exit");
     const receipts: Acknowledged[] = [];
     const load = attestUntilGone(service.url, 8, receipts);
-    await expect.poll(() => receipts.length, { interval: 5, timeout: 60_000 }).toBeGreaterThan(50);
+    await expect.poll(() => receipts.length, { interval: 5 }).toBeGreaterThan(50);
     service.process.kill("SIGKILL");
     await load;
     await exited;

@@ -8,16 +8,16 @@ import { crash } from "./rounds.js";
 const ROUNDS = 8;
 const SEED = 1;
 
-test(`${ROUNDS} rounds of SIGKILL lose nothing and leave nothing half-written`, { timeout: 240_000 }, async () => {
+test(`${ROUNDS} rounds of SIGKILL lose nothing and leave nothing half-written`, async () => {
   const report = await crash({ seed: SEED, rounds: ROUNDS, dist: DIST });
   expect(report.problems).toEqual([]);
   expect(report.acknowledged).toBeGreaterThan(ROUNDS);
 });
 
-test.each(FAULT_CASES)("$name", { timeout: 120_000 }, async ({ run }) => {
+test.each(FAULT_CASES)("$name", async ({ run }) => {
   expect(await run(await loadEngine(DIST))).toEqual([]);
 });
 
-test.each(LIMIT_CASES)("$name", { timeout: 120_000 }, async ({ run }) => {
+test.each(LIMIT_CASES)("$name", async ({ run }) => {
   expect(await run(DIST)).toEqual([]);
 });

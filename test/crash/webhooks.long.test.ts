@@ -31,7 +31,7 @@ async function subscribe(service: RunningService, url: string): Promise<void> {
   await post(service, "/webhooks", { url, events: ["attestation.created"] }, token);
 }
 
-test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { timeout: 180_000 }, async () => {
+test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, async () => {
   const receiver = await startReceiver();
   const start = () => startService(folder.path, { SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
   const acknowledged = new Set<number>();
@@ -52,7 +52,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
     const load = attestUntilGone(service.url, 24, receipts);
     await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 300));
     // On a slow machine nothing may have been done by then.
-    await expect.poll(() => receipts.length, { interval: 5, timeout: 60_000 }).toBeGreaterThan(5);
+    await expect.poll(() => receipts.length, { interval: 5 }).toBeGreaterThan(5);
     service.process.kill("SIGKILL");
     await load;
     for (const { log_entry_id } of receipts) acknowledged.add(log_entry_id);
@@ -68,7 +68,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
   const last = await post<{ log_entry_id: number }>(service, "/attestations", submission(newSigner()));
   acknowledged.add(last.log_entry_id);
   const missing = () => [...acknowledged].filter((id) => !taken.has(id));
-  await expect.poll(missing, { interval: 50, timeout: 60_000 }).toEqual([]);
+  await expect.poll(missing, { interval: 50 }).toEqual([]);
   expect(taken.size).toBeGreaterThan(before);
   expect(acknowledged.size).toBeGreaterThan(ROUNDS * 5);
   expect(await service.stop()).toBe(0);

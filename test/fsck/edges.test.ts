@@ -19,7 +19,7 @@ const SIZE = 12;
 let data: string;
 beforeAll(async () => {
   data = await buildData(pool, SIZE - 9);
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

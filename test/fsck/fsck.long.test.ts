@@ -26,7 +26,7 @@ let large: string;
 beforeAll(async () => {
   small = await buildData(pool, 591);
   large = await buildData(pool, 8_500);
-}, 120_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();
@@ -198,7 +198,7 @@ describe("postings", () => {
     ],
     ["a run whose row is no row", (_, bytes) => bytes("runs").put(2, NO_ROW), /^the row of run 2 .*read/],
   ];
-  test("each fault is named; all of them together are restored", { timeout: 120_000 }, async () => {
+  test("each fault is named; all of them together are restored", async () => {
     const all = copyOf(large);
     for (const [name, plant, sentence] of faults) {
       const dataDir = copyOf(large);
@@ -380,7 +380,7 @@ describe("private rows", () => {
       expect(sentences(report), name).toContainEqual(expect.stringMatching(sentence));
       expect(report.counts, name).toMatchObject({ entries: 0, derived: 0 });
     }
-  }, 120_000);
+  });
 });
 
 test("an interrupted rebuild is refused at the start, and finished by the next one", async () => {

@@ -18,7 +18,7 @@ beforeAll(async () => {
   await new LensGrowth(registry.log.lens).extend(SIZE);
   checkpoint = { origin: "a", treeSize: 300, rootHash: Buffer.from(registry.log.lens.root(300)).toString("hex") };
   await registry.close();
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

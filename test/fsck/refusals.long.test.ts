@@ -21,7 +21,7 @@ const pool = createPool(1);
 let data: string;
 beforeAll(async () => {
   data = await buildData(pool, 591);
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();
@@ -101,9 +101,7 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   await (await startService(dataDir)).stop();
 });
 
-test("a second process is refused while the first one runs, and not after it was killed", {
-  timeout: 60_000,
-}, async () => {
+test("a second process is refused while the first one runs, and not after it was killed", async () => {
   const dataDir = copyOf(data);
   const service = await startService(dataDir);
   const sentence = new RegExp(

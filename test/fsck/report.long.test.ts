@@ -34,7 +34,7 @@ const LONGER = 1109;
 beforeAll(async () => {
   small = await buildData(pool, SIZE - 9);
   longer = await buildData(pool, LONGER - 9);
-}, 60_000);
+});
 afterAll(async () => {
   removeFolders();
   await pool.close();

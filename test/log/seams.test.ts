@@ -131,9 +131,7 @@ describe("a date range over a seam", () => {
   });
 });
 
-test("for any imported history, pages of a date range match the plain filter", {
-  timeout: 120_000,
-}, async () => {
+test("for any imported history, pages of a date range match the plain filter", async () => {
   const moment = fc.tuple(fc.nat(12), fc.boolean());
   const range = fc.tuple(fc.nat(13), fc.nat(13), fc.integer({ min: 1, max: 9 }), fc.nat(30));
   await fc.assert(

@@ -132,7 +132,7 @@ test("followed: silence and its end, new entries, SIGTERM", async () => {
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
-}, 120_000);
+});
 
 test("the README's dishonest operator: a monitor that knew the log notices, and so does a new one", async () => {
   const home = temporaryFolder();
@@ -166,4 +166,4 @@ test("the README's dishonest operator: a monitor that knew the log notices, and 
   } finally {
     await second.stop();
   }
-}, 120_000);
+});

@@ -20,7 +20,7 @@ beforeAll(async () => {
   early = (await service.send("GET", "/api/v1/log/checkpoint")).text;
   await log.append(Array.from({ length: 295 }, (_, i) => anyEvent({ i })));
   const isShown = async () => expect((await service.send("GET", "/tlog/checkpoint")).text).toContain("\n300\n");
-  await vi.waitFor(isShown, { interval: 50, timeout: 10_000 });
+  await vi.waitFor(isShown, { interval: 50 });
 });
 
 /** A monitor to which the service's checkpoint at a path is this text. */

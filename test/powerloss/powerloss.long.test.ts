@@ -6,7 +6,7 @@ import { powerloss } from "./powerloss.js";
 const STATES = 100;
 const REQUESTS = 60;
 
-test(`${STATES} states after a power failure open with all that was acknowledged`, { timeout: 900_000 }, async () => {
+test(`${STATES} states after a power failure open with all that was acknowledged`, async () => {
   const report = await powerloss({ seed: 1, states: STATES, requests: REQUESTS, dist: DIST, keep: null });
   expect(report.problems).toEqual([]);
   expect(report.opened).toBe(STATES);

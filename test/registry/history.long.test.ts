@@ -61,9 +61,7 @@ const payload = fc.dictionary(fc.constantFrom(...MEMBERS), fc.oneof({ weight: 4,
   size: "max",
 }) as fc.Arbitrary<Record<string, unknown>>;
 
-test("any payload under any event type: the state equals a rebuild, and every query works", {
-  timeout: 120_000,
-}, async () => {
+test("any payload under any event type: the state equals a rebuild, and every query works", async () => {
   const pem = generatePrivateKey("ed25519");
   const registered = (signer: typeof a): Wanted => ({
     event_type: "key_registration",

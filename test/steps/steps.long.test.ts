@@ -50,7 +50,7 @@ beforeAll(async () => {
     await log.append(Array.from({ length: count }, (_, i) => anyEvent({ i })));
     const isShown = async () =>
       expect((await service.send("GET", "/tlog/checkpoint")).text).toContain(`\n${log.size}\n`);
-    await vi.waitFor(isShown, { interval: 50, timeout: 10_000 });
+    await vi.waitFor(isShown, { interval: 50 });
   };
   // Then more, with which a tile becomes full.
   await grow(250);

@@ -31,7 +31,7 @@ function startOpener(path: string) {
   createInterface({ input: child.stdout! }).on("line", (line) => said.push(line));
   return {
     said,
-    says: (word: string) => expect.poll(() => said, { timeout: 30_000 }).toContain(word),
+    says: (word: string) => expect.poll(() => said).toContain(word),
     finish: () => child.stdin!.end("\n"),
     async kill() {
       child.kill("SIGKILL");
@@ -96,7 +96,7 @@ describe("between a writer and another process", () => {
     await killed.kill();
     expect(existsSync(join(path, "opening"))).toBe(true);
     const transaction = begin();
-    await expect.poll(() => transaction.hasBegun, { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => transaction.hasBegun).toBe(true);
     transaction.end();
     await transaction.ended;
     const again = startOpener(path);

@@ -89,7 +89,7 @@ const shape = fc.record({
 });
 
 describe("the bound of a transaction's growth", () => {
-  test("is never below what LMDB takes, whatever is changed", { timeout: 120_000 }, async () => {
+  test("is never below what LMDB takes, whatever is changed", async () => {
     const property = fc.asyncProperty(
       fc.boolean(),
       shape,

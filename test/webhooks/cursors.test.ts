@@ -142,7 +142,7 @@ describe("the shared walk", () => {
     await post.until(() => entriesOf(post.arrivals, dead).length > 4500);
     expect([...new Set(entriesOf(post.arrivals, dead))].sort((a, b) => a - b)).toEqual(upTo(4500));
     await post.deliverer.stop();
-  }, 60_000);
+  });
 });
 
 describe("places", () => {

@@ -212,13 +212,13 @@ test.each([
     deliverer.start();
     await log.append({ event_type: "key_registration", payload: {} });
     // What is known of it on disk is what the receiver said; nothing waits beside that, and it is not sent again.
-    await expect.poll(() => webhooks.outbox.oldest(id, 10), { interval: 5, timeout: 20_000 }).toMatchObject(rows);
-    await expect.poll(() => deliverer.waiting, { interval: 5, timeout: 20_000 }).toBe(waits);
+    await expect.poll(() => webhooks.outbox.oldest(id, 10), { interval: 5 }).toMatchObject(rows);
+    await expect.poll(() => deliverer.waiting, { interval: 5 }).toBe(waits);
     expect({ attempts, plan: faults.plan }).toEqual({ attempts: 1, plan: [] });
     // The next one is delivered and written down as the first.
     await log.append({ event_type: "key_registration", payload: {} });
-    await expect.poll(() => attempts, { interval: 5, timeout: 20_000 }).toBe(2);
-    await expect.poll(() => deliverer.waiting, { interval: 5, timeout: 20_000 }).toBe(waits);
+    await expect.poll(() => attempts, { interval: 5 }).toBe(2);
+    await expect.poll(() => deliverer.waiting, { interval: 5 }).toBe(waits);
     await deliverer.stop();
   },
 );
@@ -235,7 +235,7 @@ test("an entry whose commit failed, and that is on disk all the same, is deliver
   faults.plan = ["persisted anyway"];
   const append = log.append({ event_type: "key_registration", payload: {} });
   await expect(append).rejects.toMatchObject({ code: "storage-failed" });
-  await expect.poll(() => ids, { interval: 1, timeout: 20_000 }).toEqual(["msg_1_1"]);
+  await expect.poll(() => ids, { interval: 1 }).toEqual(["msg_1_1"]);
   await deliverer.stop();
 });
 

@@ -117,7 +117,7 @@ export class Post {
 
   /** Waits until `condition` holds and the deliverer knows: a row is visible shortly before its writer is notified. */
   async until(condition: () => boolean): Promise<void> {
-    await expect.poll(condition, { interval: 1, timeout: 20_000 }).toBe(true);
+    await expect.poll(condition, { interval: 1 }).toBe(true);
     await this.quiet();
   }
 

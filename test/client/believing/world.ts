@@ -73,7 +73,7 @@ export class World {
         const { checkpoint } = await world.operator.tlog.checkpoint();
         expect(checkpoint.treeSize).toBe(service.server.registry.log.size);
       },
-      { interval: 50, timeout: 10_000 },
+      { interval: 50 },
     );
     world.sixthHash = service.server.registry.log.entryAt(5)!.entry_hash;
     return world;

@@ -41,7 +41,7 @@ async function checkpointOf(
     reply = await read(service, "checkpoint");
     return reply.text.split("\n")[1];
   };
-  await expect.poll(shown, { interval: 20, timeout: 10_000 }).toBe(String(size));
+  await expect.poll(shown, { interval: 20 }).toBe(String(size));
   expect(reply!.headers.get("content-type")).toBe("text/plain; charset=utf-8");
   expect(reply!.headers.get("cache-control")).toBe("no-cache");
   const [, text, origin, root, base64] = /^((\S+)\n\d+\n(\S+)\n)\n\u2014 \2 (\S+)\n$/.exec(reply!.text)!;

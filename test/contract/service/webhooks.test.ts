@@ -152,7 +152,7 @@ describe("deliveries", () => {
     const reply = await local.post("/webhooks", { url: `${receiver.url}/hook`, ...subscription }, mine);
     expect(reply.status, reply.text).toBe(200);
     const arrived = async (count: number): Promise<readonly Received[]> => {
-      await expect.poll(() => receiver.received.length, { interval: 5, timeout: 20_000 }).toBe(count);
+      await expect.poll(() => receiver.received.length, { interval: 5 }).toBe(count);
       return receiver.received;
     };
     return { local, receiver, owner, mine, webhook: reply.body, arrived };

@@ -22,9 +22,7 @@ function definedRoot(digests: readonly string[], version: Version): string {
   return row[0]!;
 }
 
-test("roots, heads and proofs match the definition, for any batches and restarts", {
-  timeout: 120_000,
-}, async () => {
+test("roots, heads and proofs match the definition, for any batches and restarts", async () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ append: fc.integer({ min: 1, max: 120 }) }) },
     { weight: 1, arbitrary: fc.constant("restart" as const) },

@@ -256,9 +256,7 @@ test.each([
   expect(instantOf(spelled)).toBe(meant);
 });
 
-test("any import: ids, dates, roots and proofs match the definition, and the log verifies", {
-  timeout: 120_000,
-}, async () => {
+test("any import: ids, dates, roots and proofs match the definition, and the log verifies", async () => {
   const wanted = fc.record({
     gap: fc.oneof({ weight: 8, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.integer({ min: 1, max: 40 }) }),
     minute: fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(200) }),

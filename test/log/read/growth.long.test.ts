@@ -78,7 +78,7 @@ const KINDS: Readonly<Record<string, (log: LogWriter, path: string) => Promise<(
   },
 };
 
-test.each(Object.entries(KINDS))("beside %s", { timeout: 120_000 }, async (_, begin) => {
+test.each(Object.entries(KINDS))("beside %s", async (_, begin) => {
   const path = temporaryFolder();
   const { log } = await openTestLog({ path });
   for (let i = 0; i < 300; i++) await log.append({ event_type: "note", payload: { i } });

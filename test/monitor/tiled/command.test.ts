@@ -13,7 +13,7 @@ beforeAll(async () => {
   service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
   await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
   const isShown = async () => expect((await service.send("GET", "/tlog/checkpoint")).text).toContain("\n300\n");
-  await vi.waitFor(isShown, { interval: 50, timeout: 10_000 });
+  await vi.waitFor(isShown, { interval: 50 });
   vkey = (await service.send("GET", "/tlog/vkey")).text.trim();
 });
 

@@ -20,10 +20,10 @@ test("an operator key that cannot sign, and a disk that is nearly full", async (
   expectProblem(await controlled.service.post("/keys/register", registration(newSigner())), 503, "signer-unavailable");
   controlled.operatorAnswers = true;
   controlled.freeBytes = 63 * MIB;
-  await expect.poll(async () => (await ready()).body.detail, { timeout: 30_000 }).toMatch(/^Only 63 MiB are free/);
+  await expect.poll(async () => (await ready()).body.detail).toMatch(/^Only 63 MiB are free/);
   expect((await ready()).headers.get("retry-after")).toBe("10");
   controlled.freeBytes = 1000 * MIB;
-  await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(200);
+  await expect.poll(async () => (await ready()).status).toBe(200);
   expect((await ready()).body.warnings[0]).toBe("1000 MiB are free on the disk of the data directory.");
 });
 
@@ -34,7 +34,7 @@ test("no verdict outlives its second because the clock was set back", async () =
   const now = Date.now.bind(Date);
   const day = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
   controlled.operatorAnswers = false;
-  await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(503);
+  await expect.poll(async () => (await ready()).status).toBe(503);
   day.mockRestore();
 });
 

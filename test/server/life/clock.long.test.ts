@@ -37,12 +37,10 @@ async function isSuspect(service: TestService): Promise<boolean> {
 /** The operator confirms the clock, and the service goes on. */
 async function accept(service: TestService): Promise<void> {
   acceptClock(join(service.server.dataDir, "log"));
-  await expect.poll(() => isSuspect(service), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => isSuspect(service)).toBe(false);
 }
 
-test("appends, sessions, challenges and deliveries go on when the time of day is set", {
-  timeout: 120_000,
-}, async () => {
+test("appends, sessions, challenges and deliveries go on when the time of day is set", async () => {
   const receiver = await startReceiver();
   const told = new Set<number>();
   let refusals = 0;
@@ -70,7 +68,7 @@ test("appends, sessions, challenges and deliveries go on when the time of day is
     const sent = Date.now();
     const receipt = await service.post("/attestations", submission(signer, newManifest(`${ahead}`)));
     expect(receipt.status, receipt.text).toBe(200);
-    await expect.poll(() => told.has(receipt.body.log_entry_id), { interval: 20, timeout: 30_000 }).toBe(true);
+    await expect.poll(() => told.has(receipt.body.log_entry_id), { interval: 20 }).toBe(true);
     const { timestamp } = (await service.get(`/log/${receipt.body.log_entry_id}`)).body;
     times.push(Date.parse(timestamp));
     // The microseconds come from another source, which may differ by a tenth of a second.

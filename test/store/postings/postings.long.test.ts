@@ -29,7 +29,7 @@ function tableOf(postings: Iterable<readonly [term: string, indexes: readonly nu
 
 const unique = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);
 
-test("lists equal a plain map at every stage", { timeout: 120_000 }, async () => {
+test("lists equal a plain map at every stage", async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
   const pick = random(7);
   const model = new Map<string, number[]>();
@@ -139,9 +139,7 @@ const levels = (store: ReturnType<typeof openStore>) =>
     .sort((a, b) => a.from - b.from)
     .map(({ level }) => level);
 
-test("merges keep up with what comes in: at no time are there more runs than two merges a level need", {
-  timeout: 120_000,
-}, async () => {
+test("merges keep up with what comes in: at no time are there more runs than two merges a level need", async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
   const store = openStore({ path });
   const postings = new Postings(store.postings);
@@ -164,9 +162,7 @@ test("merges keep up with what comes in: at no time are there more runs than two
   rmSync(path, { recursive: true, force: true });
 });
 
-test("a merge that a restart interrupted leaves nothing behind once entries come in again", {
-  timeout: 60_000,
-}, async () => {
+test("a merge that a restart interrupted leaves nothing behind once entries come in again", async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
   let store = openStore({ path });
   let postings = new Postings(store.postings);
