@@ -4,7 +4,7 @@
  */
 import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -12,7 +12,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { cairnlog } from "./cli/harness.js";
 import { freePorts } from "./cluster/servers/cluster.js";
+import { LiveLog } from "./publishing/logs.js";
 import { startTestService, type TestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
@@ -39,14 +41,17 @@ test("what /metrics shows, in a service that was used", async () => {
 });
 
 /** nginx with the sample, before a service. @returns its address, and a request by way of it as `proxied` does */
-async function behindNginx(service: TestService) {
+const behindNginx = (service: TestService) =>
+  startNginx(sample("nginx.conf").replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`));
+
+/** nginx with the site of a sample, at another port and with a certificate of its own. */
+async function startNginx(text: string) {
   const folder = temporaryFolder();
   const [port] = await freePorts(1);
   const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
   const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", certificate];
   execFileSync("openssl", ["req", "-x509", ...made, "-subj", "/CN=log.example.org"], { stdio: "pipe" });
-  const site = sample("nginx.conf")
-    .replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`)
+  const site = text
     .replace("listen 443 ssl;", `listen 127.0.0.1:${port} ssl;`)
     .replace("/etc/ssl/log.example.org.pem", certificate)
     .replace("/etc/ssl/log.example.org.key", key);
@@ -178,16 +183,51 @@ test("behind nginx: a batch of the largest size comes to the service, and what i
   expect(await posted(`${url}/api/v1/attestations/batch`, 3 * 2 ** 20 + 1)).toBe(413);
 });
 
-test("behind Caddy: the page, the API, and nothing that is the operator's", async () => {
+/** Caddy with the site of a sample, at another address. @returns that, and a request by way of it as `proxied` does */
+async function startCaddy(text: string) {
   const folder = temporaryFolder();
-  const service = await startTestService(LIMITED);
   const address = `http://127.0.0.1:${(await freePorts(1))[0]}`;
-  const site = sample("Caddyfile")
-    .replace("log.example.org {", `${address} {`)
-    .replace("127.0.0.1:8080", service.url.slice("http://".length));
   const path = join(folder, "Caddyfile");
-  writeFileSync(path, `{\n\tadmin off\n}\n${site}`);
+  writeFileSync(path, `{\n\tadmin off\n}\n${text.replace("log.example.org {", `${address} {`)}`);
   const get = proxied(CADDY, ["run", "--adapter", "caddyfile", "--config", path], folder, address);
+  return { url: address, get };
+}
+
+test.each(["nginx", "Caddy"])(
+  "%s serves a log that was published, with the headers of the specification",
+  async (name) => {
+    const log = await LiveLog.start(300);
+    const target = temporaryFolder();
+    expect((await cairnlog(["publish", log.url, target])).code).toBe(0);
+    // nginx runs its workers as another user, if it is root's.
+    chmodSync(target, 0o755);
+    const [start, file] = name === "nginx" ? [startNginx, "publish/nginx.conf"] : [startCaddy, "publish/Caddyfile"];
+    const { url, get } = await start(sample(file).replaceAll("/srv/tlog", target));
+    expect(await get("/tlog/tile/0/000")).toMatchObject({ status: 200 });
+    const headersOf = async (path: string) => {
+      const { stdout } = await run("curl", ["-skD-", "-o", "/dev/null", `${url}/tlog/${path}`]);
+      const headers = new Map(
+        [...stdout.matchAll(/^([\w-]+): (.*?)\r?$/gm)].map(([, key, value]) => [key!.toLowerCase(), value]),
+      );
+      return [
+        / (\d+)/.exec(stdout)![1],
+        ...["content-type", "cache-control"].map((key) => headers.get(key)?.toLowerCase()),
+      ];
+    };
+    for (const path of ["tile/0/000", "tile/0/001.p/44", "tile/entries/000"])
+      expect(await headersOf(path)).toEqual(["200", "application/octet-stream", "public, max-age=31536000, immutable"]);
+    for (const path of ["checkpoint", "vkey"])
+      expect(await headersOf(path)).toEqual(["200", "text/plain; charset=utf-8", "no-cache"]);
+    for (const path of ["tile/0/002", "tile/0/001.p/45", "nothing", ".drafts/"]) {
+      const [status, , keep] = await headersOf(path);
+      expect([path, status, keep]).toEqual([path, expect.stringMatching(/40[34]/), undefined]);
+    }
+  },
+);
+
+test("behind Caddy: the page, the API, and nothing that is the operator's", async () => {
+  const service = await startTestService(LIMITED);
+  const { get } = await startCaddy(sample("Caddyfile").replace("127.0.0.1:8080", service.url.slice("http://".length)));
   expect(await get("/api/v1/health")).toMatchObject({ status: 200, text: expect.stringContaining('"ok"') });
   expect(await get("/")).toMatchObject({ status: 200, text: expect.stringContaining("<html") });
   for (const path of ["/metrics", "/readyz"]) expect(await get(path)).toMatchObject({ status: 404, text: "" });

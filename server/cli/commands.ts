@@ -125,6 +125,11 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "cosign the checkpoints of other logs",
     load: async () => (await import("./log/witness.js")).witness,
   },
+  publish: {
+    group: LOG,
+    summary: "put the checkpoints and tiles of a log into a folder or a bucket",
+    load: async () => (await import("./log/publish.js")).publish,
+  },
   export: {
     group: LOG,
     summary: "write the entries of a log to a file",

@@ -154,6 +154,12 @@ export function readInterval(text: string): number {
   return Math.min(LONGEST_INTERVAL_S, Math.max(1, readNumber(text, "--interval")));
 }
 
+/** An address that an argument or option names. @throws UsageError */
+export function webAddress(text: string, name: string): string {
+  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
+  throw new UsageError(`${name} must be an address such as https://log.example, not ${text}`);
+}
+
 /** The number of an entry or a leaf. @throws UsageError */
 export function readNumber(text: string | undefined, name: string): number {
   const value = text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;

@@ -82,14 +82,7 @@ export function keepFile(path: string, content: string | Uint8Array): string {
   makeFolders(dirname(path));
   const fresh = `${path}.${randomUUID()}`;
   try {
-    const file = openSync(fresh, "wx", 0o644);
-    try {
-      // `writeSync` is not used: on a full disk it may write only a part, and reports that only by its result.
-      writeFileSync(file, content);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    writeFlushed(fresh, content);
     renameSync(fresh, path);
     flushFolders(dirname(path));
   } catch (error) {
@@ -97,4 +90,16 @@ export function keepFile(path: string, content: string | Uint8Array): string {
     throw error;
   }
   return path;
+}
+
+/** Makes a file whose bytes are on disk; its name may not be. @throws the file system's error, also if it is there */
+export function writeFlushed(path: string, content: string | Uint8Array): void {
+  const file = openSync(path, "wx", 0o644);
+  try {
+    // `writeSync` is not used: on a full disk it may write only a part, and reports that only by its result.
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
 }

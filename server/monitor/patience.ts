@@ -19,13 +19,15 @@ export interface PatienceOptions {
   readonly say: (sentence: string) => void;
   /** Waits this many milliseconds. Rejects when the signal is aborted. Uses a timer, if absent. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Sends one request, each time anew; `fetch`, if absent. */
+  readonly send?: typeof fetch;
   /** Time limit for one request in milliseconds; a minute, if absent. */
   readonly requestMs?: number;
 }
 
 /** A `fetch` that waits. It rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
 export function patientFetch(options: PatienceOptions): typeof fetch {
-  const { signal, say, sleep = byTheClock, requestMs = REQUEST_MS } = options;
+  const { signal, say, sleep = byTheClock, requestMs = REQUEST_MS, send = (...request) => fetch(...request) } = options;
   return async (input, init) => {
     let waited = 0;
     for (let failures = 0; ; ) {
@@ -33,7 +35,7 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
       let failure: unknown;
       try {
         response = await within(requestMs, signal, async (limits) =>
-          whole(await fetch(input, { ...init, signal: limits })),
+          whole(await send(input, { ...init, signal: limits })),
         );
         if (!isTemporary(response.status)) return response;
       } catch (error) {

@@ -10,7 +10,7 @@ import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alar
 import { MonitorFolder } from "../../monitor/folder.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
-import { readInterval, readNumber } from "../connection.js";
+import { readInterval, readNumber, webAddress } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, textOr, texts, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
@@ -311,12 +311,6 @@ function isFinal(error: unknown): boolean {
   if (error instanceof ClientError) return error.code === "operator-key-mismatch";
   if (error instanceof CairnlogError) return OWN_CODES.has(error.code);
   return error instanceof Misbehaviour || error instanceof UsageError || isSystemError(error);
-}
-
-/** @throws UsageError */
-function webAddress(text: string, name: string): string {
-  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
-  throw new UsageError(`${name} must be an address such as https://log.example, not ${text}`);
 }
 
 /** @throws UsageError */

@@ -11,7 +11,7 @@ import { Answer } from "./answer.js";
  */
 export type Keep = "forever" | "revalidate";
 
-const DIRECTIVES: Readonly<Record<Keep, string>> = {
+export const DIRECTIVES: Readonly<Record<Keep, string>> = {
   forever: "public, max-age=31536000, immutable",
   revalidate: "no-cache",
 };

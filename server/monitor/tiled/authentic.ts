@@ -11,12 +11,15 @@ const TILE_LEVELS = 8;
 /** Full tiles that are kept in memory, 8 KiB each. The next ones mostly hang below the same. */
 const KEPT_TILES = 64;
 
+/** What is there at once, or later. */
+export type Awaitable<T> = T | Promise<T>;
+
 /** Where tiles come from. */
 export interface TileSource {
   /** The first `width` hashes, as they are served. @throws ClientError */
   served(level: number, index: number, width: number): Promise<Uint8Array>;
   /** A full tile of an earlier round; undefined if there is none. */
-  kept(level: number, index: number): Uint8Array | undefined;
+  kept(level: number, index: number): Awaitable<Uint8Array | undefined>;
 }
 
 /** A tile does not have the hash that is above it, or the tiles at the edge do not make the root. */
@@ -72,7 +75,7 @@ export class AuthenticTiles {
     const at = (index % FULL_TILE) * HASH_BYTES;
     const expected = above.subarray(at, at + HASH_BYTES);
     const isRight = (hashes: Uint8Array) => isEqual(rootOver(hashes), expected);
-    const kept = this.#source.kept(level, index);
+    const kept = await this.#source.kept(level, index);
     const tile = kept && isRight(kept) ? kept : await this.#source.served(level, index, FULL_TILE);
     if (tile !== kept && !isRight(tile))
       throw new WrongTile(`Tile ${index} of level ${level} has not the hash above it.`);

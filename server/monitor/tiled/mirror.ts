@@ -8,22 +8,22 @@ import { readdirSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs
 import { dirname, join } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
 import {
-  type Checkpoint,
+  type PolicyVerdict,
   parseCheckpointText,
   parseNote,
   type TileName,
   tilePath,
 } from "../../../engine/verify/index.js";
 import { keepFile } from "../folder.js";
+import type { CopyStore, KnownCheckpoint } from "./copy.js";
 
-/** The newest checkpoint that was followed. */
-export interface KeptCheckpoint extends Checkpoint {
-  readonly note: string;
+export interface KeptCheckpoint extends KnownCheckpoint {
   /** When its tree was seen first, ISO 8601. */
   readonly keptAt: string;
 }
 
-export class TiledMirror {
+export class TiledMirror implements CopyStore<KeptCheckpoint> {
+  readonly name = "This directory";
   readonly path: string;
 
   constructor(path: string) {
@@ -48,6 +48,10 @@ export class TiledMirror {
     return this.#read(tilePath(name));
   }
 
+  readLeft(name: TileName): Buffer | undefined {
+    return this.read(name);
+  }
+
   write(name: TileName, bytes: Uint8Array): void {
     keepFile(join(this.path, tilePath(name)), bytes);
   }
@@ -56,7 +60,7 @@ export class TiledMirror {
    * Writes the checkpoint. Everything that it covers has been written.
    * @param known the one before, if it has the same tree
    */
-  keep(note: string, known?: KeptCheckpoint): void {
+  keep(note: string, _verdict: PolicyVerdict, known?: KeptCheckpoint): void {
     const path = join(this.path, "checkpoint");
     keepFile(path, note);
     if (known) utimesSync(path, new Date(known.keptAt), new Date(known.keptAt));

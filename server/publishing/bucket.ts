@@ -1,0 +1,192 @@
+/**
+ * A bucket of an S3 store. An object is made under the condition that none is there, and the checkpoint replaced under the
+ * condition that it is still the one that was read. Where a store does not know these conditions, it is read first, and two
+ * publishers are not safe.
+ */
+import { createHash } from "node:crypto";
+import { AwsV4Signer } from "aws4fetch";
+import { CairnlogError } from "../../engine/error.js";
+import { ClientError, unreachable } from "../client/error.js";
+import { DIRECTIVES } from "../http/transport/caching.js";
+import type { Listed, Stored, Target } from "./target.js";
+
+export interface BucketOptions {
+  /** `https://s3.eu-central-1.amazonaws.com`, without a slash at its end. */
+  readonly endpoint: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+  readonly bucket: string;
+  /** What stands before every path; empty, or with a slash at its end. */
+  readonly prefix: string;
+  /** Makes the `fetch` that sends requests, of one that signs them. */
+  readonly patient: (send: typeof fetch) => typeof fetch;
+}
+
+const TILE = { "content-type": "application/octet-stream", "cache-control": DIRECTIVES.forever };
+/** The checkpoint and its key. */
+const TEXT = { "content-type": "text/plain; charset=utf-8", "cache-control": DIRECTIVES.revalidate };
+
+/** Of a request that makes an object. */
+const CREATE = { "if-none-match": "*" };
+
+/** How often a request is sent that the store refuses because of another one at the same moment. */
+const TRIES = 4;
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array;
+}
+
+export class BucketTarget implements Target {
+  readonly name: string;
+  readonly #options: BucketOptions;
+  readonly #fetch: typeof fetch;
+  /** Whether the store is right about conditions; null until it was seen. */
+  #hasConditions: boolean | null = null;
+
+  constructor(options: BucketOptions) {
+    this.name = `s3://${options.bucket}/${options.prefix}`.replace(/\/$/, "");
+    this.#options = options;
+    this.#fetch = options.patient((input, init = {}) => this.#signed(String(input), init));
+  }
+
+  /** Whether two publishers are safe; null until something was written. */
+  get hasConditions(): boolean | null {
+    return this.#hasConditions;
+  }
+
+  async read(path: string): Promise<Stored | undefined> {
+    const { status, headers, bytes } = await this.#send("GET", path, {}, [200, 404]);
+    return status === 404 ? undefined : { bytes, tag: headers.get("etag") };
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    if (this.#hasConditions === null) return this.#createFirst(path, bytes);
+    if (this.#hasConditions) return (await this.#put(path, bytes, CREATE)) === true;
+    if (await this.read(path)) return false;
+    return (await this.#put(path, bytes, {})) === true;
+  }
+
+  /** The first object is made twice: there are stores that do not know the condition, and replace what is there. */
+  async #createFirst(path: string, bytes: Uint8Array): Promise<boolean> {
+    const there = await this.read(path);
+    const isMade = there ? false : await this.#put(path, bytes, CREATE);
+    // What is there is put again, so that it stays as it is in either case.
+    const again = isMade === null ? null : await this.#put(path, there?.bytes ?? bytes, CREATE);
+    this.#hasConditions = again === false;
+    return isMade ?? this.create(path, bytes);
+  }
+
+  async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
+    const bare = before.tag?.replaceAll('"', "");
+    // radosgw knows the tag without its quotes only, others may want them, as HTTP does.
+    if (bare && this.#hasConditions !== false)
+      for (const tag of [bare, `"${bare}"`]) {
+        const isDone = await this.#put(path, bytes, { "if-match": tag });
+        if (isDone === null) this.#hasConditions = false;
+        if (isDone) return true;
+      }
+    if (this.#hasConditions) return false;
+    const now = await this.read(path);
+    if (!now || Buffer.compare(now.bytes, before.bytes) !== 0) return false;
+    return (await this.#put(path, bytes, {})) === true;
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#send("DELETE", path, {}, [200, 204, 404]);
+  }
+
+  async *list(folder: string): AsyncIterable<Listed> {
+    const { prefix } = this.#options;
+    const query = new URLSearchParams({ "list-type": "2", prefix: `${prefix}${folder}/` });
+    for (;;) {
+      const { bytes } = await this.#request("GET", `?${query}`, {}, [200]);
+      const text = new TextDecoder().decode(bytes);
+      // The order is that of the bytes, so 000 comes before 000.p.
+      for (const [, content = ""] of text.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
+        const [key = "", modified = ""] = [member(content, "Key"), member(content, "LastModified")];
+        if (key.startsWith(prefix)) yield { path: key.slice(prefix.length), modified: Date.parse(modified) };
+      }
+      const token = member(text, "NextContinuationToken");
+      if (member(text, "IsTruncated") !== "true" || token === undefined) return;
+      query.set("continuation-token", token);
+    }
+  }
+
+  /** @returns whether it was put; null if the store says that it does not know the condition */
+  async #put(path: string, bytes: Uint8Array, condition: Readonly<Record<string, string>>): Promise<boolean | null> {
+    const headers = { ...(path.startsWith("tile/") ? TILE : TEXT), ...condition };
+    for (let tries = 1; ; tries++) {
+      const { status } = await this.#send("PUT", path, headers, [200, 201, 204, 404, 409, 412, 501], bytes);
+      if (status === 501) return null;
+      if (status === 412 || status === 404) return false;
+      // Another request for the object is under way.
+      if (status !== 409) return true;
+      if (tries === TRIES) return false;
+    }
+  }
+
+  #send(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    expected: readonly number[],
+    body?: Uint8Array,
+  ): Promise<Answer> {
+    return this.#request(method, `/${this.#options.prefix}${path}`, headers, expected, body);
+  }
+
+  /** @throws ClientError if the store does not answer; CairnlogError `storage-failed` for any other answer than expected */
+  async #request(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    expected: readonly number[],
+    body?: Uint8Array,
+  ): Promise<Answer> {
+    const { endpoint, bucket } = this.#options;
+    const init = {
+      method,
+      headers,
+      redirect: "manual",
+      ...(body && { body: body as Uint8Array<ArrayBuffer> }),
+    } as const;
+    let response: Response;
+    try {
+      response = await this.#fetch(`${endpoint}/${bucket}${path}`, init);
+    } catch (cause) {
+      throw new ClientError("no-answer", unreachable(endpoint, cause), { cause });
+    }
+    const { status } = response;
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const code = status >= 400 ? member(new TextDecoder().decode(bytes), "Code") : undefined;
+    // A bucket that is not there is no missing object.
+    if (expected.includes(status) && code !== "NoSuchBucket") return { status, headers: response.headers, bytes };
+    const sentence = `${this.name}: the store answers ${status}${code === undefined ? "" : ` (${code})`} to ${method} ${path}.`;
+    // It may be able to later.
+    if (status >= 500) throw new ClientError("no-answer", sentence, { status });
+    throw new CairnlogError("storage-failed", sentence);
+  }
+
+  /** Sends a request, signed at this moment: the store takes no signature that is older than some minutes. */
+  async #signed(url: string, init: RequestInit): Promise<Response> {
+    const { region, accessKeyId, secretAccessKey, sessionToken } = this.#options;
+    const body = (init.body as Uint8Array<ArrayBuffer> | undefined) ?? "";
+    // The store compares the content with this, so nobody on the way can change it.
+    const digest = createHash("sha256").update(body).digest("hex");
+    const signer = new AwsV4Signer({
+      ...{ url, method: init.method!, service: "s3", region, accessKeyId, secretAccessKey },
+      headers: { ...(init.headers as Record<string, string>), "x-amz-content-sha256": digest },
+      ...(sessionToken !== undefined && { sessionToken }),
+    });
+    return fetch(url, { ...init, headers: (await signer.sign()).headers });
+  }
+}
+
+/** The text of the first such member of an XML document whose texts have no escapes; undefined if there is none. */
+function member(xml: string, name: string): string | undefined {
+  return new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1];
+}

@@ -1,0 +1,97 @@
+/**
+ * A folder that any web server can serve. A file gets its name when its content is on disk, and never another content, but for
+ * the checkpoint and the key.
+ *
+ * If we crash here: a draft is left in `.drafts`, which a later run removes when it is a day old.
+ */
+import { randomUUID } from "node:crypto";
+import { linkSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { flushFolder, flushFolders } from "../../engine/flush.js";
+import { makeFolders } from "../../engine/folders.js";
+import { keepFile, writeFlushed } from "../monitor/folder.js";
+import { LEFT_FOR_MS, type Listed, type Stored, type Target } from "./target.js";
+
+const DRAFTS = ".drafts";
+
+export class FolderTarget implements Target {
+  readonly name: string;
+  readonly #path: string;
+  /** Folders whose new names may not be on disk yet. */
+  readonly #unflushed = new Set<string>();
+
+  /** @throws the file system's error */
+  constructor(path: string) {
+    this.name = path;
+    this.#path = resolve(path);
+    const drafts = join(this.#path, DRAFTS);
+    for (const name of absent(() => readdirSync(drafts)) ?? [])
+      if (Date.now() - statSync(join(drafts, name)).mtimeMs > LEFT_FOR_MS) rmSync(join(drafts, name), { force: true });
+  }
+
+  async read(path: string): Promise<Stored | undefined> {
+    const bytes = absent(() => readFileSync(join(this.#path, path)));
+    return bytes && { bytes, tag: null };
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    const target = join(this.#path, path);
+    const draft = join(this.#path, DRAFTS, randomUUID());
+    for (const folder of [dirname(draft), dirname(target)]) makeFolders(folder);
+    // Also of a file that is there already: who made it may have been killed since.
+    for (let folder = dirname(target); folder !== this.#path; folder = dirname(folder)) this.#unflushed.add(folder);
+    try {
+      writeFlushed(draft, bytes);
+      // A file that has the name already keeps it, also if it got it just now.
+      linkSync(draft, target);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      return false;
+    } finally {
+      rmSync(draft, { force: true });
+    }
+    return true;
+  }
+
+  async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
+    const target = join(this.#path, path);
+    for (const folder of this.#unflushed) flushFolder(folder);
+    flushFolders(this.#path);
+    this.#unflushed.clear();
+    // No file system replaces a file under a condition: another publisher that does so between these lines is not seen.
+    const now = absent(() => readFileSync(target));
+    if (!now || Buffer.compare(now, before.bytes) !== 0) return false;
+    keepFile(target, bytes);
+    return true;
+  }
+
+  async remove(path: string): Promise<void> {
+    const target = join(this.#path, path);
+    rmSync(target, { force: true });
+    try {
+      rmdirSync(dirname(target));
+    } catch (error) {
+      if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) throw error;
+    }
+  }
+
+  async *list(folder: string): AsyncIterable<Listed> {
+    // 000 comes before 000.p.
+    const names = absent(() => readdirSync(join(this.#path, folder), { withFileTypes: true })) ?? [];
+    for (const entry of names.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) yield* this.list(path);
+      else yield { path, modified: statSync(join(this.#path, path)).mtimeMs };
+    }
+  }
+}
+
+/** What `work` returns; undefined if the file or folder is not there. */
+function absent<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
