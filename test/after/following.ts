@@ -94,7 +94,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
       const { log, path } = await openTestLog();
       await log.append(note);
       const around = held();
-      const reader = await openLogReader({ path, operator: testOperator, mapSize: MAP_SIZE });
+      const reader = await openLogReader({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE });
       let [isAway, errors] = [false, 0];
       const shown = {
         lens: reader.lens,

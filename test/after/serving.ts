@@ -60,7 +60,9 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
         await Promise.all(["NONSENSE\r\n\r\n", HALF].map((bytes) => breakOff(server.url, bytes)));
       },
       recover: async () => rmSync(`${file}.new`, { recursive: true }),
-      close: () => server.close(),
+      async close() {
+        await server.close();
+      },
     };
   },
 });

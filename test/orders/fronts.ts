@@ -99,7 +99,7 @@ class TestFront {
     );
     this.follower = openLogFollower({
       path,
-      operator: testOperator,
+      operatorKey: testOperator.public.pem,
       mapSize: MAP_SIZE,
       writer: {
         enqueue: (...given) => this.port.enqueue(...given),
