@@ -186,7 +186,12 @@ export async function searchingBeside({ world, path, pem, postings }: Filed, sea
   log.feed((message) => messages.push(structuredClone(message)));
   for (const choices of fc.sample(fc.infiniteStream(fc.nat(4)), searches)) {
     messages.length = 0;
-    const follower = openLogFollower({ path, operatorKey: operatorKey(pem).public.pem, projection, writer: {} as never });
+    const follower = openLogFollower({
+      path,
+      operatorKey: operatorKey(pem).public.pem,
+      projection,
+      writer: {} as never,
+    });
     try {
       for (let run = 0; run < 4; run++) {
         await world.append(...Array.from({ length: RUN_KEYS }, registrationEvent));
