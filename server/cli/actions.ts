@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import type { Client } from "../client/index.js";
 import { type ConnectionValues, report, reported, withClient } from "./connection.js";
 import type { OptionTable, Values } from "./line/options.js";
-import { isWritten } from "./terminal/output.js";
+import { written } from "./terminal/output.js";
 import { printable } from "./terminal/printable.js";
 import { type Styled, table } from "./terminal/table.js";
 
@@ -28,16 +28,19 @@ export async function runAction<T extends OptionTable>(
   operands: readonly string[],
   values: Values<T> & ConnectionValues & { readonly json: boolean },
 ): Promise<number> {
+  const work = prepare(operands, values);
   const { answer, text, keptIn } = await withClient(values, async (client) => {
-    const done = await prepare(operands, values)(client);
+    const done = await work(client);
     return { ...done, text: typeof done.text !== "function" ? done.text : values.json ? "" : await done.text() };
   });
   if (keptIn === undefined) {
     report(values, answer, text);
     return 0;
   }
-  if (await isWritten(`${reported(values, answer, text)}\n`)) rmSync(keptIn);
-  else console.error(printable(`What is shown only this once is in ${keptIn}. Move it to a safe place.`));
+  const isWritten = await written(`${reported(values, answer, text)}\n`, () =>
+    console.error(printable(`What is shown only this once is in ${keptIn}. Move it to a safe place.`)),
+  );
+  if (isWritten) rmSync(keptIn);
   return 0;
 }
 

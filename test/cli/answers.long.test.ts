@@ -170,8 +170,8 @@ describe("an answer is all of it with --json, and a line without", () => {
     const warned = await answer("endorse", "alert", bob.fingerprint, "--reason", "lost", "--key", ada.key);
     expect(warned.log_entry.payload).toMatchObject({ reason: "lost" });
     const [alert] = await answer("endorse", "alerts", bob.fingerprint);
-    expect(await run("endorse", "alerts", bob.fingerprint)).toBe(
-      `${warned.log_entry.id} ${alert.filed_at} ${ada.fingerprint} lost`,
+    expect(await run("endorse", "alerts", bob.fingerprint)).toMatch(
+      new RegExp(`\n${warned.log_entry.id} +${alert.filed_at}  ${ada.fingerprint}  “.*”  lost$`),
     );
     expect(await run("endorse", "alert", bob.fingerprint, "--reason", "gone", "--key", ada.key)).toMatch(
       new RegExp(`^warned of ${bob.fingerprint}: entry \\d+$`),
@@ -272,7 +272,7 @@ test("log tail shows an empty log, a short one and the end of a long one", async
 });
 
 describe("the session", () => {
-  const session = () => answer("login", "--key", ada.key);
+  const session = () => answer("login", "--key", ada.key, "--print-token");
   let ada: { key: string; fingerprint: string };
   beforeAll(async () => {
     ada = await registered();

@@ -53,7 +53,7 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
     search: {
       form: "[TERM]",
       about:
-        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, with or without sha256:, or else the entries of that key, or those with these words in a title, and checks their hashes.",
+        "Lists entries, oldest first, and checks their hashes: those of the key TERM, or in which a hash or fingerprint that begins with TERM occurs, with or without sha256:, or else those with these words in a title.",
       takes: ["event-type", "tags", "title", "fingerprint", "limit"],
     },
     proof: {
@@ -124,7 +124,8 @@ function search(positionals: readonly string[], values: Given): (client: Client)
         }
       } catch (error) {
         // Not every way takes every term.
-        if (!(error instanceof ClientError) || error.code !== "invalid-input" || count) throw error;
+        const isRefused = error instanceof ClientError && (error.code === "invalid-input" || error.status === 404);
+        if (!isRefused || count) throw error;
         refusal ??= error;
         continue;
       }
@@ -136,16 +137,16 @@ function search(positionals: readonly string[], values: Given): (client: Client)
   };
 }
 
-/** What a term may be, in the order in which it is tried: a hash in either spelling, a key, words of a title or a name. */
+/** What a term may be, in the order in which it is tried: a key, a hash in either spelling, words of a title or a name. */
 function waysToFind(client: Client, term: string): readonly (() => AsyncIterable<Entry>)[] {
   const bare = term.replace(/^sha256:/i, "").toLowerCase();
   const other = term.startsWith("sha256:") ? bare : `sha256:${bare}`;
   const isHash = /^[0-9a-f]+$/.test(bare);
   const search = (text: string) => () => client.log.entries({ search: text });
   return [
+    ...(isHash && bare.length === 64 ? [() => client.log.byFingerprint(`sha256:${bare}`)] : []),
     search(term),
     ...(isHash ? [search(other)] : []),
-    ...(isHash && bare.length === 64 ? [() => client.log.byFingerprint(`sha256:${bare}`)] : []),
     () => client.log.entries({ title: term }),
   ];
 }

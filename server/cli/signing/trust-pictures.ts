@@ -17,6 +17,7 @@ export function standingPicture(standing: TrustStatus, name: string): { readonly
   const { fingerprint, key_status, trust_level: level, may_endorse, capacity, capacity_used: used, alerts } = standing;
   const counts = (byStatus: Readonly<Record<string, number>>) =>
     Object.entries(byStatus)
+      .filter(([, count]) => count > 0)
       .map(([status, count]) => `${count} ${status}`)
       .join(", ") || "none";
   const over = standing.over_capacity ? "; over capacity, so that each counts for less" : "";

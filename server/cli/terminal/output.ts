@@ -21,11 +21,20 @@ export function watchOutput(): void {
   process.on("exit", (code) => {
     if (failure === null) return;
     process.exitCode = failure.code === "EPIPE" ? PIPE_CLOSED : code || 1;
-    if (failure.code === "EPIPE" || code) return;
+    if (failure.code === "EPIPE") return;
     console.error(`cairnlog: ${systemSentence(failure, "The output")}`);
   });
 }
 
-/** Writes a text to stdout. @returns whether it was written */
-export const isWritten = (text: string): Promise<boolean> =>
-  new Promise((resolve) => process.stdout.write(text, (error) => resolve(!error)));
+/**
+ * Writes a text to stdout.
+ * @param otherwise called if it was not written, before the process ends for that
+ * @returns whether it was written
+ */
+export const written = (text: string, otherwise: () => void): Promise<boolean> =>
+  new Promise((resolve) => {
+    process.stdout.write(text, (error) => {
+      if (error) otherwise();
+      resolve(!error);
+    });
+  });
