@@ -310,6 +310,60 @@ describe("a service that lies", () => {
     });
   });
 
+  test.each([0, 1])(
+    "of two receipts for one leaf, number %i with a signature of nobody: is convicted",
+    async (place) => {
+      const client = lied(batch, ({ results }) => {
+        const { receipt } = results[place];
+        receipt.sth = { ...receipt.sth, signature: Buffer.alloc(64, 1).toString("base64") };
+      });
+      const [subject] = documents(1) as [Subject];
+      await conviction(all(client.attestAll([subject, subject])));
+    },
+  );
+
+  describe("in the second of two requests", () => {
+    /** Takes two submissions at once, and lies about the second two. */
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    function liedLater(lie: (answer: any) => unknown) {
+      let requests = 0;
+      const { signer } = newClient(service.url);
+      const tooMany = { type: "about:blank", title: "No", status: 413, detail: "Too much.", code: "payload-too-large" };
+      return createClient({
+        server: service.url,
+        signer: asSigner(signer),
+        async fetch(input, init) {
+          if (!String(input).endsWith("/attestations/batch")) return fetch(input, init);
+          if (JSON.parse(`${init!.body}`).submissions.length > 2)
+            return new Response(JSON.stringify(tooMany), { status: 413 });
+          const answer = await (await fetch(input, init)).json();
+          if (++requests === 2) lie(answer);
+          return new Response(JSON.stringify(answer));
+        },
+      });
+    }
+
+    test("a wrong receipt: the error tells what was recorded of that request, and nothing of the one before", async () => {
+      const client = liedLater(({ results }) => Object.assign(results[1].receipt, { entry_hash: zeros }));
+      const subjects = documents(4);
+      const outcomes: unknown[] = [];
+      const work = (async () => {
+        for await (const { subject, receipt } of client.attestAll(subjects))
+          outcomes.push([subject, receipt?.duplicate]);
+      })();
+      const { code, unverified } = await failure(work);
+      expect(code).toBe("log-misbehaved");
+      expect(outcomes).toEqual(subjects.slice(0, 2).map((subject) => [subject, false]));
+      expect(unverified!.map(({ subject }) => subject)).toEqual(subjects.slice(2));
+    });
+
+    test("an entry of the first one that is said to be new is convicted", async () => {
+      const client = liedLater(({ results }) => Object.assign(results[0].receipt, { duplicate: false }));
+      const [one, two] = documents(2) as [Subject, Subject];
+      await conviction(all(client.attestAll([one, two, one, two])));
+    });
+  });
+
   test("receipts of another log of the same operator are convicted by the head that was seen before", async () => {
     const known = (await service.get("/log/sth")).body as TreeHead;
     const fork = await startTestService({ SERVICE_OPERATOR_KEY: join(dataDir, "operator.pem") });

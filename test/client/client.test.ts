@@ -153,8 +153,10 @@ describe("sessions", () => {
     const { client, fingerprint } = newClient(proxy.url);
     await client.keys.register({ pseudonym: "Ada" });
     expect(await all(client.inbox.list())).toEqual([]);
-    expect(client.session).toMatchObject({ fingerprint });
+    const begun = client.session!;
+    expect(begun).toMatchObject({ fingerprint });
     expect(await all(client.inbox.list({ unread: true }))).toEqual([]);
+    expect(client.session!.token).not.toBe(begun.token);
     expect(proxy.asked.filter((line) => line.startsWith("POST /auth"))).toEqual([
       "POST /auth/challenge",
       "POST /auth/login",

@@ -270,6 +270,21 @@ describe("receipts", () => {
     }
   });
 
+  test("an entry that says the same, and was made by an earlier request", async () => {
+    const { client } = await acquainted();
+    await client.keys.register({ pseudonym: "Ada" });
+    let first: object | null = null;
+    proxy.lie = (path, answer) => {
+      if (path !== "/log/request-policies") return answer;
+      first ??= answer;
+      return first;
+    };
+    const predicates = { field: "attestation_type", op: "eq", value: "authorship" };
+    const publish = () => client.policies.publish({ predicates, default_action_on_failure: "decline" });
+    const { log_entry_id } = await publish();
+    expect((await conviction(publish())).entry).toMatchObject({ id: log_entry_id });
+  });
+
   test("a request that was changed on its way, where a session and no proof allowed it", async () => {
     const { client: holder, fingerprint } = await acquainted();
     await holder.keys.register({ pseudonym: "Ada" });

@@ -1,8 +1,9 @@
 /** What an append costs does not depend on subscriptions, and none of them misses an entry. */
 
 import { pino } from "pino";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { RETRY_DELAYS_S, WINDOW } from "#cairnlog/engine/registry/webhooks/deliveries.js";
+import { Outbox } from "#cairnlog/engine/registry/webhooks/outbox.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, sha256 } from "../registry/world.js";
@@ -131,16 +132,33 @@ describe("the shared walk", () => {
     await post.quiet();
     expect(outboxOf(post).walked).toBe(0);
     expect(cursors(post).map(({ key }) => key)).toEqual([live]);
+    // An entry that is found for one without a cursor just while the cursors of others are on their way to the disk.
+    const { id: late } = await post.subscribe({ document_hash: "e".repeat(64) }, owner(10));
+    const entry = { ...note, payload: { document_hash: "e".repeat(64) } };
+    const written: (number | undefined)[] = [];
+    const mark = Outbox.prototype.mark;
+    vi.spyOn(Outbox.prototype, "mark").mockImplementation(async function (this: Outbox, walked, list) {
+      if (walked === null) {
+        post.answer = ({ webhookId }) => (webhookId === dead || webhookId === late ? never : ACCEPTED);
+        await post.world.append(entry);
+        await expect.poll(() => entriesOf(post.arrivals, late).length, { interval: 1 }).toBe(1);
+      } else written.push(this.cursor(dead));
+      await mark.call(this, walked, list);
+    });
     for (let i = 0; i < 8; i++) await post.world.append(...notes(500));
     await post.until(() => outboxOf(post).walked! > 4000);
+    // Had it crashed before the walk was recorded, nothing of the others would have been lost.
+    expect(written).toEqual([0]);
+    vi.restoreAllMocks();
     expect(cursors(post).find(({ key }) => key === dead)).toMatchObject({ row: { next: 0 } });
     // Those without deliveries have none.
     expect(cursors(post).every(({ key }) => key === dead || key === live)).toBe(true);
     await post.restart();
     post.answer = () => ACCEPTED;
     post.pass(10);
-    await post.until(() => entriesOf(post.arrivals, dead).length > 4500);
-    expect([...new Set(entriesOf(post.arrivals, dead))].sort((a, b) => a - b)).toEqual(upTo(4500));
+    await post.until(() => entriesOf(post.arrivals, dead).length > 4501);
+    expect([...new Set(entriesOf(post.arrivals, dead))].sort((a, b) => a - b)).toEqual(upTo(4501));
+    await post.until(() => entriesOf(post.arrivals, late).length === 2);
     await post.deliverer.stop();
   });
 });

@@ -387,6 +387,27 @@ describe("an endpoint", () => {
     expect(post.timers).toBe(0);
   });
 
+  test("has one attempt under way, also when a retry falls due meanwhile", async () => {
+    const post = await openPost();
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    const [refused] = await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    let answer: () => void = () => {};
+    post.answer = () => new Promise((resolve) => (answer = () => resolve(ACCEPTED)));
+    const [next] = await post.register();
+    await post.until(() => post.arrivals.length === 2);
+    post.pass(RETRY_DELAYS_S[0]!);
+    await post.quiet();
+    expect(entriesOf(post.arrivals, id)).toEqual([refused, next]);
+    answer();
+    await post.until(() => post.arrivals.length === 3);
+    answer();
+    await post.done();
+    expect(entriesOf(post.arrivals, id)).toEqual([refused, next, refused]);
+    expect(post.timers).toBe(0);
+  });
+
   test("that never answers delays no other: all of the live one's come while ten dead ones are still being tried", async () => {
     const post = await openPost();
     const dead: number[] = [];

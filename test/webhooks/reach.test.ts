@@ -58,6 +58,20 @@ describe("a NAT64 of the network", () => {
     expect(reach.allows("2600:db8:122:345::a00:1")).toBe(true);
   });
 
+  test("is waited for by all that come before it is known", async () => {
+    let answer: (addresses: readonly string[]) => void = () => {};
+    const asked = new Promise<readonly string[]>((resolve) => (answer = resolve));
+    const reach = new Reach(
+      () => asked,
+      () => OWN,
+    );
+    const send = httpSender({ allowPrivate: false, reach });
+    const request = { url: "http://[2600:db8:122:344::a00:1]/", headers: {}, body: "{}" };
+    const both = Promise.all([send(request, noSignal), send(request, noSignal)]);
+    answer(["2600:db8:122:344::c000:aa"]);
+    for (const verdict of await both) expect(verdict).toEqual({ isDelivered: false, reason: "private-address" });
+  });
+
   test("that cannot be asked for is none", async () => {
     const reach = new Reach(
       () => Promise.reject(new Error("no such name")),

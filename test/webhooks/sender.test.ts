@@ -67,6 +67,17 @@ test("an address that has four attempts is full until one of them ends, and ever
   expect(sender.places.isFull("127.0.0.1")).toBe(false);
 });
 
+test("an address at which nothing is under way is not full, however attempts and refusals have crossed", async () => {
+  const receiver = await startReceiver();
+  const sender = newSender();
+  const url = receiver.url.replace("127.0.0.1", "localhost");
+  for (let round = 0; round < 60; round++) {
+    const verdicts = await Promise.all(Array.from({ length: 12 }, () => sender.send(request(url), never)));
+    expect(verdicts.some(({ isDelivered }) => isDelivered)).toBe(true);
+    await expect.poll(() => ["127.0.0.1", "0:0:0:0::/64"].some(sender.places.isFull), { interval: 1 }).toBe(false);
+  }
+});
+
 test("when its thread ends, every attempt under way has failed, places are free, and the next attempt has a new thread", async () => {
   const receiver = await startReceiver();
   receiver.answer = () => {};

@@ -9,13 +9,13 @@ import { afterAll, expect, test } from "vitest";
 import { startService } from "../../service.js";
 import { temporaryFolder } from "../harness.js";
 import { newManifest, newSigner, submission } from "../signers.js";
-import { connectToEach } from "./connections.js";
+import { type Connection, connectToEach } from "./connections.js";
 
 const FRONT_ENDS = 3;
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-telling-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A front end that has its message can answer its client before the next one has its own. */
+/** A front end that has its message can answer a client before the next one has its own. */
 const SLOWLY = `
 import { isMainThread, MessagePort } from "node:worker_threads";
 const post = MessagePort.prototype.postMessage;
@@ -26,7 +26,7 @@ if (isMainThread)
   };
 `;
 
-test("a client that was answered finds its entry at every other front end", async () => {
+test("what a client was shown by one front end, every other one has", async () => {
   const module = join(folder, "slowly.mjs");
   writeFileSync(module, SLOWLY);
   const service = await startService(temporaryFolder(), {
@@ -35,15 +35,28 @@ test("a client that was answered finds its entry at every other front end", asyn
   });
   const each = await connectToEach(service.url, FRONT_ENDS);
   const signer = newSigner();
+  let seen = 0;
   for (let n = 0; n < 4 * FRONT_ENDS; n++) {
-    const made = await each[n % FRONT_ENDS]!.post("/attestations", submission(signer, newManifest(`document ${n}`)));
+    const [writer, reader, other] = [0, 1, 2].map((i) => each[(n + i) % FRONT_ENDS]!) as [
+      Connection,
+      Connection,
+      Connection,
+    ];
+    const making = writer.post("/attestations", submission(signer, newManifest(`document ${n}`)));
+    // Whoever is shown a head by one of them asks the next one at once.
+    let head = await reader.get("/log/sth");
+    while ((head.body.tree_size ?? 0) <= seen) head = await reader.get("/log/sth");
+    seen = head.body.tree_size;
+    expect((await other.get("/log/sth")).body.tree_size).toBeGreaterThanOrEqual(seen);
+    const made = await making;
     expect(made.status, made.text).toBe(200);
     const { log_entry_id, entry_hash, sth } = made.body;
-    for (const other of each.filter((_, i) => i !== n % FRONT_ENDS)) {
-      const [entry, head] = await Promise.all([other.get(`/log/${log_entry_id}`), other.get("/log/sth")]);
+    for (const one of [reader, other]) {
+      const [entry, newest] = await Promise.all([one.get(`/log/${log_entry_id}`), one.get("/log/sth")]);
       expect([entry.status, entry.body.entry_hash]).toEqual([200, entry_hash]);
-      expect(head.body).toEqual(sth);
+      expect(newest.body).toEqual(sth);
     }
+    seen = sth.tree_size;
   }
   for (const connection of each) connection.close();
   expect(await service.stop()).toBe(0);
