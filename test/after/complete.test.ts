@@ -25,6 +25,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "engine/store/postings/pace.ts": "test/store/postings fails writes of runs under it",
   "server/cli/log/log.ts": OF_A_PROCESS,
   "server/cli/log/monitor.ts": OF_A_PROCESS,
+  "server/cli/log/publish.ts": OF_A_PROCESS,
   "server/cli/log/receipt.ts": OF_A_PROCESS,
   "server/cli/log/webhook-listen.ts": OF_A_PROCESS,
   "server/cli/log/witness.ts": OF_A_PROCESS,

@@ -353,6 +353,7 @@ describe("the log", () => {
     expect((await client.tlog.inclusion(last, log.entryAt(last)!.entry_hash, vkey)).leafIndex).toBe(last);
     expect(await client.log.verify()).toMatchObject({ valid: true, entry_count: head.tree_size });
     expect(await client.health()).toMatchObject({ status: "ok" });
+    expect(await client.writers()).toMatchObject({ rule: "everybody" });
   });
 
   test("a checkpoint of another root, another log or another key convicts", async () => {

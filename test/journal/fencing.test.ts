@@ -11,7 +11,7 @@ import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/position.j
 import type { LogMeta } from "#cairnlog/engine/store/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
-import { openTestLog, temporaryFolder } from "../log/harness.js";
+import { openFaultyLog, openTestLog, temporaryFolder } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 
 const event = (n: number) => ({ event_type: "note", payload: { n } });
@@ -41,7 +41,8 @@ async function writeBeside(path: string, table: string, key: string | number, va
 
 test("a commit of rows alone is refused when another writer has committed since", async () => {
   const { log: first, path } = await openTestLog();
-  const { log: second } = await openTestLog({ path });
+  // Without the lock of writers, which would refuse it.
+  const { log: second } = await openFaultyLog({ path });
   const count = (log: typeof first) =>
     runIn(log, (transaction) => {
       const last = (transaction.get("counters", "webhook")?.last ?? 0) + 1;

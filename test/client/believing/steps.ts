@@ -39,6 +39,7 @@ async function attestAll(client: Client, documents: readonly AttestedDocument[],
 
 const READING: Steps = {
   health: () => ({ act: (client) => client.health() }),
+  writers: () => ({ act: (client) => client.writers() }),
   verify: async ({ ada, document }) => {
     const { receipt, bundle } = await ada.client.attest(document, { type: "publication" });
     const manifest = { ...bundle.manifest, attestations: [receipt.attestation] };

@@ -76,6 +76,7 @@ beforeAll(async () => {
   expect(log.size).toBe(SIZE);
   digests = [...log.entries()].map(({ entry_hash }) => entry_hash);
   references = { 1: new Reference(digests, 1), 2: new Reference(digests, 2) };
+  await log.close();
 });
 
 const SIZES = [
