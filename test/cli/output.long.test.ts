@@ -70,7 +70,7 @@ test("so do commands that have done something", async () => {
     ["log", "search"],
     ["keys", "list", "--json"],
     ["export", "--out", "-"],
-    ["config", "list"],
+    ["config", "show"],
     ["completion", "bash"],
   ];
   for (const line of lines) {
