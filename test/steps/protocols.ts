@@ -397,10 +397,10 @@ export const PROTOCOLS: readonly Protocol[] = [
   {
     name: "round of a monitor of tiles",
     steps: `
-      write state/mirror/tile/entries/N.N-N-N-N-N, flush state/mirror/tile/entries/N.N-N-N-N-N, rename state/mirror/tile/entries/N, flush state/mirror/tile/entries
-      write state/mirror/tile/N/N.N-N-N-N-N, flush state/mirror/tile/N/N.N-N-N-N-N, rename state/mirror/tile/N/N, flush state/mirror/tile/N
       write state/mirror/tile/entries/N.p/N.N-N-N-N-N, flush state/mirror/tile/entries/N.p/N.N-N-N-N-N, rename state/mirror/tile/entries/N.p/N, flush state/mirror/tile/entries/N.p
       write state/mirror/tile/N/N.p/N.N-N-N-N-N, flush state/mirror/tile/N/N.p/N.N-N-N-N-N, rename state/mirror/tile/N/N.p/N, flush state/mirror/tile/N/N.p
+      write state/mirror/tile/entries/N.N-N-N-N-N, flush state/mirror/tile/entries/N.N-N-N-N-N, rename state/mirror/tile/entries/N, flush state/mirror/tile/entries
+      write state/mirror/tile/N/N.N-N-N-N-N, flush state/mirror/tile/N/N.N-N-N-N-N, rename state/mirror/tile/N/N, flush state/mirror/tile/N
       write state/mirror/tile/N/N.p/N.N-N-N-N-N, flush state/mirror/tile/N/N.p/N.N-N-N-N-N, rename state/mirror/tile/N/N.p/N, flush state/mirror/tile/N/N.p
       write state/mirror/checkpoint.N-N-N-N-N, flush state/mirror/checkpoint.N-N-N-N-N, rename state/mirror/checkpoint, flush state/mirror
       unlink state/mirror/tile/N/N.p/N, unlink state/mirror/tile/entries/N.p/N
