@@ -31,6 +31,9 @@ const TEXT = { "content-type": "text/plain; charset=utf-8", "cache-control": DIR
 /** Of a request that makes an object. */
 const CREATE = { "if-none-match": "*" };
 
+/** Of a request that replaces an object which has no content that there is. */
+const OF_NO_OBJECT = { "if-match": "0".repeat(32) };
+
 /** How often a request is sent that the store refuses because of another one at the same moment. */
 const TRIES = 4;
 
@@ -70,13 +73,15 @@ export class BucketTarget implements Target {
     return (await this.#put(path, bytes, {})) === true;
   }
 
-  /** The first object is made twice: there are stores that do not know the condition, and replace what is there. */
+  /** The first object is put again, under both conditions: there are stores that do not know one, and replace what is there. */
   async #createFirst(path: string, bytes: Uint8Array): Promise<boolean> {
     const there = await this.read(path);
     const isMade = there ? false : await this.#put(path, bytes, CREATE);
-    // What is there is put again, so that it stays as it is in either case.
-    const again = isMade === null ? null : await this.#put(path, there?.bytes ?? bytes, CREATE);
-    this.#hasConditions = again === false;
+    this.#hasConditions = isMade !== null;
+    // With the content that it has, so that it stays as it is in either case.
+    for (const condition of [CREATE, OF_NO_OBJECT])
+      if (this.#hasConditions)
+        this.#hasConditions = (await this.#put(path, there?.bytes ?? bytes, condition)) === false;
     return isMade ?? this.create(path, bytes);
   }
 
@@ -162,7 +167,7 @@ export class BucketTarget implements Target {
     }
     const { status } = response;
     const bytes = new Uint8Array(await response.arrayBuffer());
-    const code = status >= 400 ? member(new TextDecoder().decode(bytes), "Code") : undefined;
+    const code = status >= 300 ? member(new TextDecoder().decode(bytes), "Code") : undefined;
     // A bucket that is not there is no missing object.
     if (expected.includes(status) && code !== "NoSuchBucket") return { status, headers: response.headers, bytes };
     const sentence = `${this.name}: the store answers ${status}${code === undefined ? "" : ` (${code})`} to ${method} ${path}.`;
