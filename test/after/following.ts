@@ -189,6 +189,9 @@ export const FOLLOWING_ROWS: readonly Row[] = [
         ...{ log, calendars: [new Calendar(calendar.url)], logger, clock: () => systemClock() + ahead },
       });
       upgrades.start(0.02);
+      // The promise, and the first question about it.
+      await calendar.seen(2);
+      await upgrades.run();
       const asked = async () => {
         const { length } = calendar.requests;
         // Time enough for a promise to be due again, whatever its age.

@@ -28,7 +28,7 @@ beforeAll(async () => {
   await log.grow(4);
   grown = await filed();
   await log.grow(300);
-}, 60_000);
+});
 afterAll(() => store?.stop());
 
 const publish = (source: string, prefix: string, endpoint = store.url, ...more: string[]) =>
@@ -211,7 +211,7 @@ test("killed after each of its requests, it goes on where it was", async () => {
     return signal !== null;
   });
   expect(kills).toBeGreaterThan(10);
-}, 60_000);
+});
 
 test("killed in each of its system calls on a folder, it goes on where it was", async () => {
   const library = compileShim(temporaryFolder());
@@ -229,4 +229,4 @@ test("killed in each of its system calls on a folder, it goes on where it was", 
     return signal !== null;
   });
   expect(kills).toBeGreaterThan(15);
-}, 60_000);
+});

@@ -250,16 +250,16 @@ test("a subscription whose commit failed, and that is on disk all the same, begi
   deliverer.start();
   const append = () => log.append({ event_type: "key_registration", payload: {} });
   await append();
-  await expect.poll(() => ids, { interval: 1, timeout: 20_000 }).toEqual(["msg_1_1"]);
+  await expect.poll(() => ids, { interval: 1 }).toEqual(["msg_1_1"]);
   faults.plan = ["persisted anyway"];
   await expect(webhooks.subscribe({ url: "https://second.example/" }, OWNER)).rejects.toThrow();
   await append();
-  await expect.poll(() => ids.slice(1).sort(), { interval: 1, timeout: 20_000 }).toEqual(["msg_1_2", "msg_2_2"]);
+  await expect.poll(() => ids.slice(1).sort(), { interval: 1 }).toEqual(["msg_1_2", "msg_2_2"]);
   faults.plan = ["persisted anyway"];
   await expect(webhooks.deactivate(id, OWNER)).rejects.toThrow();
   await append();
-  await expect.poll(() => ids.slice(3), { interval: 1, timeout: 20_000 }).toEqual(["msg_2_3"]);
-  await expect.poll(() => deliverer.waiting, { interval: 1, timeout: 20_000 }).toBe(0);
+  await expect.poll(() => ids.slice(3), { interval: 1 }).toEqual(["msg_2_3"]);
+  await expect.poll(() => deliverer.waiting, { interval: 1 }).toBe(0);
   await deliverer.stop();
 });
 

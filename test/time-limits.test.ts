@@ -1,0 +1,18 @@
+/** Limits end what hangs, and a busy machine must not reach them. So all tests have those of their suite (`vitest.config.ts`). */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const FOLDER = fileURLToPath(new URL(".", import.meta.url));
+/** Suites with limits of their own. */
+const OTHERS = /^(?:build|browser|interop|openapi|package)\//;
+const OWN_LIMIT =
+  /^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
+
+test("no test, hook or wait has a limit of its own", () => {
+  const files = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !OTHERS.test(path))
+    .filter((path) => !path.endsWith("time-limits.test.ts"));
+  expect(files.length).toBeGreaterThan(400);
+  expect(files.filter((path) => OWN_LIMIT.test(readFileSync(`${FOLDER}/${path}`, "utf8")))).toEqual([]);
+});
