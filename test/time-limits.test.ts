@@ -6,8 +6,7 @@ import { expect, test } from "vitest";
 const FOLDER = fileURLToPath(new URL(".", import.meta.url));
 /** Suites with limits of their own. */
 const OTHERS = /^(?:build|browser|interop|openapi|package)\//;
-const OWN_LIMIT =
-  /^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
+const OWN_LIMIT = /^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
 
 test("no test, hook or wait has a limit of its own", () => {
   const files = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })

@@ -115,7 +115,10 @@ describe("refused, with nothing written", () => {
     const other = await LiveLog.start(800, { SERVICE_LOG_NAME: "other.example" });
     for (const more of [[], ["--vkey", await other.vkey()], ["--vkey", await log.vkey()]]) {
       const { code, stderr } = await untouched(young, () => publish(other.url, young, ...more));
-      expect([code, stderr]).toEqual([4, expect.stringMatching(/other\.example.*cairnlog\/|cairnlog\/.*other\.example/)]);
+      expect([code, stderr]).toEqual([
+        4,
+        expect.stringMatching(/other\.example.*cairnlog\/|cairnlog\/.*other\.example/),
+      ]);
     }
   });
 
