@@ -211,7 +211,7 @@ describe("log", () => {
 
 test("log tail --follow asks again after the seconds of --interval, and not before", async () => {
   const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "3600", "--server", service.url]);
-  await run.prints(/\n/);
+  await run.prints(/\n.+\n/);
   const shown = run.stdout;
   await service.server.registry.log.append(anyEvent({ after: "an hour" }));
   // Another command sees the entry meanwhile.
