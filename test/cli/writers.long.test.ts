@@ -60,14 +60,19 @@ test("SIGHUP has it read the list again; a list that cannot be used is reported,
   };
   const [first, second] = [await key("first"), await key("second")];
   writeFileSync(at("list"), `first ${first}\n`);
-  writeFileSync(at("b.txt"), "A text.");
+  // A new text each time: what has its receipt is not sent again.
+  let texts = 0;
+  const text = () => {
+    writeFileSync(at("b.txt"), `Text ${++texts}.`);
+    return at("b.txt");
+  };
   const lines: string[] = [];
   const started = (child: ChildProcess) => child.stderr?.on("data", (data) => lines.push(`${data}`));
   const environment = { SERVICE_WRITERS: at("list"), LOG_LEVEL: "info" };
   const service = await startService(at("listed"), environment, { started, stderr: "pipe", hasParent: true });
   const said = (sentence: string) => expect.poll(() => lines.join("")).toContain(sentence);
   const attest = async (name: string) =>
-    (await cairnlog(["attest", at("b.txt"), "--key", at(`${name}.pem`), "--server", service.url])).code;
+    (await cairnlog(["attest", text(), "--key", at(`${name}.pem`), "--server", service.url])).code;
   expect([await attest("first"), await attest("second")]).toEqual([0, 1]);
   writeFileSync(at("list"), `first valid-before="20200101Z" ${first}\nsecond ${second}\n`);
   service.process.kill("SIGHUP");
