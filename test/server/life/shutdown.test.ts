@@ -37,6 +37,7 @@ test("accepted requests are answered, and their entries are there after a restar
   );
   while (server.registry.log.queued === 0 && server.registry.log.size === 0) await new Promise(setImmediate);
   await server.close();
+  const listeners = process.listenerCount("exit");
   const answers = (await Promise.all(requests)).flatMap((answer) => answer ?? []);
   const accepted = answers.filter(({ status }) => status === 200);
   expect(accepted.length).toBeGreaterThan(0);
@@ -47,6 +48,8 @@ test("accepted requests are answered, and their entries are there after a restar
   expect(again.registry.log.size).toBeGreaterThanOrEqual(accepted.length);
   for (const { body } of accepted) expect(again.registry.log.entry(body.log_entry_id)).toBeDefined();
   await again.close();
+  // Nothing of it is left to be asked at the end of the process.
+  expect(process.listenerCount("exit")).toBe(listeners);
 });
 
 test("a client that reads slowly gets all of its answer before the service ends", async () => {
