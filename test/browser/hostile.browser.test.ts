@@ -211,11 +211,6 @@ async function expectHonest(page: Page, rows: Readonly<Record<string, number>>):
     }
     const needed = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(needed, `at ${width} px`).toBeLessThanOrEqual(width);
-    if (process.env.SHOTS)
-      await page.screenshot({
-        path: `${process.env.SHOTS}/${width}-${Object.keys(rows)[0]!.replace(/\W+/g, "-")}.png`,
-        fullPage: true,
-      });
   }
   expect(await unseen(page)).toEqual([]);
 }
@@ -246,7 +241,7 @@ test("in what a search finds, and in what is suggested", () =>
 test("on a key's page: in its endorsements and its entries", () =>
   looking(
     `#/keys/${anchor.fingerprint}`,
-    { h1: 1, ".entry": 10, ".endorsement": 9, ".graph-table tbody tr": 9 },
+    { ".endorsement": 9, h1: 1, ".entry": 10, ".graph-table tbody tr": 9 },
     (page) => page.getByText("The same data as a table").click(),
   ));
 
