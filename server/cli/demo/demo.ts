@@ -56,10 +56,10 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
       const entries = own.registry.log.size;
       console.log(
         values.json
-          ? printableJson({ url: own.url, rewritten_url: rewritten.url, folder: files, entries })
+          ? printableJson({ url: addressOf(own), rewritten_url: addressOf(rewritten), folder: files, entries })
           : tour({
-              url: own.url,
-              rewrittenUrl: rewritten.url,
+              url: addressOf(own),
+              rewrittenUrl: addressOf(rewritten),
               folder: files,
               command: commandHere(),
               entries,
@@ -74,6 +74,9 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
     return 0;
   },
 });
+
+/** Where a service is asked from this machine, also if it listens on all addresses. */
+const addressOf = ({ url }: RunningServer): string => url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, "//127.0.0.1");
 
 /** @param running gets the services as soon as they run, so that they are closed if anything fails later */
 async function start(
@@ -99,7 +102,7 @@ async function start(
   };
   const own = await startServer(settings);
   running.push(own);
-  await play(own.url, files, people);
+  await play(addressOf(own), files, people);
   copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
   rewrittenCopy(data, changed, REWRITTEN);
   const rewritten = await startServer({
