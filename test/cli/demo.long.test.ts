@@ -48,7 +48,7 @@ test("the tour shows what it says, and the demonstration leaves nothing", async 
   expect(stdout).toContain("changed/notes.txt: NOT verified\n");
   expect(stdout).toContain("relay 70");
   expect(stdout).toMatch(/Ada Lovelace[\s\S]*Grace Hopper/);
-  expect(stdout.match(/^sha256:\S+ → sha256:\S+ x-service:human_attestation active$/gm)).toHaveLength(3);
+  expect(stdout.match(/^[│ ]*[├└]─ endorses “[A-Z][^”]+” sha256:[0-9a-f]{12}…, human, active$/gm)).toHaveLength(3);
   expect(stderr).toMatch(/ALARM changed-entry: /);
 
   const [, folder] = /^ {2}cd (\S+)$/m.exec(tour)!;
