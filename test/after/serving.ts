@@ -39,7 +39,7 @@ const HALF = "POST /api/v1/attestations HTTP/1.1\r\nhost: x\r\ncontent-length: 1
 /** A service in one thread, whose clients break off and whose folder refuses a file. */
 const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
   name: `a service over ${transport}, whose clients break off and whose folder refuses a file`,
-  files: [...files, "server/http/app.ts", "server/closing.ts", "engine/log/published.ts", "engine/log/clockguard.ts"],
+  files: [...files, "server/closing.ts", "engine/log/published.ts", "engine/log/clockguard.ts"],
   async open() {
     const dataDir = temporaryFolder();
     const around = held();
@@ -69,7 +69,7 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
 
 export const SERVING_ROWS: readonly Row[] = [
   serviceRow("uws", "server/http/transport/uploads.ts"),
-  serviceRow("node", "server/http/transport/node/serving.ts"),
+  serviceRow("node"),
   {
     name: "front ends that die",
     files: ["server/front/thread.ts", "server/front/threads.ts"],
