@@ -1,5 +1,6 @@
 /** Answers about keys that take several turns, while keys and endorsements change: their slices are steps. */
 import { generateKeyPairSync } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -153,6 +154,39 @@ export async function changingScene(step: Step, { world, postings }: Filed, subj
     ],
     close: () => scratch.close(),
   };
+}
+
+/** Who asks while an older question is under way is not answered with what was true when that one began. */
+export async function askedMeanwhile({ world }: Filed, subject: Subject): Promise<void> {
+  const key = await newKey(world);
+  const link = new Case(world, world.operator.fingerprint, key);
+  await link.offer();
+  await link.accept();
+  world.now += DAY;
+  let goOn = () => {};
+  const mayGoOn = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const slices = {
+    async run<T>(steps: Steps<T>): Promise<T> {
+      let next = steps.next();
+      await mayGoOn;
+      while (!next.done) next = steps.next();
+      return next.value;
+    },
+  } as Partial<Slices> as Slices;
+  const ask = subject(world, slices);
+  const older = ask(key);
+  await setImmediate();
+  await link.withdraw();
+  const newer = ask(key);
+  await setImmediate();
+  goOn();
+  const scratch = new Slices(world.registry.log);
+  const truth = await subject(world, scratch)(key);
+  scratch.close();
+  expect(await older).not.toBe(truth);
+  expect(await newer).toBe(truth);
 }
 
 /** More than are read between two pauses. */

@@ -6,7 +6,7 @@ import { askingScene, forkedScene, openMonitor, QUESTIONS } from "./clients.js";
 import { frontScene } from "./fronts.js";
 import { inEveryOrder, inSomeOrders } from "./orders.js";
 import { openWritten, ReaderThread, readingScene } from "./readers.js";
-import { changingScene, type Filed, openFiled, SUBJECTS, searchingBeside } from "./registry.js";
+import { askedMeanwhile, changingScene, type Filed, openFiled, SUBJECTS, searchingBeside } from "./registry.js";
 
 /** @param times how many orders are played, as a multiple of what finds each fault that was planted */
 export function testScenes(times: number): void {
@@ -33,6 +33,12 @@ export function testScenes(times: number): void {
       const scenes = inSomeOrders((step) => changingScene(step, filed, subject), 8 * times);
       await expect(scenes).resolves.toBeUndefined();
     });
+    test.each(Object.values(SUBJECTS))(
+      "asked while an older question is under way: not answered with it",
+      async (subject) => {
+        await expect(askedMeanwhile(filed, subject)).resolves.toBeUndefined();
+      },
+    );
     test("a search of the directory finds every key once", async () => {
       await expect(searchingBeside(filed, 6 * times)).resolves.toBeUndefined();
     });
