@@ -35,6 +35,7 @@ import { TILE_WIDTH } from "./tree/tree.js";
 import type { Command } from "./write/commands.js";
 import type { Committed, Executor, Receipt } from "./write/executor.js";
 import { type EventInput, type Projection, termsOf } from "./write/projection.js";
+import { EntryReceipt } from "./write/receipt.js";
 
 /** What a view reads, and by what it checks it. */
 export interface ViewParts {
@@ -295,7 +296,8 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     const sth = this.treeHead(leafIndex + 1);
     if (!entry || !sth) return null;
     const { id, entry_hash, timestamp } = entry;
-    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth, json: this.#reader.json(leafIndex)! };
+    const json = this.#reader.json(leafIndex)!;
+    return new EntryReceipt({ log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth, json });
   }
 
   /**

@@ -82,7 +82,7 @@ export interface RegistryOptions {
   readonly webhookAllowPrivate?: boolean;
   /** Bytes that clients may have stored in 24 hours; any number if absent. */
   readonly budgets?: BudgetLimits;
-  /** Who may write; everybody if absent. */
+  /** The rule of who may write. Everybody may if it is absent. */
   readonly writers?: WritersSettings;
   readonly clock?: Clock;
   /** Where several nodes keep the log: its journal, and whether this one may append. */

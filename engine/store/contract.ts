@@ -79,7 +79,7 @@ export interface StoreReader {
   readonly postings: PostingTables;
   /** Runs with nothing but the words of titles, for entries whose own runs lack them. */
   readonly words: PostingTables;
-  /** The same as an older version has made it, of words that it folded in another way. Nothing is written to it any more. */
+  /** Runs of words that an older version made and folded in its way. Nothing is written to them any more. */
   readonly titles: PostingTables;
   readonly lens: LensRows;
   /** Reads of one moment, for work that takes several turns of the event loop. */

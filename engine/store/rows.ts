@@ -115,7 +115,7 @@ export interface RunRow {
   readonly bloom: Uint8Array;
   /** The first record of each block. */
   readonly fences: Uint8Array;
-  /** Whether it has the words of titles. An older version made it without, and merged it without saying so. */
+  /** Whether it has the words of titles, folded as this version folds them. Runs of older versions do not say so. */
   readonly folded?: boolean;
   /** Whether an older version has filed the words of titles in it, which it folded in another way. */
   readonly titled?: boolean;

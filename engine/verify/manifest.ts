@@ -2,7 +2,6 @@
  * Manifests: the documents that signers sign. The signed bytes are the RFC 8785 canonical JSON of the manifest as the
  * signer received it: with the attestations that it had, or with none.
  */
-
 import { inputError } from "../error.js";
 import { isHexHash, isPrefixedHash, toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";

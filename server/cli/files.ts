@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { isDocument } from "./beside.js";
+import { withoutMark } from "./byte-order-mark.js";
 import { decodeName, fromArgument, onDisk } from "./disk-names.js";
 import { flag, texts, type Values } from "./line/options.js";
 import { Rules } from "./rules.js";
@@ -16,9 +17,6 @@ export const SELECTION_OPTIONS = {
     "of directories, leave out what this pattern names, as .gitignore has them; may be given several times",
   ),
 } as const;
-
-/** A text without the byte order mark that some editors put before it. JSON must not begin with one. */
-export const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
 
 /** The text in a file, without a byte order mark; `-` is standard input. @throws the file system's error */
 export const readText = (file: string): string => withoutMark(readFileSync(file === "-" ? 0 : onDisk(file), "utf8"));

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/index.js";
 import { isObject, type JsonObject } from "../../engine/verify/json/shape.js";
+import { withoutMark } from "./byte-order-mark.js";
 import { onDisk } from "./disk-names.js";
-import { withoutMark } from "./files.js";
 
 /**
  * The object in a file; `-` is standard input.

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
+import { withoutMark } from "./byte-order-mark.js";
 import { onDisk } from "./disk-names.js";
 
 /** `hidden` is what `--all` takes; `excluded` is what `--exclude` names. */
@@ -66,9 +67,7 @@ export class Rules {
     if (!existsSync(onDisk(file))) return;
     const place = slashed(relative(this.#top, directory));
     const before = place === "" ? "/" : `/${place.replace(/[\\*?[\] !#]/g, "\\$&")}/`;
-    for (const line of readFileSync(onDisk(file), "utf8")
-      .replace(/^\uFEFF/, "")
-      .split(/\r?\n/)) {
+    for (const line of withoutMark(readFileSync(onDisk(file), "utf8")).split(/\r?\n/)) {
       const [, not, pattern] = /^(!?)(.*)$/s.exec(line)!;
       if (pattern === "" || pattern === "/" || line.startsWith("#")) continue;
       // A pattern with a slash before its end is meant from the directory on, others at any depth.

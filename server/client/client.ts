@@ -155,7 +155,7 @@ export class Client {
     return this.#http.get(HealthSchema, "/health");
   }
 
-  /** Who may write to the log. @throws ClientError; `forbidden` at a mirror */
+  /** Asks the log who may write to it. @throws ClientError; `forbidden` at a mirror */
   writers(): Promise<Writers> {
     return this.#http.get(WritersRule, "/writers");
   }

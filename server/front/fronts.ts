@@ -28,7 +28,7 @@ export interface FrontsParts {
   readonly limits: Limits | null;
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
-  /** Who may write, as `readWriters` gives it. */
+  /** The list of those who may write, as `readWriters` gives it. */
   readonly listed: readonly AllowedSigner[] | null;
   readonly logger: Logger;
   /** Whether `logger` is one of the embedding program. */

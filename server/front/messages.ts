@@ -144,7 +144,7 @@ export type ToFront =
   | { readonly kind: "refusal"; readonly id: CallId; readonly fault: Fault }
   | { readonly kind: "listen"; readonly host: string; readonly port: number; readonly isShared: boolean }
   | { readonly kind: "report" }
-  /** Who may write from now on. Counted as a message of the feed, so that no later request is answered before. */
+  /** Names those who may write from now on. It counts as a message of the feed, so no later request is answered before it. */
   | { readonly kind: "writers"; readonly listed: readonly AllowedSigner[] }
   /** It reads certificate and key again, for connections to come. */
   | { readonly kind: "renew" }

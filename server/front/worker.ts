@@ -44,7 +44,7 @@ export interface FrontData {
   readonly limits: SharedArrayBuffer | null;
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
-  /** Who may write, as `readWriters` gives it. */
+  /** The list of those who may write, as `readWriters` gives it. */
   readonly listed: readonly AllowedSigner[] | null;
   /** Whether the lines of its log go to the writer's thread, which has a logger of the embedding program. */
   readonly forwardsLog: boolean;

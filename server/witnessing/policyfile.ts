@@ -14,7 +14,7 @@ export const isAsked = ({ url, key }: PolicyWitness): boolean => url !== null &&
 export function readWitnessPolicy(path: string): Policy {
   let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+    text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path));
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The policy ${path} of SERVICE_WITNESSES cannot be read.`, { cause });
   }

@@ -7,8 +7,12 @@ import { readConfig } from "#cairnlog/server/cli/config/config-file.js";
 import { readPublicKey } from "#cairnlog/server/cli/identity/public-key.js";
 import { readKey, readSecret } from "#cairnlog/server/cli/identity/secrets.js";
 import { readObject } from "#cairnlog/server/cli/objects.js";
+import { loadEnvFile } from "#cairnlog/server/cli/operate/env-file.js";
 import { readJson } from "#cairnlog/server/cli/verifying/bundles.js";
 import { readSigners } from "#cairnlog/server/cli/verifying/signers.js";
+import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
+import { readWitnessPolicy } from "#cairnlog/server/witnessing/policyfile.js";
+import { readWriters } from "#cairnlog/server/writers.js";
 import { scratchFolder } from "../service.js";
 
 const folder = scratchFolder();
@@ -47,4 +51,16 @@ test("keys, passphrases and lists of signers", async () => {
   expect(readSigners([marked("signers", `ada@example.org ${own.fingerprint}\n`)])).toMatchObject([
     { fingerprint: own.fingerprint },
   ]);
+});
+
+test("what a service and a witness read when they start", async () => {
+  const variables = marked("environment", "SERVICE_OPERATOR_NAME=The Operator\n");
+  const before = { ...process.env };
+  expect(loadEnvFile(["serve", "--env-file", variables])).toBeNull();
+  expect(Object.keys(process.env).filter((name) => !(name in before))).toEqual(["SERVICE_OPERATOR_NAME"]);
+  delete process.env.SERVICE_OPERATOR_NAME;
+  const writers = marked("writers", `# Those who may write.\nada ${own.fingerprint}\n`);
+  expect(readWriters({ writers })).toMatchObject([{ fingerprint: own.fingerprint }]);
+  expect(readWitnessPolicy(marked("policy", "# No witnesses.\nquorum none\n")).quorum).toBeNull();
+  expect(parseWitnessedLogs("\uFEFF# No logs.\n").size).toBe(0);
 });

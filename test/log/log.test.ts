@@ -5,7 +5,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import type { CairnlogError } from "#cairnlog/engine/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
-import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { MAP_SIZE, openFaultyLog, openTestLog, openTestReader, temporaryFolder, testOperator } from "./harness.js";
 import { runIn } from "./inline.js";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -31,13 +31,19 @@ describe("append", () => {
     expect(log.size).toBe(0);
   });
 
-  test("a receipt as JSON has the entry, and no bytes", async () => {
-    const { log } = await openTestLog();
-    const receipt = await log.append(event(1));
-    const { json: _, ...members } = receipt;
+  test("a receipt as JSON has the entry, and no bytes, whoever gives it", async () => {
+    const { log, path } = await openTestLog();
+    const appended = await log.append(event(1));
+    const { json: _, ...members } = appended;
     const entry = log.entry(1)!;
-    expect(JSON.parse(JSON.stringify(receipt))).toEqual({ ...members, entry });
-    expect(receipt.json.toString()).toBe(JSON.stringify(entry));
+    const reader = await openTestReader(path);
+    const given = [appended, log.receipt(0)!, reader.receipt(0)!];
+    for (const receipt of given) {
+      expect(JSON.parse(JSON.stringify(receipt))).toEqual({ ...members, entry });
+      expect(receipt.json.toString()).toBe(JSON.stringify(entry));
+    }
+    const [inList] = await log.append([event(2)]);
+    expect(JSON.parse(JSON.stringify(inList))).toMatchObject({ leaf_index: 1, entry: log.entry(2) });
   });
 
   test("the first entry, its hash and its head follow from the contract's definitions", async () => {

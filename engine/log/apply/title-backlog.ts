@@ -25,7 +25,7 @@ export class TitleBacklog {
   readonly #postings: Postings;
   /** Nothing but words of titles of earlier entries. */
   readonly #words: Postings;
-  /** The same as an older version has filed it; null if it has not. */
+  /** Words that an older version filed, folded in its way; null where it filed none. */
   readonly #earlier: Postings | null;
   readonly #entries: EntryReader;
   #filing: Promise<void> | null = null;

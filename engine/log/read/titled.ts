@@ -19,7 +19,7 @@ export function titleConditions(sources: TitleSources, title: string): Condition
   const words = soughtWords(title);
   if (!words.length) throw refused("It must have a letter or a digit.");
   const earlier = sources.hasEarlierTitles ? soughtWords(title, foldedAsBefore) : [];
-  // A text that is now one word may have been several, of which one alone says too little.
+  // What is one word now may have been several words before. One of those alone would find too much.
   const isSame = earlier.length === words.length;
   return words.map((word, i) => {
     const before = earlier[i];

@@ -3,7 +3,6 @@
  * transparency logs use it. Hashes are 32 raw bytes here. Sizes go up to 2^53 − 1, so nothing here uses 32-bit
  * operators: division by a power of two is exact in a double.
  */
-
 import { inputError } from "../../error.js";
 import { fromHex } from "../encoding.js";
 import { kernel } from "../kernel.js";

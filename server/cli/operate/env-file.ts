@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { withoutMark } from "../byte-order-mark.js";
 import { text } from "../line/options.js";
 
 export const ENV_FILE_OPTION = {
@@ -29,7 +30,7 @@ export function loadEnvFile(argv: readonly string[]): string | null {
   if (file === undefined) return null;
   let content: string;
   try {
-    content = readFileSync(file, "utf8");
+    content = withoutMark(readFileSync(file, "utf8"));
   } catch (error) {
     return `${NAME} ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`;
   }

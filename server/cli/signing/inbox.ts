@@ -36,7 +36,7 @@ const ACTIONS = {
   },
 } satisfies Record<string, Action<typeof OPTIONS>>;
 
-/** Who asks or answers what, and why. */
+/** One line of the inbox: who asks or answers, what, and why. */
 async function told(client: Client, names: Names, notification: Notification): Promise<string> {
   const { kind, request_id, responder_fingerprint, webhook_id, reason } = notification;
   if (request_id === null) return `webhook ${webhook_id} has ended: ${reason}`;
