@@ -6,7 +6,9 @@ import { expect, test } from "vitest";
 const FOLDER = fileURLToPath(new URL(".", import.meta.url));
 /** Suites with limits of their own. */
 const OTHERS = /^(?:build|browser|interop|openapi|package)\//;
-const OWN_LIMIT = /^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
+/** Limits in numbers, and waits that have a second unless they say otherwise: `expect.poll` has that of the suite. */
+const OWN_LIMIT =
+  /\bvi\s*\.wait(?:For|Until)\(|^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
 
 test("no test, hook or wait has a limit of its own", () => {
   const files = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })

@@ -74,11 +74,13 @@ export const SERVING_ROWS: readonly Row[] = [
     name: "front ends that die",
     files: ["server/front/thread.ts", "server/front/threads.ts"],
     async open() {
+      const dataDir = temporaryFolder();
       const around = held();
       let told = 0;
       const posting = vi.spyOn(MessagePort.prototype, "postMessage");
-      const environment = { ...testEnvironment(), SERVICE_TRANSPORT: "uws", SERVICE_FRONT_ENDS: "2" };
+      const environment = { ...testEnvironment(dataDir), SERVICE_TRANSPORT: "uws", SERVICE_FRONT_ENDS: "2" };
       const server = await startServer(readSettings(environment));
+      const { log } = server.registry;
       const threads = () => readdirSync("/proc/self/task").length;
       /** The writer's ends of the front ends' channels, the newest last. */
       const ports = () => {
@@ -88,8 +90,11 @@ export const SERVING_ROWS: readonly Row[] = [
       return {
         around,
         async call() {
-          await server.registry.log.append(note);
-          return Promise.all(Array.from({ length: 4 }, () => statusOf(`${server.url}/api/v1/log/sth`)));
+          await log.append(note);
+          // Who reads the log keeps its file open from then on: the writer for the published head, and each front end, which
+          // the system chooses by chance.
+          await expect.poll(() => readPublishedHead(join(dataDir, "published.json"))?.tree_size).toBe(log.size);
+          return Promise.all(Array.from({ length: 40 }, () => statusOf(`${server.url}/api/v1/log/sth`)));
         },
         async fail() {
           const before = threads();

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, expect, vi } from "vitest";
+import { afterAll } from "vitest";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 
@@ -25,16 +25,9 @@ export async function liveLog(size: number, settings: Record<string, string> = {
     ...settings,
   });
   await service.server.registry.log.append(Array.from({ length: size }, (_, i) => anyEvent({ i })));
-  await covered(service, size);
+  await service.checkpointed(size);
   return { service, vkey: (await service.send("GET", "/tlog/vkey")).text.trim() };
 }
-
-/** Waits until the checkpoint is that of `size` entries. */
-export const covered = (service: TestService, size: number): Promise<void> =>
-  vi.waitFor(
-    async () => expect((await service.send("GET", "/tlog/checkpoint")).text.split("\n")[1]).toBe(String(size)),
-    { interval: 50, timeout: 60_000 },
-  );
 
 /** The same log, seen through somebody who changes answers. @returns its address */
 export async function changedOnTheWay(url: string, change: (path: string, body: Buffer) => Buffer): Promise<string> {

@@ -14,7 +14,7 @@ import { temporaryFolder } from "../server/harness.js";
 import { envelopeOf, STATEMENT } from "../verify/dsse/envelopes.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { runNode } from "./programs.js";
-import { covered, type LiveLog, liveLog } from "./services.js";
+import { type LiveLog, liveLog } from "./services.js";
 
 const SIZE = 300;
 const HINT = "release-key";
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const { receipt } = await client.attest(document, { type });
   // The attester's key was registered by the entry before.
   expect(receipt.log_entry_id).toBe(ENVELOPE_ID);
-  await covered(log.service, ENVELOPE_ID);
+  await log.service.checkpointed(ENVELOPE_ID);
 });
 
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");

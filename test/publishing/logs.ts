@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, expect, vi } from "vitest";
+import { afterAll, expect } from "vitest";
 import { parseCheckpointText, parseNote, tilePath } from "#cairnlog/engine/verify/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
@@ -50,8 +50,7 @@ export class LiveLog {
     const events = Array.from({ length: to - this.#size }, (_, i) => anyEvent({ i: this.#size + i }));
     await this.service.server.registry.log.append(events);
     this.#size = to;
-    const shown = async () => (await this.service.send("GET", "/tlog/checkpoint")).text.split("\n")[1];
-    await vi.waitFor(async () => expect(await shown()).toBe(String(to)), { interval: 20, timeout: 20_000 });
+    await this.service.checkpointed(to);
   }
 }
 

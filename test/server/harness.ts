@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect } from "vitest";
 import type { TransportName } from "#cairnlog/server/http/transport/transport.js";
 import { type RunningServer, readSettings, startServer } from "#cairnlog/server/index.js";
@@ -97,6 +98,12 @@ export class TestService {
   /** Number of entries in the log. */
   async entryCount(): Promise<number> {
     return (await this.get("/log/head")).body.entry_count;
+  }
+
+  /** Resolves when the newest checkpoint of `/tlog/` covers `size` entries. */
+  async checkpointed(size: number): Promise<void> {
+    // Hooks wait here too, where there is no `expect.poll`.
+    while (Number((await this.send("GET", "/tlog/checkpoint")).text.split("\n")[1]) !== size) await sleep(20);
   }
 
   async openApi(): Promise<Document> {

@@ -7,7 +7,7 @@
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { anyEvent } from "../anyevent.js";
 import { compileShim, type ErrorName } from "../faults/shim.js";
@@ -48,9 +48,7 @@ beforeAll(async () => {
   const grow = async (count: number) => {
     const { log } = service.server.registry;
     await log.append(Array.from({ length: count }, (_, i) => anyEvent({ i })));
-    const isShown = async () =>
-      expect((await service.send("GET", "/tlog/checkpoint")).text).toContain(`\n${log.size}\n`);
-    await vi.waitFor(isShown, { interval: 50 });
+    await service.checkpointed(log.size);
   };
   // Then more, with which a tile becomes full.
   await grow(250);

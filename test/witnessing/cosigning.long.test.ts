@@ -319,7 +319,7 @@ describe("a witness that does not do what it should", () => {
     const setup = await setUp(newTree(ORIGIN), `${line("O", { ...key, key: null, url })}quorum O\n`);
     for (const size of [4, 5]) {
       offer(setup, size);
-      await vi.waitUntil(() => setup.cosigning.status.treeSize === size, { timeout: 20_000, interval: 1 });
+      await expect.poll(() => setup.cosigning.status.treeSize, { interval: 1 }).toBe(size);
     }
     short.mockRestore();
     expect(waits).toEqual([1_000, 2_000, 4_000, 1_000, 2_000]);

@@ -45,8 +45,7 @@ test("a witness that has cosigned more keeps an old snapshot from starting; the 
   const witness = await startTestWitness([{ signer }]);
   const policy = `witness A ${witness.running.vkey} ${witness.url}\nquorum A\n`;
   const { service, snapshot } = await withSnapshot((folder) => startCosigned(folder, policy), dataDir);
-  const shown = async () => (await service.send("GET", "/tlog/checkpoint")).text.split("\n")[1];
-  await expect.poll(shown).toBe("5");
+  await service.checkpointed(5);
   await service.close();
   await expect(startCosigned(snapshot, policy)).rejects.toMatchObject({
     code: "corrupt-log",

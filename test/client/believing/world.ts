@@ -1,6 +1,5 @@
 /** A service with data of every kind, and the clients that made it. */
 import { randomUUID } from "node:crypto";
-import { expect, vi } from "vitest";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { type Client, createClient, type Signer } from "#cairnlog/server/client/index.js";
@@ -68,13 +67,7 @@ export class World {
     await world.#happen();
     world.vkey = await world.operator.tlog.vkey();
     // Until the newest checkpoint covers all of it.
-    await vi.waitFor(
-      async () => {
-        const { checkpoint } = await world.operator.tlog.checkpoint();
-        expect(checkpoint.treeSize).toBe(service.server.registry.log.size);
-      },
-      { interval: 50 },
-    );
+    await service.checkpointed(service.server.registry.log.size);
     world.sixthHash = service.server.registry.log.entryAt(5)!.entry_hash;
     return world;
   }

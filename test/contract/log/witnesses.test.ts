@@ -45,7 +45,7 @@ describe("with witnesses that answer", () => {
     for (const count of [1, 2, 300]) {
       await append(first, count);
       size += count;
-      await expect.poll(() => sizeShown(first)).toBe(size);
+      await first.checkpointed(size);
       const verdict = await verifyByPolicy((await checkpoint(first)).text, policy);
       expect(verdict).toMatchObject({ checkpoint: { origin: ORIGIN, treeSize: size }, hasQuorum: true });
       expect(verdict!.cosigned.map(({ witness }) => witness.name)).toEqual(["A", "B"]);
@@ -92,7 +92,7 @@ test("a witness of ML-DSA-44 cosigns, beside one whose key nobody knows; the cli
   ].join("\n");
   const service = await startCosigned(dataDir, lines);
   await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
-  await expect.poll(() => sizeShown(service)).toBe(300);
+  await service.checkpointed(300);
   const { body } = await service.send("GET", "/readyz");
   expect(body.witnesses).toEqual([expect.objectContaining({ name: "PQ", vkey: pq.running.vkey, tree_size: 300 })]);
   const { text } = await createClient({ server: service.url }).tlog.proofFile(7, { vkey: signer.vkey });

@@ -1,7 +1,7 @@
 /** `cairnlog monitor --vkey` and `--policy`: on the checkpoints of a live service, and what the command refuses. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { anyEvent } from "../../anyevent.js";
 import { cairnlog } from "../../cli/harness.js";
 import { startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
@@ -12,8 +12,7 @@ let vkey: string;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
   await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
-  const isShown = async () => expect((await service.send("GET", "/tlog/checkpoint")).text).toContain("\n300\n");
-  await vi.waitFor(isShown, { interval: 50 });
+  await service.checkpointed(300);
   vkey = (await service.send("GET", "/tlog/vkey")).text.trim();
 });
 
