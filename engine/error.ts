@@ -31,6 +31,7 @@ export type ErrorCode =
   | "precondition-failed"
   | "unauthenticated"
   | "gone"
+  | "frozen"
   | "rate-limited"
   | "budget-spent"
   | "payload-too-large"
@@ -48,21 +49,30 @@ export interface ErrorDetail {
   readonly message: string;
 }
 
+/** Where a log goes on that was frozen: the address of the next one, and the key that signs its checkpoints. */
+export interface Successor {
+  readonly url: string;
+  /** Verifier key (c2sp.org/signed-note). */
+  readonly vkey: string;
+}
+
 /** What an error may have beside its code and sentence. */
 interface ErrorParts {
   cause?: unknown;
   details?: readonly ErrorDetail[];
   retryAfter?: number;
+  successor?: Successor;
 }
 
 /**
  * Everything the engine throws on purpose. `details` is present only where single members are to blame, `retryAfter`
- * (seconds) only where waiting helps and it is known how long.
+ * (seconds) only where waiting helps and it is known how long, `successor` only with `frozen`.
  */
 export class CairnlogError extends Error {
   readonly code: ErrorCode;
   declare readonly details?: readonly ErrorDetail[];
   declare readonly retryAfter?: number;
+  declare readonly successor?: Successor;
 
   constructor(code: ErrorCode, message: string, options: ErrorParts = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
@@ -70,6 +80,7 @@ export class CairnlogError extends Error {
     this.code = code;
     if (options.details !== undefined) this.details = options.details;
     if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
+    if (options.successor !== undefined) this.successor = options.successor;
   }
 }
 

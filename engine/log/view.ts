@@ -23,6 +23,7 @@ import { Verification } from "./check/verification.js";
 import type { VerifyReport } from "./check/verify.js";
 import { microsOf } from "./instant.js";
 import { Lens } from "./lens/lens.js";
+import type { Frozen } from "./operator/frozen.js";
 import type { Operators } from "./operator/operators.js";
 import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
@@ -62,6 +63,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   readonly lens: Lens;
   /** Entries on disk. Nothing beyond is shown to anyone. */
   #size = 0;
+  #frozen: Frozen | null = null;
   readonly #sizeObservers = new Set<() => void>();
   readonly #verification: Verification;
 
@@ -90,14 +92,16 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#proofTexts.clear();
     this.#seams.restore();
     this.anchors.restore();
-    const { size } = this.#parts.memory.frontier;
+    const { size, frozen } = this.#parts.memory.frontier;
     this.#checkEnd(size);
-    this.show(size);
+    this.#frozen = null;
+    this.show(size, frozen);
   }
 
-  /** Shows the first `size` entries, which are on disk. */
-  protected show(size: number): void {
+  /** Shows the first `size` entries, which are on disk. @param end how the log ended, if the newest of them says so */
+  protected show(size: number, end: Frozen | null): void {
     this.#size = size;
+    this.#frozen ??= end;
     for (const observer of this.#sizeObservers) observer();
   }
 
@@ -116,6 +120,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** Entries in the log, all of them on disk. */
   get size(): number {
     return this.#size;
+  }
+
+  /** How the log ended; null while entries may follow. */
+  get frozen(): Frozen | null {
+    return this.#frozen;
   }
 
   /** The keys that sign the heads: which one, says the size. */

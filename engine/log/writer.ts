@@ -17,6 +17,7 @@ import { checkEnd, REBUILD, STORED_NODES } from "./check/end.js";
 import { type Clock, formatTimestamp } from "./clock.js";
 import type { ClockGuard } from "./clockguard.js";
 import { Feed, type FeedMessage } from "./follow/feed.js";
+import { frozenBy } from "./operator/frozen.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
 import { rootAt } from "./tree/proofs.js";
@@ -121,7 +122,7 @@ export class LogWriter extends LogView implements Executor {
       await this.#applier.catchUp((records, made) => {
         this.#sequencer.forget();
         this.showDisk();
-        this.#feed?.applied(records, made);
+        this.#feed?.applied(records, made, this.frozen);
       });
     } catch (error) {
       this.#applier.restore();
@@ -147,7 +148,7 @@ export class LogWriter extends LogView implements Executor {
   }
 
   #published(batch: FormedBatch): void {
-    this.show(batch.firstIndex + batch.events.length);
+    this.show(batch.firstIndex + batch.events.length, frozenBy(batch.events.at(-1)));
     this.#feed?.written(batch);
   }
 

@@ -45,6 +45,7 @@ const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   key_succession: { apply: applySuccession, addTerms: addKeyTerms },
   key_revocation: { apply: applyRevocation },
   operator_key_rotation: { apply: applyOperatorRotation },
+  log_frozen: {},
   endorsement_offer: { apply: applyOffer },
   endorsement_acceptance: { apply: applyAcceptance },
   endorsement_withdrawal: { apply: applyWithdrawal },

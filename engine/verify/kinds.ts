@@ -154,6 +154,17 @@ export const EVENT_KINDS = {
     tone: "warning",
     about: ["fingerprint"],
   }),
+  log_frozen: kind({
+    // The last entry that a log can have. The head of its size is the operator's signature over it.
+    payload: { successor: nullable(objectOf({ url: text, vkey: text })), reason: text },
+    keys: [],
+    actor: null,
+    changesGraph: false,
+    scope: "keys",
+    label: "Log frozen",
+    tone: "warning",
+    about: ["reason"],
+  }),
   endorsement_offer: kind({
     payload: ENDORSEMENT,
     keys: PARTIES,

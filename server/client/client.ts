@@ -11,6 +11,7 @@ import { KeysClient } from "./identity/keys.js";
 import { AnchoringClient } from "./log/anchoring.js";
 import { AuditClient } from "./log/audit.js";
 import { LogReader } from "./log/log.js";
+import { ShardsClient } from "./log/shards.js";
 import { TlogReader } from "./log/tlog.js";
 import { Watch } from "./log/watch.js";
 import { Authority } from "./session.js";
@@ -80,6 +81,7 @@ export class Client {
   readonly webhooks: WebhooksClient;
   readonly audit: AuditClient;
   readonly anchoring: AnchoringClient;
+  readonly shards: ShardsClient;
   readonly #http: Http;
   readonly #authority: Authority;
   readonly #attestations: AttestationsClient;
@@ -117,6 +119,7 @@ export class Client {
     this.webhooks = new WebhooksClient(http, authority);
     this.audit = new AuditClient(http, watch);
     this.anchoring = new AnchoringClient(http, watch, authority);
+    this.shards = new ShardsClient(http, watch, authority);
   }
 
   /** The address that is asked first, without a slash at its end. */

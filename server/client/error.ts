@@ -2,6 +2,7 @@
  * The only error class of the client. It represents errors of the service with their stable codes, and errors that the
  * client itself detects, including contradictions of the log. It also runs in browsers.
  */
+import type { Successor } from "../../engine/error.js";
 import type {
   Entry,
   ErrorDetail,
@@ -48,6 +49,7 @@ export interface ClientErrorOptions {
   readonly errors?: readonly ErrorDetail[];
   readonly retryAfter?: number | undefined;
   readonly remaining?: number | undefined;
+  readonly successor?: Successor | undefined;
   readonly evidence?: Evidence;
   readonly cause?: unknown;
 }
@@ -72,6 +74,8 @@ export class ClientError extends Error {
   declare readonly retryAfter?: number;
   /** With 429: how many requests the limit has left. More than none if a batch holds more. */
   declare readonly remaining?: number;
+  /** With `frozen`: where the log goes on, as the service says. `Client.shards` has it proven. */
+  declare readonly successor?: Successor;
   /**
    * What was received. Present with `log-misbehaved`, with `stale-answer` for a head that is older than the last seen one, and with
    * `operator-key-mismatch` if the service shows the other key.
@@ -89,6 +93,7 @@ export class ClientError extends Error {
     this.errors = options.errors ?? [];
     if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
     if (options.remaining !== undefined) this.remaining = options.remaining;
+    if (options.successor !== undefined) this.successor = options.successor;
     if (options.evidence !== undefined) this.evidence = options.evidence;
   }
 }

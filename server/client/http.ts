@@ -268,8 +268,8 @@ function refusal({ status, headers }: Response, body: unknown, server: string): 
 /** The error for a refusal of the service. */
 export function problemError(
   status: number,
-  { code, detail, errors = [] }: Problem,
+  { code, detail, errors = [], successor }: Problem,
   waiting: Pick<ClientErrorOptions, "retryAfter" | "remaining">,
 ): ClientError {
-  return new ClientError(code, detail, { status, errors, ...waiting });
+  return new ClientError(code, detail, { status, errors, successor, ...waiting });
 }

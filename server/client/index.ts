@@ -9,6 +9,7 @@ export type { AnchoringClient } from "./log/anchoring.js";
 export type { AuditClient, AuditFilter } from "./log/audit.js";
 export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
 export type { ProvenEntry } from "./log/proven.js";
+export type { ShardsClient } from "./log/shards.js";
 export type { TlogInclusion, TlogReader, VerifiedCheckpoint } from "./log/tlog.js";
 export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./signer.js";
 export type { AttestedDocument, AttestOptions, AttestOutcome, Subject } from "./signing/attestations.js";

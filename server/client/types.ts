@@ -7,6 +7,7 @@ import type * as keys from "../wire/identity/keys.js";
 import type * as anchoring from "../wire/log/anchoring.js";
 import type * as audit from "../wire/log/audit-export.js";
 import type * as log from "../wire/log/log.js";
+import type * as shards from "../wire/log/shards.js";
 import type * as attestations from "../wire/signing/attestations.js";
 import type * as claims from "../wire/signing/claims.js";
 import type * as composites from "../wire/signing/composites.js";
@@ -62,6 +63,9 @@ export type ConsistencyProof = Static<typeof log.ConsistencyProof>;
 export type LogHead = Static<typeof log.LogHead>;
 export type LogQuery = Static<typeof log.LogQuery>;
 export type VerifyReport = Static<typeof log.VerifyReport>;
+export type FreezeLog = Static<typeof shards.FreezeLog>;
+/** How a log ended. */
+export type LogEnd = NonNullable<Static<typeof shards.Shards>["frozen"]>;
 export type AttestationRequest = Static<typeof requests.AttestationRequest>;
 export type CreateRequest = Static<typeof requests.CreateRequest>;
 export type PolicyPublished = Static<typeof requests.PolicyPublished>;

@@ -3,7 +3,7 @@
  * in the order in which they were sent.
  */
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
-import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
+import { CairnlogError, type ErrorCode, type ErrorDetail, type Successor } from "../../engine/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { WriterLink } from "../../engine/log/follow/follower.js";
 import type { Owned } from "../../engine/registry/registry.js";
@@ -53,6 +53,7 @@ export type Fault =
       readonly message: string;
       readonly details: readonly ErrorDetail[] | undefined;
       readonly retryAfter: number | undefined;
+      readonly successor: Successor | undefined;
     }
   | {
       readonly kind: "http";
@@ -64,8 +65,8 @@ export type Fault =
 
 export function faultOf(error: unknown): Fault {
   if (error instanceof CairnlogError) {
-    const { code, message, details, retryAfter } = error;
-    return { kind: "engine", code, message, details, retryAfter };
+    const { code, message, details, retryAfter, successor } = error;
+    return { kind: "engine", code, message, details, retryAfter, successor };
   }
   if (error instanceof HttpError) {
     const { code, message, headers } = error;
@@ -78,10 +79,11 @@ export function faultOf(error: unknown): Fault {
 export function errorOf(fault: Fault): Error {
   if (fault.kind === "http") return new HttpError(fault.code, fault.message, fault.headers);
   if (fault.kind === "engine") {
-    const { code, message, details, retryAfter } = fault;
+    const { code, message, details, retryAfter, successor } = fault;
     return new CairnlogError(code, message, {
       ...(details && { details }),
       ...(retryAfter !== undefined && { retryAfter }),
+      ...(successor && { successor }),
     });
   }
   const error = new Error(fault.message);

@@ -15,7 +15,7 @@ import type { ChosenTransport } from "../http/transport/choose.js";
 const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };
 
 export interface OperationsParts {
-  readonly registry: Pick<Served, "credentials" | "writers">;
+  readonly registry: Pick<Served, "credentials" | "writers" | "log">;
   readonly services: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">;
   readonly chosen: ChosenTransport;
   /** Whether the log is written elsewhere. */

@@ -43,6 +43,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "challenge-used": { status: 409 },
   "precondition-failed": { status: 409 },
   gone: { status: 410 },
+  frozen: { status: 410 },
   "payload-too-large": { status: 413 },
   "rate-limited": { status: 429 },
   "budget-spent": { status: 429 },
@@ -154,7 +155,9 @@ function refusalOf(error: unknown): { readonly problem: Problem; readonly header
     const { status, detail = error.message, retryAfter, headers } = REFUSALS[error.code];
     const wait = error.retryAfter ?? retryAfter;
     const retry: Record<string, string> = wait === undefined ? {} : { "retry-after": `${wait}` };
-    return { problem: problemOf(status, error.code, detail, error.details), headers: { ...headers, ...retry } };
+    const problem = problemOf(status, error.code, detail, error.details);
+    if (error.successor) problem.successor = { ...error.successor };
+    return { problem, headers: { ...headers, ...retry } };
   }
   const detail = "Something went wrong in the service. The request id leads to it in its log.";
   return { problem: problemOf(500, refusalCode(error), detail), headers: {} };

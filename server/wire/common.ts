@@ -86,3 +86,18 @@ export const freeForm = (description: string) => Type.Object({}, { additionalPro
 /** A schema that also accepts null. */
 export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
+
+export const Successor = Type.Object(
+  {
+    url: Type.String({
+      maxLength: 2000,
+      description: "Address of the log that goes on, as a client calls it: without a slash at its end.",
+      examples: ["https://2027.log.example"],
+    }),
+    vkey: Type.String({
+      maxLength: 8192,
+      description: "The key that verifies its checkpoints at `/tlog/checkpoint` (c2sp.org/signed-note).",
+    }),
+  },
+  { description: "The log that goes on from a frozen one." },
+);

@@ -1,5 +1,6 @@
 /** Errors: `application/problem+json` (RFC 9457). */
 import Type, { type Static } from "typebox";
+import { Successor } from "./common.js";
 
 export const Problem = Type.Object(
   {
@@ -19,6 +20,7 @@ export const Problem = Type.Object(
         { description: "With 422: the wrong members." },
       ),
     ),
+    successor: Type.Optional(Successor),
   },
   { title: "Problem", description: "A refusal (RFC 9457)." },
 );

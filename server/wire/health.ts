@@ -1,5 +1,6 @@
 /** Health of the service. */
 import Type from "typebox";
+import { END } from "./log/shards.js";
 
 /** The operator's name (`SERVICE_OPERATOR_NAME`) by which a log says that it is a demonstration: that of `cairnlog demo`. */
 export const DEMONSTRATION = "cairnlog demo";
@@ -91,6 +92,7 @@ export const Ready = Type.Object(
     writers: Type.Optional(
       Type.Object(WritersRule.properties, { description: "Who may write; absent on a mirror, where nobody may." }),
     ),
+    frozen: Type.Optional(Type.Object(END, { description: "How the log ended; absent while it may grow." })),
     replication: Type.Optional(
       Type.Object(nodeMembers, { description: "How this node stands; absent where one machine alone keeps the log." }),
     ),

@@ -440,6 +440,8 @@ test("every route of the service has been asked for by a method of the client", 
   await all(open({ signer: asSigner(ada.signer), session: stale }).client.inbox.list());
   await ada.client.keys.succeed(asSigner(newSigner()));
   await bob.client.keys.revoke();
+  expect(await ada.client.shards.end()).toBeNull();
+  await operator().shards.freeze({ reason: "All of it has been tried." });
 
   const { paths } = await service.openApi();
   const routes = Object.keys(paths).flatMap((path) =>

@@ -32,12 +32,12 @@ Keys
   GET /api/v1/keys/search ; pseudonym! page per_page ; KeyPage ; anybody ; general ; 200 422
   GET /api/v1/keys/{fingerprint} ; - ; KeyDetail ; anybody ; general ; 200 404
   GET /api/v1/keys/{fingerprint}/status ; - ; KeyStatus ; anybody ; general ; 200 404
-  POST /api/v1/keys/register ; - ; RegisterKey → KeyRegistered ; anybody, at times proven ; key-registration ; 200 400 401 403 408 409 413 422
+  POST /api/v1/keys/register ; - ; RegisterKey → KeyRegistered ; anybody, at times proven ; key-registration ; 200 400 401 403 408 409 410 413 422
   POST /api/v1/keys/succeed ; - ; SucceedKey → KeySucceeded ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/keys/revoke ; - ; RevokeKey → KeyRevoked ; fresh session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
 Signing
   POST /api/v1/attestations ; - ; SubmitAttestation → AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
-  POST /api/v1/attestations/batch ; - ; SubmitAttestations → AttestationBatch ; anybody, at times proven ; attestation ; 200 400 401 403 408 413 422
+  POST /api/v1/attestations/batch ; - ; SubmitAttestations → AttestationBatch ; anybody, at times proven ; attestation ; 200 400 401 403 408 410 413 422
   POST /api/v1/documents/sign ; - ; SignDocument → PreparedDocument|AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/composite/assemble ; - ; AssembleComposite → AssembledComposite ; anybody ; general ; 200 400 403 408 413 422
   POST /api/v1/composite/compile ; - ; AssembledComposite → PreparedDocument ; anybody ; general ; 200 400 403 408 413 422
@@ -60,6 +60,8 @@ Log
   POST /api/v1/log/anchor ; - ; object? → Anchored ; operator ; anchoring ; 200 401 403 409 502
   GET /api/v1/log/anchor-status ; - ; AnchorStatus ; anybody ; general ; 200
   POST /api/v1/log/sth/sign ; - ; object? → TreeHead ; operator ; general ; 200 401 403 409
+  GET /api/v1/log/shards ; - ; Shards ; anybody ; general ; 200
+  POST /api/v1/log/freeze ; - ; FreezeLog → LogFrozen ; operator ; general ; 200 400 401 403 408 410 413 422
   GET /api/v1/log ; page per_page names event_type tags search title ; EntryPage ; anybody ; general ; 200 422
   GET /api/v1/log/by-fingerprint/{fingerprint} ; page per_page names ; EntryPage ; anybody ; general ; 200 404 422
   GET /api/v1/log/audit-trail ; page per_page fingerprint document_hash start_date end_date tags ; EntryPage ; anybody ; general ; 200 422
@@ -89,15 +91,15 @@ Attestation requests
   POST /api/v1/log/attestation-requests/{request_id}/respond ; - ; RespondToAttestationRequest → AttestationRequestResponse ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/log/request-policies ; - ; PublishRequestPolicy → RequestPolicyPublished ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   GET /api/v1/inbox ; unread page per_page ; NotificationPage ; session ; general ; 200 401 403 422
-  POST /api/v1/inbox/{id}/read ; - ; object? → Notification ; session ; general ; 200 401 403 404 422
+  POST /api/v1/inbox/{id}/read ; - ; object? → Notification ; session ; general ; 200 401 403 404 410 422
 Encrypted claims
-  POST /api/v1/claims ; - ; PostClaim → ClaimReceipt ; session ; general ; 200 400 401 403 408 413 422
+  POST /api/v1/claims ; - ; PostClaim → ClaimReceipt ; session ; general ; 200 400 401 403 408 410 413 422
   GET /api/v1/claims ; lookup_key! page per_page ; ClaimPage ; anybody ; general ; 200 422
   GET /api/v1/claims/{entry_id} ; - ; ClaimPayload ; anybody ; general ; 200 404 422
   POST /api/v1/claims/{entry_id}/reveal ; - ; RevealClaim → Revealed ; session ; claim-reveal ; 200 400 401 403 404 408 409 413 422
 Accounts
-  POST /api/v1/users ; - ; OpenAccount → OpenedAccount ; anybody ; general ; 201 400 403 404 408 409 413 422
-  POST /api/v1/users/recover ; - ; RecoverAccount → RecoveredAccount ; anybody ; general ; 200 400 401 403 404 408 409 413 422
+  POST /api/v1/users ; - ; OpenAccount → OpenedAccount ; anybody ; general ; 201 400 403 404 408 409 410 413 422
+  POST /api/v1/users/recover ; - ; RecoverAccount → RecoveredAccount ; anybody ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/credentials/enroll ; - ; EnrollCredential → Enrolled ; challenge ; general ; 200 400 401 403 404 408 409 410 413 422
 C2SP log
   GET /tlog/checkpoint ; - ; text/plain; charset=utf-8 ; anybody ; tlog ; 200 304 404
@@ -105,7 +107,7 @@ C2SP log
   GET /tlog/tile/{level}/{n1} ; - ; application/octet-stream ; anybody ; tlog ; 200 304 404
   GET /tlog/tile/{level}/{n1}/{n2} ; - ; application/octet-stream ; anybody ; tlog ; 200 304 404
 Webhooks
-  POST /api/v1/webhooks ; - ; Subscribe → Webhook ; session ; general ; 200 400 401 403 408 409 413 422
+  POST /api/v1/webhooks ; - ; Subscribe → Webhook ; session ; general ; 200 400 401 403 408 409 410 413 422
   GET /api/v1/webhooks ; - ; array ; session ; general ; 200 401 403
   DELETE /api/v1/webhooks/{webhook_id} ; - ; Webhook ; session ; general ; 200 401 403 404 422
 `;

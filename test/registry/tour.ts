@@ -1,5 +1,7 @@
 /** A history that runs every command of the service, for tests that hold for all of them. */
+
 import { expect } from "vitest";
+import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
 import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";
@@ -179,4 +181,8 @@ export async function tour(
   await log.append(Array.from({ length: 256 }, (_, n) => ({ event_type: "note", payload: { n } })));
   await log.tryWriting();
   await log.signHead();
+  // Behind the end there are private rows alone.
+  await freeze(log, { reason: "The tour is over.", successor: null });
+  await log.signHead();
+  await log.anchors.replace(1, undefined, change);
 }

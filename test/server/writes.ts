@@ -228,6 +228,7 @@ export const FREE: ReadonlySet<string> = new Set([
   // The operator's.
   "post_log_anchor",
   "post_log_sth_sign",
+  "post_log_freeze",
   // Removes a row.
   "delete_webhooks_webhook_id",
 ]);

@@ -16,6 +16,7 @@ import type { JournalPosition } from "../../store/position.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
 import type { HistoryReader, Predecessor } from "../history/entry.js";
+import { frozenBy } from "../operator/frozen.js";
 import type { Operators } from "../operator/operators.js";
 import type { Edge } from "../read/seams.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
@@ -142,6 +143,7 @@ export class Intake {
     const last = entries.at(-1)!;
     frontier.lastHash = last.entryHash;
     frontier.lastId = last.id;
+    frontier.frozen = frozenBy(last.event);
     frontier.lastTimestamp = headTime;
     this.#record(record);
     // A tile that grows in several records is written once, as it is after the last of them.

@@ -18,6 +18,7 @@ import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
 import { instantOf } from "../instant.js";
+import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
@@ -169,6 +170,8 @@ class Chunk {
       if (entry.chain_version === 2 && canonical !== undefined) this.#moments[index - from] = parseTimestamp(canonical);
       if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry.entry_hash)
         this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
+      if (previous?.entry.event_type === LOG_FROZEN)
+        this.#entryError(entry.id, "after-the-end", behindTheEnd(previous.entry.id));
       if (previous) this.#checkOrder(previous, read);
       previous = read;
     }

@@ -12,6 +12,7 @@ import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf } from "../../store/schema.js";
 import type { Made } from "../apply/intake.js";
 import type { LogMemory } from "../apply/memory.js";
+import { type Frozen, frozenBy } from "../operator/frozen.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
@@ -32,6 +33,8 @@ export type FeedMessage =
       /** Shared by all readers: terms as `TermTable.pack` writes them, with `firstIndex` as the base. */
       readonly terms: Int32Array;
       readonly rows: readonly ChangedRow[];
+      /** How the log ended, if its newest entry is the end. */
+      readonly end: Frozen | null;
     }
   /** Postings of entries below `to` are on their way into a run. */
   | { readonly kind: "frozen"; readonly to: number }
@@ -57,21 +60,23 @@ export class Feed {
   /** A batch is on disk, which may hold rows only. */
   written({ firstIndex, events, digests, layer }: FormedBatch): void {
     const rows = WATCHED.flatMap((table) => [...layer.changes(table)].map(({ key }) => ({ table, key }) as ChangedRow));
-    this.#batch(firstIndex, firstIndex + events.length, digests, layer.terms, rows);
+    const end = frozenBy(events.at(-1));
+    this.#batch({ firstIndex, size: firstIndex + events.length, digests, rows, end }, layer.terms);
   }
 
-  #batch(firstIndex: number, size: number, digests: Uint8Array, table: TermTable, rows: readonly ChangedRow[]): void {
+  #batch(told: Omit<FeedMessage & { kind: "batch" }, "kind" | "terms">, table: TermTable): void {
+    const { firstIndex, digests } = told;
     const words = table.packedWords;
     const shared = new SharedArrayBuffer(4 * words + digests.length);
     const terms = new Int32Array(shared, 0, words);
     table.pack(terms, firstIndex);
     const leaves = new Uint8Array(shared, 4 * words);
     leaves.set(digests);
-    this.#send({ kind: "batch", firstIndex, size, digests: leaves, terms, rows });
+    this.#send({ kind: "batch", ...told, digests: leaves, terms });
   }
 
   /** Records that another node has written are on disk. */
-  applied(decided: readonly Decided[], { size, terms, rows: derived }: Made): void {
+  applied(decided: readonly Decided[], { size, terms, rows: derived }: Made, end: Frozen | null): void {
     // Ids and times no longer ascend with leaf indexes alone, or rows were exchanged: readers begin anew.
     if (derived.some(({ table }) => table === "seams")) {
       this.restored();
@@ -84,7 +89,8 @@ export class Feed {
       .flatMap(({ table, key }) =>
         WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
       );
-    this.#batch(firstIndex, size, Buffer.concat(batches.map(({ digests }) => digests)), terms, rows);
+    const digests = Buffer.concat(batches.map((batch) => batch.digests));
+    this.#batch({ firstIndex, size, digests, rows, end }, terms);
   }
 
   restored(): void {

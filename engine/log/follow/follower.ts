@@ -102,7 +102,7 @@ export class LogFollower extends LogView implements Executor {
     }
   }
 
-  #take({ firstIndex, size, digests, terms, rows }: FeedMessage & { kind: "batch" }): void {
+  #take({ firstIndex, size, digests, terms, rows, end }: FeedMessage & { kind: "batch" }): void {
     this.#parts.store.refresh();
     this.batches++;
     // What was on disk when this log was opened is told once more.
@@ -119,7 +119,7 @@ export class LogFollower extends LogView implements Executor {
       this.#pending.push({ firstIndex, digests });
       this.#pendingLeaves += size - firstIndex;
       if (this.#pendingLeaves > MAX_PENDING) this.#pending = [];
-      this.show(size);
+      this.show(size, end);
       this.#takeEarly();
     }
     for (const row of rows) this.#changed(row);

@@ -18,6 +18,7 @@ import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { isProofOf } from "../anchor/proof.js";
 import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
+import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { preimageText, spellEntry } from "../write/entry.js";
 import type { LoggedEvent, Projection } from "../write/projection.js";
@@ -31,12 +32,15 @@ export interface Predecessor extends Edge {
   readonly chainVersion: 1 | 2;
   /** Undefined if version 2 could not hash this timestamp. */
   readonly canonicalTimestamp: string | undefined;
+  /** Whether it froze the log, so that nothing may follow. */
+  readonly isEnd: boolean;
 }
 export const NO_PREDECESSOR: Predecessor = {
   ...EMPTY_EDGE,
   entryHash: null,
   chainVersion: 1,
   canonicalTimestamp: undefined,
+  isEnd: false,
 };
 
 /** The newest stored entry, as the predecessor of the next one. */
@@ -47,6 +51,7 @@ export function predecessorOf(entry: Entry): Predecessor {
     entryHash: entry.entry_hash,
     chainVersion: entry.chain_version ?? 1,
     canonicalTimestamp: canonicalTimestamp(entry.timestamp),
+    isEnd: entry.event_type === LOG_FROZEN,
   };
 }
 
@@ -112,6 +117,7 @@ export class HistoryReader {
     const { entry, canonicalPayload, json } = parsed(bytes);
     const { id, event_type, payload, chain_version, entry_hash, entry_hashes } = entry;
     const version = chain_version ?? 1;
+    if (previous.isEnd) refuse(behindTheEnd(previous.id));
     if (id <= previous.id) refuse(`The id ${id} does not ascend: the entry before has ${previous.id}.`);
     if (entry.previous_hash !== previous.entryHash)
       refuse(
@@ -147,6 +153,7 @@ export class HistoryReader {
       entryHash: entry_hash,
       chainVersion: version,
       canonicalTimestamp: canonical,
+      isEnd: event_type === LOG_FROZEN,
       json,
       event: { id, leafIndex, timestamp: instant, event_type, payload },
       digests: entry_hashes.map(({ digest_hex }) => digest_hex),

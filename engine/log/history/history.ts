@@ -28,6 +28,7 @@ import { Applier } from "../apply/applier.js";
 import { derive, refilingFor } from "../apply/derive.js";
 import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
+import type { Frozen } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
@@ -165,6 +166,11 @@ export class HistoryWriter {
   /** Id of the newest entry on disk; 0 on an empty log. */
   get lastId(): number {
     return this.#last.id;
+  }
+
+  /** How the log on disk ended; null while entries may follow. */
+  get frozen(): Frozen | null {
+    return this.#applier.frontier.frozen;
   }
 
   /** Entry hash of the newest entry on disk, hex; null on an empty log. */

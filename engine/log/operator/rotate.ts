@@ -20,6 +20,7 @@ import { SIGNING_VERSION } from "../tree/frontier.js";
 import { finishEntry } from "../write/entry.js";
 import type { Projection } from "../write/projection.js";
 import { type Signer, signatures } from "../write/signer.js";
+import { logFrozen } from "./frozen.js";
 import { OPERATOR_ROTATION } from "./rotation.js";
 
 /** A key that can sign. */
@@ -48,11 +49,12 @@ export interface Rotated extends RotationStatement {
  * Rotates the operator key, and resolves when that is on disk. From then on the log opens with the new key alone.
  * @throws CairnlogError `wrong-operator` if `from` is not the operator key; `in-use` if another process writes the log;
  *   `invalid-input` for a key that is or was an operator key of this log; `wrong-key-status` for one that is registered
- *   and ends; `precondition-failed` for a log without a head; `signer-unavailable`, `storage-failed`
+ *   and ends; `precondition-failed` for a log without a head; `frozen`; `signer-unavailable`, `storage-failed`
  */
 export async function rotateOperatorKey({ path, from, to, projection }: RotateOptions): Promise<Rotated> {
   const writer = await openHistory({ path, operatorKey: from.public.pem, projection });
   try {
+    if (writer.frozen) throw logFrozen(writer.frozen);
     writer.operators.checkCurrent(from.fingerprint);
     writer.operators.checkNext(to.fingerprint);
     checkRegistered(writer, to.fingerprint);

@@ -1,5 +1,5 @@
 /**
- * The end of the log in memory: size, last hash, last timestamps and both trees. It is ahead of the disk while batches
+ * The end of the log in memory: size, last hash, last timestamps, whether it has ended, and both trees. It is ahead of the disk while batches
  * are on their way. `restore` reads it from disk again, at the start and after any failure.
  */
 import { CairnlogError } from "../../error.js";
@@ -11,6 +11,7 @@ import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { parseTimestamp } from "../clock.js";
 import { microsOf } from "../instant.js";
+import { type Frozen, frozenBy } from "../operator/frozen.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
 /** Tree version of signed heads; the other tree is kept up to date for proofs. */
@@ -27,6 +28,8 @@ export class Frontier {
   lastId = 0;
   /** Microseconds; no later entry or head has an earlier time. */
   lastTimestamp = 0;
+  /** How the log ended; null while it may grow. */
+  frozen: Frozen | null = null;
 
   constructor(store: StoreReader) {
     this.#store = store;
@@ -43,10 +46,12 @@ export class Frontier {
     this.lastHash = last ? last.digests.subarray(-HASH).toString("hex") : null;
     this.lastId = 0;
     this.lastTimestamp = 0;
+    this.frozen = null;
     if (last) {
-      const { id, timestamp } = newestEntry(last);
-      this.lastId = id;
-      this.lastTimestamp = Math.max(microsOf(timestamp), last.head(last.count - 1)?.timestamp ?? 0);
+      const newest = newestEntry(last);
+      this.lastId = newest.id;
+      this.lastTimestamp = Math.max(microsOf(newest.timestamp), last.head(last.count - 1)?.timestamp ?? 0);
+      this.frozen = frozenBy(newest);
     }
     const signed = this.#store.get("signedHeads", "log");
     if (signed) this.notBefore(signed.timestamp);

@@ -7,6 +7,7 @@ import type { Postings } from "../../store/postings/postings.js";
 import { isRecorded, type RecordedTable } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
+import { checkEnd, type Frozen, frozenBy, logFrozen } from "../operator/frozen.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Command, Transaction } from "./commands.js";
@@ -32,6 +33,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
   readonly #firstId: number;
   readonly #layer: Layer;
   readonly #projection: Projection;
+  readonly #frozen: Frozen | null;
 
   /** @param layers of the batches in flight, oldest first; `layer` is the batch's own */
   constructor(
@@ -42,19 +44,23 @@ export class BatchTransaction extends LayeredState implements Transaction {
     },
     layers: readonly Layer[],
     layer: Layer,
-    { size, lastId }: Pick<Frontier, "size" | "lastId">,
+    { size, lastId, frozen }: Pick<Frontier, "size" | "lastId" | "frozen">,
   ) {
     super(parts.store, parts.postings, [...layers, layer]);
     this.#projection = parts.projection;
     this.#layer = layer;
     this.#firstIndex = size;
     this.#firstId = lastId + 1;
+    this.#frozen = frozen;
   }
 
   append({ event_type, payload, terms }: PreparedEvent): LoggedEvent {
     // It takes the signatures of two keys and ends this writer's term: `operator/rotate.ts`.
     if (event_type === OPERATOR_ROTATION)
       throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
+    const { frozen } = this;
+    if (frozen) throw logFrozen(frozen);
+    checkEnd({ event_type, payload });
     const leafIndex = this.#firstIndex + this.events.length;
     const event: LoggedEvent = {
       event_type,
@@ -70,6 +76,11 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.#projection.apply(event, this);
     this.#layer.terms.addEach(terms ?? termsOf(event, this.#projection), leafIndex);
     return event;
+  }
+
+  /** How the log ends behind the events so far; null if it goes on. */
+  get frozen(): Frozen | null {
+    return this.events.length ? frozenBy(this.events.at(-1)) : this.#frozen;
   }
 
   get size(): number {

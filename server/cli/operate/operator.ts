@@ -1,28 +1,22 @@
 /** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
-import { existsSync } from "node:fs";
-import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
-import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
+import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/clockguard.js";
 import { openLog } from "../../../engine/log/log.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
-import { PublishedHead } from "../../../engine/log/published.js";
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
-import {
-  failurePath,
-  operatorKeyPath,
-  operatorPublicKeyPath,
-  publishedHeadPath,
-  type Settings,
-} from "../../settings.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { none, required, UsageError } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
+import { endingOf, freezeAt, freezeLog } from "./freeze.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
+import { isSocket, keyAt, openSoundLog } from "./keys/operator-log.js";
 import { vkeyOf } from "./keys/vkey.js";
 
 const OPTIONS = {
@@ -37,12 +31,19 @@ const OPTIONS = {
   "read-only": flag("one that can only read; there is no other kind here, sign in for that (cairnlog login)"),
   accept: flag("take the clock of this machine for right"),
   hours: textOr("N", "24", "hours for which it is good, 1 to 720"),
+  reason: text("TEXT", "why the log ends, in its last entry"),
+  successor: text("URL", "address of the log that goes on; with --vkey"),
+  vkey: text("VKEY", "verifier key of that log's checkpoints: cairnlog operator vkey prints it there"),
+  server: text(
+    "URL",
+    "the service that writes the log; without it, the log in the data directory, which no service writes",
+  ),
   json: flag("print what was done, or the key or the token, as one line of JSON"),
 } as const;
 
 type Given = Values<typeof OPTIONS>;
 
-const ACTIONS = { rotate, vkey, token, clock };
+const ACTIONS = { rotate, freeze, vkey, token, clock };
 
 /** A month: such a token cannot be taken back before it expires. */
 const MAX_HOURS = 720;
@@ -63,6 +64,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
   options: OPTIONS,
   actions: {
     rotate: { form: "--to NEW.pem [--data DIR]", about: "Hands the log over to another operator key.", takes: ["to"] },
+    freeze: {
+      form: "--reason TEXT [--successor URL --vkey VKEY] [--server URL] [--data DIR]",
+      about:
+        "Ends the log: its last entry says why, and where it goes on. Every write is refused from then on; all else is served as before. This cannot be taken back, and the operator key cannot be rotated any more.",
+      takes: ["reason", "successor", "vkey", "server"],
+    },
     vkey: {
       form: "[--data DIR]",
       about: "Prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).",
@@ -80,7 +87,8 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
       takes: ["accept"],
     },
   },
-  notes: "Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
+  notes:
+    "Exit codes: 0 handed over, frozen, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
   examples: "cairnlog operator rotate --to new.pem --data /var/lib/cairnlog",
   async run(operands, values, action) {
     none(operands);
@@ -109,6 +117,27 @@ async function rotate(values: Given): Promise<number> {
       values.json
         ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
         : printable(described(rotated, keys, retired, target)),
+    );
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
+  return 0;
+}
+
+async function freeze(values: Given): Promise<number> {
+  const ending = endingOf(values);
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const signers: SocketSigner[] = [];
+  try {
+    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const sth = await (values.server === undefined
+      ? freezeLog(settings, key, ending)
+      : freezeAt(values.server, key, ending));
+    console.log(
+      values.json
+        ? printableJson({ ...ending, sth })
+        : printable(`The log is frozen. Its last head has ${sth.tree_size} leaves and the root ${sth.root_hash}.`),
     );
   } finally {
     for (const signer of signers) await signer.close();
@@ -165,16 +194,6 @@ function comparison({ clock, expected, compared_at }: ClockComparison, isAccepte
   return `The clock says ${clock}.\n${known}${done}`;
 }
 
-const isSocket = (place: string): boolean => place.startsWith("unix:");
-
-/** The key in a file, or behind a socket; what is opened for it is added to `signers`. */
-async function keyAt(place: string, settings: Settings, signers: SocketSigner[]): Promise<OperatorKey> {
-  if (!isSocket(place)) return operatorKey(readPrivateKey(place));
-  const signer = await signerAt(place, { deadlineMs: settings.signerTimeoutSeconds * 1000 });
-  signers.push(signer);
-  return signer;
-}
-
 /** Whether an earlier run came so far that the log belongs to the new key, and not so far that its file is in place. */
 async function isHandedOver(path: string, from: OperatorKey, to: OperatorKey): Promise<boolean> {
   if (from.fingerprint === to.fingerprint) return false;
@@ -191,18 +210,7 @@ async function isHandedOver(path: string, from: OperatorKey, to: OperatorKey): P
 
 /** @throws CairnlogError also for a log that the service would not start with: a rotation signs a head, too */
 async function handOver(settings: Settings, path: string, from: OperatorKey, to: OperatorKey): Promise<Rotated> {
-  const { dataDir } = settings;
-  if (existsSync(failurePath(dataDir)))
-    throw new CairnlogError(
-      "precondition-failed",
-      `The service ended because a write failed (${failurePath(dataDir)}). Start it once with the present key: it checks the newest entries.`,
-    );
-  const log = await openLog({ path, signer: from, projection });
-  try {
-    new PublishedHead(publishedHeadPath(dataDir), log).check();
-  } finally {
-    await log.close();
-  }
+  await (await openSoundLog(settings, path, from)).close();
   return rotateOperatorKey({ path, from, to, projection });
 }
 

@@ -20,7 +20,7 @@ const LOG_AHEAD_S = 300;
 const OLD_READER_COMMITS = 10_000;
 
 export interface ReadinessParts {
-  readonly log: Pick<Log, "size" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
+  readonly log: Pick<Log, "size" | "frozen" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
   /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */
   readonly isReadOnly?: boolean;
@@ -75,7 +75,8 @@ export class Readiness {
     const { log, freeBytes, minFreeBytes, isReadOnly = false } = this.#parts;
     this.checkAlive();
     if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
-    if (isReadOnly) return [];
+    // Nothing can be appended any more, and all is served.
+    if (isReadOnly || log.frozen) return [];
     const stuck = this.#parts.stuck();
     if (stuck.length) throw unready(`Threads that serve HTTP do not answer: ${stuck.join(", ")}.`);
     const { node } = this.#parts;

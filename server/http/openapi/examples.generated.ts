@@ -24,7 +24,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/3ad8e5db42f4e1a2/tlog+de26c82c+AWm2JTalmZvt6JIvoOBvthDMiwbkB4TULyV2nCNHSAQo",
+      vkey: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X",
       writers: { rule: "everybody", sentence: "Everybody who has a key may write to this log." },
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
@@ -40,18 +40,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "556dc7a1-ea01-4df6-8e7e-d4f8e6d35581",
+        id: "89e5f826-c83d-44c1-97f0-55263a6600b8",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "ef5a0ccc-9126-4488-8aaa-1298bcb23ad2",
-        key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        id: "41ccc52d-db5d-459d-8a25-6869110a3d43",
+        key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -59,26 +59,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "1ZP0A-G07GN-2BJW5-1P3KF-HFZJ2-ACHNZ-94CHD-WP6YH",
+      recovery_key: "YJM4W-KNCH4-11AH9-SF6SH-S3SFR-PSD0Y-AD14W-KP986",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "1ZP0A-G07GN-2BJW5-1P3KF-HFZJ2-ACHNZ-94CHD-WP6YH",
+      recovery_key: "YJM4W-KNCH4-11AH9-SF6SH-S3SFR-PSD0Y-AD14W-KP986",
       credential_type: "hardware",
-      key_fingerprint: "sha256:6317f46d0ba98ded1f423c2f5b0939ded632d71b112bf53ae91fc9a70d34241b",
+      key_fingerprint: "sha256:3581bed47d622b4c2114e271df65d2123c981e2d5553d12759838e61b9e7abd1",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "556dc7a1-ea01-4df6-8e7e-d4f8e6d35581",
+        id: "89e5f826-c83d-44c1-97f0-55263a6600b8",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "f8dcb97c-89c0-43ed-b30c-dee46d512b8f",
-        key_fingerprint: "sha256:6317f46d0ba98ded1f423c2f5b0939ded632d71b112bf53ae91fc9a70d34241b",
+        id: "458e439f-a1c9-4627-a33f-76d9651928f3",
+        key_fingerprint: "sha256:3581bed47d622b4c2114e271df65d2123c981e2d5553d12759838e61b9e7abd1",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -86,25 +86,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "Y38YJ-6KV96-NRRA0-246VQ-HMC7G-6A057-5CA90-QKB8F",
+      recovery_key: "T40M8-SKJ3M-H6GXB-QANMB-GZ0SK-0JER9-W4NTY-MKJJE",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAL4pUcavTa7vLz8PnqPS1EndRLI7QKiCjxw2toS4QCel4EAvSoxyOyoTcYoxAC0wATzDcMWx68CjYfRfvfZJWC52woGHZgMBMnI9FazAeoRPHWHVFbl7RG-hxdyFFT3TpQ",
-      issuing_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      key_fingerprint: "sha256:be2951c6af4daeef2f3f0f9ea3d2d449dd44b23b40a8828f1c36b684b84027a5",
+        "AQEABiqZy-4DAOsnusOWmE5yGmwtbaDuxZNBXAY22gfO2Sc8tH3035sCUc0v6DqowPnh52DV8-bz4w8NaHLPVSJZmeU6YmB5fepqAmQMWA1VQEjv2Wle9Q6Oinp-b6JFcy4AAY1dve-_bA",
+      issuing_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      key_fingerprint: "sha256:eb27bac396984e721a6c2d6da0eec593415c0636da07ced9273cb47df4df9b02",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "DjjK6wisJSL3ooEDz+uhmuh514Qef6vnU++RPNUGOCNc/B6Mqc8qctCJiOQddkmEHHxnl8YfnDB6XvQ+V7FzAw==",
-      chain_signature: "UWZvtMtb8GUA0fCvDnm+zZfH0KYo9kzF5Xqae5ZLUbhrmwJC6uQY0peqhwxl1IRnlkZUgnaUyD4S1+KciWXvDQ==",
+      challenge_signature: "1Z4bXN2kbyxzJwDzx1R5Rin/O6Z9t0heAXEKWoKj1fv96Cyeswk/vg1oi2kIK0xN53oG6rNtoQ6P0K5ENTA2Aw==",
+      chain_signature: "ysTql1DKMOwuCFo01VBqzjy98WRDbnwKAVWamdGB57RhjL54r1zrvKihLy6IV+cKb2/mgV7WJUz7FbjoRvSxAg==",
     },
     answer: {
       credential: {
-        id: "50f5a26a-1983-4ff1-b9aa-f1a142fa61a3",
-        key_fingerprint: "sha256:be2951c6af4daeef2f3f0f9ea3d2d449dd44b23b40a8828f1c36b684b84027a5",
+        id: "8ae8f850-3d3d-49d7-93ff-3e909303d064",
+        key_fingerprint: "sha256:eb27bac396984e721a6c2d6da0eec593415c0636da07ced9273cb47df4df9b02",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -119,7 +119,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -128,7 +128,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -147,7 +147,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -162,11 +162,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     answer: {
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -182,9 +182,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     answer: {
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       status: "active",
       expires_at: null,
       named: false,
@@ -196,81 +196,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+      entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:7781b48c6529078adb2fd73daa17cd15eee90d88632f840795ba6d237b959f36",
+        old_fingerprint: "sha256:b12df219122cf73d560d2c4bbb4edfd9df88e1597d18a5ac500d7ce8dbc94775",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAMx2LKM7JJXo8PohncBev6jELSqA/IkeSnXQMLHpxbWI=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAz53A55cAOVBwQY2nM4qEMciwtJMJu7ASP90jHZNbQAc=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAHeBtIxlKQeK2y_XPaoXzRXu6Q2IYy-EB5W6bSN7lZ82CmHqiStmsCYj8xv_8Gt0nLg2d5FYzTinCysCrP7ZvuB-F-yAmMcu0c-uLWAEDc21UtcnBWOOvAbb2qtHDLVH6Q",
-        challenge_signature: "zRV3MPHexWo4V31+0FgCYk6rofKAEpJoLZwRODXPCaY/CQNStW5OSAFiKuGiWO8Y0fQdvthWtrvwUsY74e+yAw==",
+          "AQEABiqZy-4DALEt8hkSLPc9Vg0sS7tO39nfiOFZfRilrFANfOjbyUd1Tz6WpCxveAsl7hxUQi3JRUtVofh9aSGS7xW7QQtLLiuV3C9tfd8rvmCHRNqns7hn1JmUPlPAbJZfFpqojc0glg",
+        challenge_signature: "tCEj61IfgGPIXrhynLger0sntjT0PX49rB6AiH3JO+2guuoYvj1GDihI4YlYScs0CjeaIa4vT0al7GEBoJfBCQ==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:7781b48c6529078adb2fd73daa17cd15eee90d88632f840795ba6d237b959f36",
-      new_fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4",
+      old_fingerprint: "sha256:b12df219122cf73d560d2c4bbb4edfd9df88e1597d18a5ac500d7ce8dbc94775",
+      new_fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "db5925afb2592cd8d28268bee3cbb5ac424117f143bb16c6735bd4067adb7725",
+      entry_hash: "a249ad7999713a305d5d888d71a9272fd72955558914f60c2375b19c83a24be1",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4" },
+      payload: { fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAIP9NlLFbexJ11mdrI9BAtDaUYDObcAtZKvMcsQA0XPETJonBxfRxQV_5XGvYi8eiKEDqJUjSMvUWgKWsMfMAhtypOu6S8jienMKh4R0wkf3gvlpCasWiZwH59FgSYLgog",
-        challenge_signature: "JOjcYDBEr6RlNQN/Fcn27fIuIR3EdM2w2B0kEbcNUf1lO77HmjaznFzdSFeBjMp271vV3GP8ug0diZJQ29jhAw==",
+          "AQEABiqZy-4DAO_n_QkGQAsgIMRMTP0l5mqVhwvVf-EZuF6Pz43F4pBPLTnSbDWwKLTfIzJYhRCDP5SQe4ptTl9ssvnMBPAf0S2XrC3MqMRYsiagj90yidGPQ327gQmFvCyAnimr5CPI3Q",
+        challenge_signature: "BIq1ZLBqiZyuGpVmmolbxBlPUU6beP3v+sMzUzFkiFRErL6fvifzKoYD34bIUaAODFO6lqfkbaNdrYqMrY38BQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:83fd3652c56dec49d7599dac8f4102d0da5180ce6dc02d64abcc72c400d173c4",
+      fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "8ca0ba67044f45834b872aa0e9f0d9a210001d72a769e7b1d71fe9b7dbcb09a9",
+      entry_hash: "de17cba510310adcadd09c3258852a68bda77797ad5ca0c5426ce3747432ea3c",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", purpose: "login" },
+    body: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQLC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcJW72UipLKaSQGFmZfsu0mB1Caa68xCvWELlEKxilf2Ew",
+        "AQAABiqZy-4DAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ssa9_XH6d-IiVYFCdz-SxsYv7baqVNjYhrZEGF6RBtI5g",
       nonce:
-        "service.auth.v1:login:sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10:LC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcI",
+        "service.auth.v1:login:sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f:7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ss",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:43333",
+      origin: "http://127.0.0.1:42999",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQLC2iC16IsEKxQH312wMZNqF2YhwuNkxED19ZUeP8tcJW72UipLKaSQGFmZfsu0mB1Caa68xCvWELlEKxilf2Ew",
-      challenge_signature: "aU0Q9vgWNjHYI8ySHknqnVskGST8w1uC+0gpJL47jQPymzDNIlbkByLUjvSVi90gxmPpd/tznxYm2FZGV+q+BQ==",
+        "AQAABiqZy-4DAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ssa9_XH6d-IiVYFCdz-SxsYv7baqVNjYhrZEGF6RBtI5g",
+      challenge_signature: "YH+yAzNdZVmoa1jlg0wsnWTK5QcPODTjPZK87DvlQ63n8uNUVrRjDQnWSHJz5cSHQSHr04XDwUtmUeNITiSlAQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6M2FkOGU1ZGI0MmY0ZTFhMmVlZWM5MDJiNGM2MjIxNzI0OGZlNmIyYTIzN2RjYjk3OTJhZTk3ZDdkYTU3ODg5NiIsInN1YiI6InNoYTI1NjplOTkwMjg5NTU2YjY0ODk1Y2I1MjE3YTFjYjBmZmYwYTY5OTI4NDI0ZTFlYTA5M2ZjMTMzZWNmMzM5MTMzYTEwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjNhYTBjOTU0LTgzZDctNDZmNy04ZmI4LTgyNDEwM2ZkZDU5NCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.rZ6MlOFL_n9mqURr_FjXkfyDQxLaiwImnN2Cjy9GxKz4_6c_Xbm5k3EbLo1VgUKk23K-f3VdFUltYepYPqPiBA",
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YTQ0YWIyNTY2YmU4YjQxNDc4M2E3YjQzNDk4N2Y3MmNjYTI5YjM5OWQxODg1MmI2ZjgxZTFlMmIwMzVhMTYyZSIsInN1YiI6InNoYTI1NjplMWMzZTlkMDA5NmZkMjI0NGI3NjRhMGI4ZWFhM2VkNDk1NzEwOTczOGY4ZGRiZGFkZWQxNWY4ZTgxZTI1NzVmIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijk4YWRlMjgxLThhOGYtNDQ2Yi1iMWMwLWY3NGIzY2I0MDU5YSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.0hWRtgC29KaaCNIBEyiuDC7wjWS9pD1oiiLKrqZZNCpJlTTbqSiI5w-ABWahtX7kBK985ubLCmRWgLkHrNvFAQ",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -278,8 +278,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6M2FkOGU1ZGI0MmY0ZTFhMmVlZWM5MDJiNGM2MjIxNzI0OGZlNmIyYTIzN2RjYjk3OTJhZTk3ZDdkYTU3ODg5NiIsInN1YiI6InNoYTI1NjplOTkwMjg5NTU2YjY0ODk1Y2I1MjE3YTFjYjBmZmYwYTY5OTI4NDI0ZTFlYTA5M2ZjMTMzZWNmMzM5MTMzYTEwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjM4NmQ3ZjZmLTc3NzItNDY3Ni05NmMyLTFhMjQzZDljZjkzZSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.id5dravJNTCR9G-Ph0D8GaNGbopAOs6Ev5NGeoVhH4IwU6-kacPUqjLFxw19-HjiKpCvnSHDccUNkB52iJqlAQ",
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YTQ0YWIyNTY2YmU4YjQxNDc4M2E3YjQzNDk4N2Y3MmNjYTI5YjM5OWQxODg1MmI2ZjgxZTFlMmIwMzVhMTYyZSIsInN1YiI6InNoYTI1NjplMWMzZTlkMDA5NmZkMjI0NGI3NjRhMGI4ZWFhM2VkNDk1NzEwOTczOGY4ZGRiZGFkZWQxNWY4ZTgxZTI1NzVmIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjAxMzVhYjZkLTcxOGEtNGY3Yy04YWRjLTI4ZjdmMTZiNGFhYiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.4qBAeeTsr8xYXdReBxGMsBvuZZVvYTag4R2DBD_NIWPyLfXjB-tx7Ta0JH80vz43I-5PHiNBVfywDnQytq3zBA",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -287,12 +287,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DADNyVVy2YyjamILf9OCfyL_mmh1vUAzmfYpnwfFJ4M3x43h2Jae7mR6U1QcZje_89YDILYOu3Xtq1SE-Qi6wTbIFdypZrJQ4lY2lQ59K6uH_WY9FlXK-KfwH66tZEwSXcg",
-      challenge_signature: "RYDXuW+4pHfiSuO9arKK1ATh0NrPFL3PoqNx6KivwSa4ygtsahvgQmpijsX3b45U1Ed7uW28lkE2iF+WxsUGAg==",
+        "AQEABiqZy-4DAItNsPxoSUqhxNEwBmrSzV0251kD_rlMwfbohvbhY5mmtjMAN9PvRLBDWdGPhrTwKbBYWXFzWhoY-hdxFbv97VDYRvSHQvrSj7xpLu3GGpBTkMeVha_RzyQ8A0Y5qe9wxA",
+      challenge_signature: "KI/LsMy3MUC80mSSvalW0b603IRdcD+XIyK0cJ56re1JY9uKNJcUoCBVMgRj5DSLNWDDABRbI6f8JEiKqKyVCA==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:3372555cb66328da9882dff4e09fc8bfe69a1d6f500ce67d8a67c1f149e0cdf1",
+      fingerprint: "sha256:8b4db0fc68494aa1c4d130066ad2cd5d36e75903feb94cc1f6e886f6e16399a6",
       password_set: true,
     },
   },
@@ -307,33 +307,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
-      signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+      signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+        id: "897b7e47-756e-407b-aea5-c437535f3307",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
         signature_algorithm: "ed25519",
-        signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+        signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "1a7ae050ec46538f2fbd1568f8954fe31270d4ac023eb87bc7e32d9fd755f7af",
+      entry_hash: "40f53ef20988d24204b22b118838dba092cfef3c182c5c63295ec20e2e60acd0",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "27aacbe488f115b300af41075dcfda82cf438c149327fd4f55818cb89f0675aa",
-        signature: "AMrUcB5mDY3ZgaEVLPVUKtehkeDoUNOZpceXh8yPWknO0G/M+4VxLtHeHGlLG4jc1BrWQ4wrVCIhV4r8Kl+6CQ==",
+        root_hash: "f88e835d195db3d8a941bdab9bc54de1699f820d2d827ba21cde7ab9b6fae130",
+        signature: "NP4QTnwdulgZlgwzvfGNOjp5yrlYcjLmR/+9kCeUupjFSL0FcA4VZjiCmy/AhAuTcDYwpwpr7bjXXdSFDo4+Dw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
         tree_version: 2,
       },
       duplicate: false,
@@ -352,8 +352,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
-          signature: "74GO5Nyq0vvjEbvEc4/0ttEzJI7eTUwKAHKi7if1m+0S6wUbT3S13Tod4xQSEAN3efyXl2Q9zlAvzALtx6P5Bw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+          signature: "Kxw+7LIhfIJEfo7w6lf7Vd6p+GEPt6oWeJ3LjvtCXtOZVadE8U6KBcTPZPi9d1cfLx/uATheJEYTjCUzBRosCw==",
         },
         {
           manifest: {
@@ -364,8 +364,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
-          signature: "fMYTfAdeVcprooFhjc14xrrWb3EDnvfIdCfArajnZc38kdC/9eOmXDZJqw9ruThV0vkL+369l/+rLwK/6FwhBw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+          signature: "rmLBDxzdP0QTY3kPAkUxx2GZcvUJd8DEQ+OgPizrK5vqvaIqXVwFSx6v8jwAynZtHIMo3k6UK3qaEG+TVczqDg==",
         },
       ],
     },
@@ -375,26 +375,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "cac6f718-4381-4110-aaf2-59a5142f2f31",
+              id: "ca1ca327-f43e-4b45-aeef-3c713b42a530",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+              signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
               signature_algorithm: "ed25519",
-              signature: "74GO5Nyq0vvjEbvEc4/0ttEzJI7eTUwKAHKi7if1m+0S6wUbT3S13Tod4xQSEAN3efyXl2Q9zlAvzALtx6P5Bw==",
+              signature: "Kxw+7LIhfIJEfo7w6lf7Vd6p+GEPt6oWeJ3LjvtCXtOZVadE8U6KBcTPZPi9d1cfLx/uATheJEYTjCUzBRosCw==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "fae2b6bd2993447abb04e86e944a07e61c8dee63d70a36070a74fe1b5b13e7ab",
+            entry_hash: "7826c04820448a8f34dade72c11f2ff18d591148fd09d1ac65d0568b83f395ff",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "73169fb9956606aa67a96446bec9f12b08dbfcb984047226cae300defc13789e",
-              signature: "xnabktPlZWW0iFYCQcgJB0Dkmk5Z+gKv0pmNO9vGey7L0k5xQQqjwru+3rktm05KJDZ2DVyb5a7MYzVWFVc/CQ==",
+              root_hash: "26b120c5e714170b90d982794d4ad9cb5f8671afc5c1c4f806774fc7c6906017",
+              signature: "ee+5ArgChK6XUFvXTxTdgtvStcv4upaoid3U5JEmzK9qd9Wa2asnTHp9lQMFnQN/Sgt0TGdbp3h2bJKUbYl8AQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+              key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
               tree_version: 2,
             },
             duplicate: false,
@@ -420,7 +420,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE7RXmengOwI1h9vSFvDtr0PvILEx2\nWeiq0K8/JBs3XsePrxMIrqp7GfHOej+TYMPkGoVX/W3LfcKJOAY67JjNmA==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEkCMnOr2eIbR7jwsTRKx679/EKTz/\n3pNAgtux0RVRVgPG9uh9c3CILkiqENaiWubF4bCni9llSA+kPx8dtui+Dg==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -442,7 +442,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "b3ea3bf499f940ae9404a7a42c41715408cb95d73fd760ac3319568b454c08c9",
+        entry_hash: "cc7a4f3605beaad719a7ce7dd7111b20ea49949e6497eac55f847ad1f0509866",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -458,20 +458,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+      entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+          digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
           is_primary: true,
         },
       ],
@@ -480,10 +480,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "bd1dc80042560e8b2d81aff2c1e22f7bdea50d5077c24b66f2103df9772ede6a",
-      signature: "FneN0983GY455uzjcE7GKlGESXI9InOpAU2yLnnul7esZ9Qa7QNUNQUCEBQwlYhXsTz7s7MPWiUj0jv51jQTCw==",
+      root_hash: "9bfa5d7547c57fed97f4542f0cabef1a22dca68a74da6b7496fbd72c8682e752",
+      signature: "aVtMe4s6xnAjkvo9uHe3AZRXkTqOTHbL1i0ljxlfkKdAIYxFA49P0pVZCzU8AQexKQT2zEOfZI9ROfihxZLADg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
       tree_version: 2,
     },
   },
@@ -491,10 +491,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
-      signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
+      root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
+      signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
       tree_version: 2,
     },
   },
@@ -504,10 +504,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
-          signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
+          root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
+          signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+          key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
           tree_version: 2,
         },
       ],
@@ -520,20 +520,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
-      root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
+      leaf_hash: "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
+      root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
       audit_path: [
-        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
-        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
-        "0e8e40043cfbc411f657123d284006ff14a37aa2b02119e0357d384a4bdd23f9",
+        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
+        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
+        "aee2f9026f84d9e52a3d59bbba582ad7c432e543c920f0c1ece27fc889f9629d",
       ],
-      entry_hash: "cbc53783238ec527978feba23bc982709101d54026f6124dc4e9fb4988b77090",
+      entry_hash: "8c9fb850bba59029be6872413d8843f7fe10a2856454921d40cce46756b72b6c",
       sth: {
         tree_size: 5,
-        root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
-        signature: "j2vW/8GOnG7K4OHQgNSTqDO0+UWzxPhNFfzWiJQPzdhP0BWl+RfHW2b0yvpUIWs2/ULI9GRTInHe7lwPJpGuCQ==",
+        root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
+        signature: "IkhZKVB+nJbF2TqdcQ3P/gKfN2tm3mUgkNKgsE20MhVtBHDYVf7xSB7D2g9e+mmeiv0GJn/HRNhu3IE+jLzrDA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
         tree_version: 2,
       },
     },
@@ -545,20 +545,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
-      root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
+      leaf_hash: "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
+      root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
       audit_path: [
-        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
-        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
-        "0e8e40043cfbc411f657123d284006ff14a37aa2b02119e0357d384a4bdd23f9",
+        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
+        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
+        "aee2f9026f84d9e52a3d59bbba582ad7c432e543c920f0c1ece27fc889f9629d",
       ],
-      entry_hash: "cbc53783238ec527978feba23bc982709101d54026f6124dc4e9fb4988b77090",
+      entry_hash: "8c9fb850bba59029be6872413d8843f7fe10a2856454921d40cce46756b72b6c",
       sth: {
         tree_size: 5,
-        root_hash: "7d2b0d51348d6198ea569ffc361289cce15011c3a99d5d9c6ceba6b9d6b8eb53",
-        signature: "j2vW/8GOnG7K4OHQgNSTqDO0+UWzxPhNFfzWiJQPzdhP0BWl+RfHW2b0yvpUIWs2/ULI9GRTInHe7lwPJpGuCQ==",
+        root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
+        signature: "IkhZKVB+nJbF2TqdcQ3P/gKfN2tm3mUgkNKgsE20MhVtBHDYVf7xSB7D2g9e+mmeiv0GJn/HRNhu3IE+jLzrDA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
         tree_version: 2,
       },
     },
@@ -569,30 +569,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
-      to_root: "755f8a943ff8b8a043874fd94383a7569f85003fc77810186f04353f22b4fff1",
+      from_root: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
+      to_root: "25a7e9f24952a464b2a0985cd7f3610afd111ef22d7f22a5f7999df287b1f1f5",
       peaks: [
-        "b19b6ce7f262a85b579e3771019c3a98a59de7f535ffce54b8dd1c4a9eb740d6",
-        "f570189951e9aa9cf3ce08bef283f4e6620908f22238020056c79b0c588a9348",
+        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
+        "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
       ],
       extension: [
-        "ec03d3eb41c9c2960e5f4ea91888991e4cd3692408b69b3eae518e028b828eb2",
-        "4013c5538d401d64ce01b3e177a55a2610c8758607e0a7d9e465438bcd03f2cf",
+        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
+        "ce4c644c4d9f84c1fb84f84aff5094a877dc36cb72d46dedc7ee4802c3516260",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "ca3423a099cdfa37c6f5852dac73eb7d6c69ab9fa473ff5ffb41a5fe0d491cab",
-        signature: "5fEU8FfTkK0MZRYebo/lKAts3BjzD2RUcopsnxO/eB0Qi6ClyF4APyVRHFn4bUugoZvBCWR/lK7EiUfyZsc4Ag==",
+        root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
+        signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "755f8a943ff8b8a043874fd94383a7569f85003fc77810186f04353f22b4fff1",
-        signature: "BglvBJiHVI3+MUJs7L/IUAfiAvud5oEKgv+FgHqGEEkFiFlu4Id/r5wUqDv0JzpHVW6YJSchrDPG18UfVXAYAQ==",
+        root_hash: "25a7e9f24952a464b2a0985cd7f3610afd111ef22d7f22a5f7999df287b1f1f5",
+        signature: "+rYaTv4HUkH3+DRo/XkTyRQeWxsNYeRziwv+yGcr5ivQpPk4MqShvkWMDihlDKIxF5gZhNe0L42kczlBLNfoCw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
         tree_version: 2,
       },
     },
@@ -600,16 +600,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+      fingerprint: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAabYlNqWZm+3oki+g4G+2EMyLBuQHhNQvJXacI0dIBCg=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9Pucx+VefBZjdLCU++wk0p1Pz0Fmv8RVTcd6B1oH3Vc=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+          key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAabYlNqWZm+3oki+g4G+2EMyLBuQHhNQvJXacI0dIBCg=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9Pucx+VefBZjdLCU++wk0p1Pz0Fmv8RVTcd6B1oH3Vc=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -619,15 +619,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/3ad8e5db42f4e1a2\n15\nvR3IAEJWDostga/yweIve96lDVB3wktm8hA9+Xcu3mo=\n\n— cairnlog/3ad8e5db42f4e1a2 3B94GRzF26njBiUhIafugUJaecgdbT/uWUtuHNucAh7nOe48zAqWk3SLpNYM/gcQXdq+o78oFLfeVISoN6W9m1562gQ=\n",
+      "cairnlog/a44ab2566be8b414\n15\nm/pddUfFf+2X9FQvDKvvGiLcpop02mt0lvvXLIaC51I=\n\n— cairnlog/a44ab2566be8b414 GKk75vo1AJHAtu9UNrav24v65+hEZxpA6v3QCXhmNJvSxXirSbJ9//5l6JQtTNFxjjCB9mAHO4tMxg+dKoMJKXEXrQQ=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/3ad8e5db42f4e1a2/tlog\n15\nX6DHrG/5+IjvsOK2h0TQLbQ2HXfEXknNg52fm3Ok8Bw=\n\n— cairnlog/3ad8e5db42f4e1a2/tlog 3ibILNduVTf+0zXsxQ0yqS3wRfHcpfA6JfKFuSRnsKlXvIGLu7g8meyRpmnPyRd25KxNH6ZrIUO23HOgeNLAULxVAgw=\n",
+      "cairnlog/a44ab2566be8b414/tlog\n15\nfNwf3WtKBKnfpa4Qfk2/IJS2zZ7OwWhlrsdLI2cLQAY=\n\n— cairnlog/a44ab2566be8b414/tlog Jn/xAZHABxt8RxZcTzkjoBIAfldrIET0ycLnNE3DMVqiNtdOxTSdpG7b9V3RatmNCh2uusbzn+8arvuikRfCGfVLvgc=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/3ad8e5db42f4e1a2/tlog+de26c82c+AWm2JTalmZvt6JIvoOBvthDMiwbkB4TULyV2nCNHSAQo\n" },
+  get_tlog_vkey: { answer: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -636,12 +636,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "b3ea3bf499f940ae9404a7a42c41715408cb95d73fd760ac3319568b454c08c9",
+          digest_hex: "cc7a4f3605beaad719a7ce7dd7111b20ea49949e6497eac55f847ad1f0509866",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIs+o79Jn5QK6UBKekLEFxVAjLldc/12CsMxlWi0VMCMnwEE3ZFmLqwxVMTVanjaxpqYII8QRlAAAA8Ag1cqTDH2PIugCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIzHpPNgW+qtcZp8591xEbIOpJlJ5kl+rFX4R60fBQmGbwELu2GjJBtwmGyXd+97CouHQI8QRlAAAA8Ai4Kc8SpyxaTwCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -656,11 +656,34 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "bd1dc80042560e8b2d81aff2c1e22f7bdea50d5077c24b66f2103df9772ede6a",
-      signature: "FneN0983GY455uzjcE7GKlGESXI9InOpAU2yLnnul7esZ9Qa7QNUNQUCEBQwlYhXsTz7s7MPWiUj0jv51jQTCw==",
+      root_hash: "9bfa5d7547c57fed97f4542f0cabef1a22dca68a74da6b7496fbd72c8682e752",
+      signature: "aVtMe4s6xnAjkvo9uHe3AZRXkTqOTHbL1i0ljxlfkKdAIYxFA49P0pVZCzU8AQexKQT2zEOfZI9ROfihxZLADg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:3ad8e5db42f4e1a2eeec902b4c62217248fe6b2a237dcb9792ae97d7da578896",
+      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
       tree_version: 2,
+    },
+  },
+  get_log_shards: { answer: { frozen: null } },
+  post_log_freeze: {
+    body: {
+      reason: "The log goes on with a new one every year.",
+      successor: {
+        url: "https://2027.log.example",
+        vkey: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X",
+      },
+    },
+    answer: {
+      log_entry_id: 328,
+      leaf_index: 327,
+      entry_hash: "9a73f40b20294c250d2a03443afb9257286be75329d4e3e9d83a233c9de8fb5e",
+      sth: {
+        tree_size: 328,
+        root_hash: "0aab912b01b31acf76f1f355d6fae7ffce84c6ed1dcdb7fa5d760096dd573d89",
+        signature: "szp26Al8k8kz68EmYY9PXACQwk75a6Qc+j0/dx+RZmuqLzN1TGGz1g+VfO4MuNCL3LJxQW7iEsP4z8OIgDktBQ==",
+        timestamp: "2025-01-02T02:27:00.000000Z",
+        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        tree_version: 2,
+      },
     },
   },
   get_log: {
@@ -674,20 +697,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
               is_primary: true,
             },
           ],
@@ -699,7 +722,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -710,20 +733,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
               is_primary: true,
             },
           ],
@@ -736,7 +759,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -749,20 +772,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAaImu5nYVid1naRTe6ldP0GuYvYOCNDCN31NlliP3CcQ=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "28f1c4dacd40b49d4fad166e400a0cbaefca240d92c8f0e3e2cbee1058209fc6",
+              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
               is_primary: true,
             },
           ],
@@ -775,16 +798,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQ_sb5CS9yku3oRIISVEIkjz1K5lv-BiZrbuj3c65-mkFzZP8TpsG1PQML6feoawDlF3Ie3Fah3PjEoIxNx-ACEg",
-        challenge_signature: "HWrLNcB9ujYYmaMHZqfsakhaZOXRYKUdN4f6lUPYMNZkANuhUmldolwhfMeq8eTMXc0K4Jshjasd3c8gzx/iBQ==",
+          "AQEABiqZ4WMtAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf34s_eoC_bcXF6QQs9QbkRaQqVpLD3hFCJb_pYk-nNtg_GLB9PhWtJREmxmE0rGEt3KxVNy5dGfjkZMOg5X4XnQ",
+        challenge_signature: "3mbOmWSD91BweQTTsq9ojso21afYsUU95YHveJwJDAmiqlzCmcza9ykXNoNMyXLlw++I+1fuigBr054SR/N4DQ==",
       },
     },
     answer: {
@@ -793,20 +816,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-        endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "c4991d7545b0a1fbf17c431fb62aef78bb4b49847b717f1cbb4cb5363739939a",
-      entry_hash: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
+      previous_hash: "eab6cfee5c0a6cf2905f81bcd11bac7472285b0221611d9078baf86a5dbf20e1",
+      entry_hash: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
+          digest_hex: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
           is_primary: true,
         },
       ],
@@ -815,19 +838,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtANegbQRl4jxC5K6NcxeGQOstQM6PdRpu-yxm6mAH2Emuwns0G-PicehXnPneyHkkuDjGkRYd2-zfucIlKXRq_7Hl9K7aKn96LCeKo98i6fCbr94s-Hmd9c_UoTrsAQSg4w",
+          "AQEABiqZ4WMtAMOXkNIKhJBM4kPLuoHiHBlawS-DnZ3foagriVoL8f9ipbo_4iw-ujk8-moS_zMo-2DXfi6zm48PAYnknZDMJK2XEkCTj4grjrz3YokwOECqObRddZzUtJURAV9ZzNwi6Q",
         challenge_signature:
-          "MEYCIQDlXLRGFQz6HlJRclJamemOgza8YIH0Rag5v94PTR1BFgIhAPLfRkChIj/dwHCqJmKqUHNdgbv0RVgxwGoDgw5ZBZ4P",
+          "MEQCIDBvn8i5kKOq1mSN8qHXwnoZOY7oRkp50IJE5gghf5TpAiA2hPviLYBAemEDeixe2s5rk7K05Ajl0ZnFAAncxwLYXg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -846,8 +869,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -855,13 +878,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "b080eb0031875337f8d7faf45fdd52faf8eb39e49374598237b6ae3b6778ac6a",
-        entry_hash: "6279deb1cadd7086ce16d021aa410564ebef6f4a3225fd325ec35c96d2032c45",
+        previous_hash: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
+        entry_hash: "47873cc0cac47c1829a9db188d4fa75e42c3ff14628613052c4252b72645b80a",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "6279deb1cadd7086ce16d021aa410564ebef6f4a3225fd325ec35c96d2032c45",
+            digest_hex: "47873cc0cac47c1829a9db188d4fa75e42c3ff14628613052c4252b72645b80a",
             is_primary: true,
           },
         ],
@@ -870,21 +893,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQEWty8faW_CIql8mZ6Erjf5KFQl1VmbS2sIDTkux24SHiwjEPEaln2D0xW0Z-z09KjA5c7g5wRj-O_Gi9Ur-KCA",
-        challenge_signature: "MyC09sEZ7+nLZMtXz9271DMWgECRBUMBE6WHn7DnouPkH3zw96m8O5l1FGbDEan+uLEi4UK8U6y+9CiPfb1/Cw==",
+          "AQEABiquAs4UAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf-H6qeUEnnW9heIgM5CBncN3hN7nU1j2mV2CyF3P3G49e22dzHpxw-Ly4-fdY82E2R1S1RXMAXwwui3fO0buB0Q",
+        challenge_signature: "sDFlnI1Tyo7VZDA1JZOFDASltiFTZjcoGih5TdathcWyj8d0c27pfW7MoFiFUenVOurfWkLdkU5XZQNrtFZsBQ==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -903,8 +926,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -912,13 +935,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "92df505839c4ef974187bb70d254e4c76f053717a8989cef4a9964f4e3d3a5ef",
-        entry_hash: "1dab9a400325e877b773212caa50c5ff48998e18b509b9c62749b3bd886de508",
+        previous_hash: "6f391bd74e638b1e19d50d46e2bb914c6013ee072f3cd5388fc605e1637ebacf",
+        entry_hash: "e5213b8e223cd3d65e467679261d694f08645ffbbcb20d27fc9f259360177e7f",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "1dab9a400325e877b773212caa50c5ff48998e18b509b9c62749b3bd886de508",
+            digest_hex: "e5213b8e223cd3d65e467679261d694f08645ffbbcb20d27fc9f259360177e7f",
             is_primary: true,
           },
         ],
@@ -927,21 +950,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UANegbQRl4jxC5K6NcxeGQOstQM6PdRpu-yxm6mAH2EmuRhMjPXVn741e5lnTzKxaz05ZpvitUx39Omd0OSTZGj0Nx34Bas9D3rXch8Ptd29ttv0s-_JlDPqNYiScAzNn4Q",
+          "AQEABiquAs4UAMOXkNIKhJBM4kPLuoHiHBlawS-DnZ3foagriVoL8f9isfTF5mVKMe8sL0leu3AMujubldYNZHHOy1759wSNvFTTU6oaG1SnGr4c22JkE_-GAFlRfAB35SmDd9b0gMdJDw",
         challenge_signature:
-          "MEYCIQDL/UPrKWMnQU9QP+uIe4dhFUmZKjnOzi1d4Q3EySZHJAIhALvgo6RcHmVAQvbaiDyzHz87rr9NZu6ICpMjVy2/rz+u",
+          "MEYCIQDMCD0TevNEGzeQ2BWXJkPNRsco66guv0BaUS0RKteBTQIhAONwXyZCNTPI3TwOdl/MAVAn7foYbqPHvw8X7KPMf7UT",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-        endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -960,8 +983,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -969,13 +992,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
-        entry_hash: "4a08b1b7433339b92b7209362a853b89a7e7184088e783d635ba59f259ace4b8",
+        previous_hash: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
+        entry_hash: "b8f721d163ab2799954e686cccaaa8113d84aca21c3d44e8d43d4c8bb314ad48",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "4a08b1b7433339b92b7209362a853b89a7e7184088e783d635ba59f259ace4b8",
+            digest_hex: "b8f721d163ab2799954e686cccaaa8113d84aca21c3d44e8d43d4c8bb314ad48",
             is_primary: true,
           },
         ],
@@ -984,20 +1007,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAOmQKJVWtkiVy1IXocsP_wppkoQk4eoJP8Ez7PM5EzoQVxDETnVG4qkOz5NB_DkrbL0ViyqJA3zo7ilfx9Filo4zYSIspPLVW05FpGfos_B1tP10c7GjlXxBF_tInJqScQ",
-        challenge_signature: "W7oQJmxIL8UosirEDgytoUVd4DcmzHG0Shjs+7cKaLPBcOa5igCDbgpBCvLIRaWNNCpoQFjhlLH9sJL0vIMUBA==",
+          "AQEABiquAs4UAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldfEGox4Zyx0wpUXZ8Br337fAeIKT6z3_FZz0M-4JX3LJj8VGiZn1NCVSkLqTJY6Yq8Azup2HHaHGXuGjfJgSBypg",
+        challenge_signature: "KCMHeu6rD7f6BkK7pLLFjMmtVDXPy5eE4FIzPVq7P78ofgSRieYaQNuCbMWgJkpbNaweBt+jHYL2JH+ZGZ1oBg==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-        endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+        compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1007,19 +1030,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-          endorser_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          compromised_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "f6b378b3e15347c919d5e4084f0b0f562bf3d5b57da36f4951fc757ff3525af6",
-        entry_hash: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
+        previous_hash: "11750795ba4dd78aa92d241c5bf6d4003d3b399db0758dffc9b707cb95870748",
+        entry_hash: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "64b6bb5e285ffbc973c70c3e799ff23af1ba9f4a4b60a7c2f14edfdd7af7c81c",
+            digest_hex: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
             is_primary: true,
           },
         ],
@@ -1027,13 +1050,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
+    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-          endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1053,14 +1076,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-          endorsed_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1080,13 +1103,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
+    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
-          endorser_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1118,20 +1141,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      root: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       nodes: [
         {
-          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1140,8 +1163,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-          to: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          from: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          to: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1155,9 +1178,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
+    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
     answer: {
-      fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1175,14 +1198,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
+            { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
+            { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1197,26 +1220,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       direct_signer_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1225,17 +1248,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     answer: {
       id: 1,
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1244,17 +1267,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10" },
+    body: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
     answer: {
       id: 1,
-      fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 1 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10", weight: 0.9 },
+        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1272,12 +1295,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+            id: "897b7e47-756e-407b-aea5-c437535f3307",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             signature_algorithm: "ed25519",
-            signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+            signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1291,8 +1314,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
-          signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+          id: "897b7e47-756e-407b-aea5-c437535f3307",
+          signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
           layer1: {
             status: "valid",
             details:
@@ -1315,9 +1338,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "c88ce911-1852-48a8-ab87-f2c8112eb657", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "897b7e47-756e-407b-aea5-c437535f3307", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+            id: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1326,12 +1349,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-            to: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+            from: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            to: "897b7e47-756e-407b-aea5-c437535f3307",
             kind: "signed",
           },
           {
-            from: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+            from: "897b7e47-756e-407b-aea5-c437535f3307",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1355,12 +1378,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+                id: "897b7e47-756e-407b-aea5-c437535f3307",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+                signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
                 signature_algorithm: "ed25519",
-                signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+                signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1386,12 +1409,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+                  id: "897b7e47-756e-407b-aea5-c437535f3307",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+                  signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
                   signature_algorithm: "ed25519",
-                  signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+                  signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1424,12 +1447,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+                  id: "897b7e47-756e-407b-aea5-c437535f3307",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+                  signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
                   signature_algorithm: "ed25519",
-                  signature: "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+                  signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1462,13 +1485,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "c88ce911-1852-48a8-ab87-f2c8112eb657",
+                    id: "897b7e47-756e-407b-aea5-c437535f3307",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
+                    signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
                     signature_algorithm: "ed25519",
                     signature:
-                      "GjWYNlHuN9BPdgEd600LjPPq7HXiZOEGLJJsJ/2MizjfItcQujDDqsJRBpIipbQGcX5N7L98K/D+PTNepzgeBQ==",
+                      "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1484,8 +1507,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJjODhjZTkxMS0xODUyLTQ4YTgtYWI4Ny1mMmM4MTEyZWI2NTciLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJHaldZTmxIdU45QlBkZ0VkNjAwTGpQUHE3SFhpWk9FR0xKSnNKLzJNaXpqZkl0Y1F1akREcXNKUkJwSWlwYlFHY1g1TjdMOThLL0QrUFROZXB6Z2VCUT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmU5OTAyODk1NTZiNjQ4OTVjYjUyMTdhMWNiMGZmZjBhNjk5Mjg0MjRlMWVhMDkzZmMxMzNlY2YzMzkxMzNhMTAiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "b53e8d3b68dc32d461cbbe2259ab25817c99dd9ad4d597a04482a3daa95da452",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI4OTdiN2U0Ny03NTZlLTQwN2ItYWVhNS1jNDM3NTM1ZjMzMDciLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJDa1JSVURzdUp2ZWdmamwxOHp2eHp6ZEpHWnpONnVML0c5VmYxeDVEYXlqV1MvZEhmVVBuZzRJV2dMTkwyUytDZ3A2UEJ6d0J6RVVDbkYrRENIS1VBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmUxYzNlOWQwMDk2ZmQyMjQ0Yjc2NGEwYjhlYWEzZWQ0OTU3MTA5NzM4ZjhkZGJkYWRlZDE1ZjhlODFlMjU3NWYiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "6e47d88e55e8da074277162c9f05a39b41499ea51911d445ecb007a7bb8dcd45",
     },
   },
   get_audit_export: {
@@ -1497,26 +1520,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "819b6eb3-ee2c-4fde-9766-1f8cd6b22a29",
+            attestation_id: "d3c8bdd6-884e-472a-97a1-c77e5ed79940",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEYCIQDZpA1EcjSIPWm5NUjsVZP2o8z4+LaERLEMZx6T9iH9DgIhAIQG7XwvsYOI6HPymwpZvYFt2cyzTD39JibeW9fm2jRf",
+              "MEUCICKfGBfiqs0++a+OZ75uSWRPQrGWzH/7KDl6mrhhnbOrAiEA8eZBG/4hIn4m6kjcti333/WgHg2OfIz2jhJX7YSNmVY=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+            signer_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "7c3c5300fbdd663abb90ab14b47d85f6df69504cdced60b5efcb67d59b3e1c68",
-          entry_hash: "244024577a54b29389700cd849ebb323601ac0d005196c9c02c869db3c5329fa",
+          previous_hash: "62866a7ca4971baad72caeab3c03f8f9523d657a1ab29dacb9eefedec3869483",
+          entry_hash: "c8b3481b9c6aef4d2480e64b65d923ae69575c218e564e1158c09e43e2881b47",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "244024577a54b29389700cd849ebb323601ac0d005196c9c02c869db3c5329fa",
+              digest_hex: "c8b3481b9c6aef4d2480e64b65d923ae69575c218e564e1158c09e43e2881b47",
               is_primary: true,
             },
           ],
@@ -1533,24 +1556,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
-        commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
-        lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
-        nonce: "oF3zGA2Fhe5i5Ccw",
-        ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
-        recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
+          "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
+        commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
+        lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
+        nonce: "eJtAeJLNqjbhojvA",
+        ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
+        recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
-      lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
+      commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
+      lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7" },
+    query: { lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48" },
     answer: {
       entries: [
         {
@@ -1558,23 +1581,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
-            commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
+            ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
+            commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
+              "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
             event_type: "encrypted_claim",
-            lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
-            nonce: "oF3zGA2Fhe5i5Ccw",
-            recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
+            lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
+            nonce: "eJtAeJLNqjbhojvA",
+            recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "b7adc33662562dfc0a45ff16ce3925b83ebe2d2d274300d446121a197668f569" },
+            { algorithm: "sha2-256", digest_hex: "a37ee924e862c912f46c228e8bd7467b5b1538cd5bffb6c2164c937808d596b3" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "aca09bfb1846a40a157b010aa0771be2ff501ce53b92a0e8a76a9b04ed06e640",
+              digest_hex: "469272650ff8139363eda2fdaadaa85de9519123078d4b4bfd23acad23ab78a2",
               is_primary: true,
             },
           ],
@@ -1588,31 +1611,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "TUpxIJx7/lKXkzrMoazGXqN/hqK5LXjGT7q19K07iAotaj4bAEN36sWjaUqTuKqiTCxJ",
-      commitment: "f35bc00e6e7bb9f0cf47a53e9bdcf6cfd4eb03c313123d3d05bbf68dc1139621",
+      ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
+      commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BMCtnFRJwS+JkBeMDMDQnNcwIDOwI7hDYVuZ5S+4JDONhfzmyQyy46AZ4YV2WDnceyeBLebxy9Z9Q8jAUPWpdYc=",
-      lookup_key: "78b635b5d38ee83ef458925f4fae0562d680986369bb46860e29151da887a3c7",
-      nonce: "oF3zGA2Fhe5i5Ccw",
-      recipient_fingerprint: "sha256:b6a433360adfd636398afc71a9264848dd24710e63dd951eb3811fe51de692ba",
+      ephemeral_public_key: "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
+      lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
+      nonce: "eJtAeJLNqjbhojvA",
+      recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "f980210ae175996f0948cd92eb28381ff3107ce756fff46139882652cfbe49da",
+      commitment_key: "9984853e0ca7e13a041c455a6b2d0d855b438a0816692104c7bd936d88b1fc7e",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae", status: "open" },
+    query: { target: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
-          requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-          target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+          requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1629,16 +1652,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
-      requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+      requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1654,11 +1677,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "48fb37f5-efb0-40af-b036-372d653167d6" },
+    params: { request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc" },
     answer: {
-      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
-      requester_fingerprint: "sha256:e990289556b64895cb5217a1cb0fff0a69928424e1ea093fc133ecf339133a10",
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+      requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1668,7 +1691,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+          responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1683,7 +1706,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1694,11 +1717,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae" },
+    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
     answer: {
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       active: {
-        target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+        target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1710,12 +1733,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "48fb37f5-efb0-40af-b036-372d653167d6" },
+    params: { request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
       status: "declined",
-      responder_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1725,12 +1748,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:d7a06d0465e23c42e4ae8d73178640eb2d40ce8f751a6efb2c66ea6007d849ae",
+      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1747,7 +1770,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+          request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1763,7 +1786,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "48fb37f5-efb0-40af-b036-372d653167d6",
+      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,

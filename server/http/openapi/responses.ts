@@ -157,7 +157,7 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   },
   404: { means: "What the path or the body names is not there." },
   409: { means: "It collides with what is there already." },
-  410: { means: "It was there, and its time is over." },
+  410: { means: "Its time is over; or the log is frozen, and `successor` is the one that goes on." },
   405: {
     means: "The path does not know the method. It knows those that stand here, and OPTIONS; `Allow` names them.",
     headers: ["Allow"],

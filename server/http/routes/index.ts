@@ -7,6 +7,7 @@ import type { Route } from "../route.js";
 import type { Services } from "../services.js";
 import type { Sessions } from "../sessions.js";
 import type { ChosenTransport } from "../transport/choose.js";
+import { untilFrozen } from "./frozen.js";
 import { accountRoutes } from "./identity/accounts.js";
 import { authRoutes } from "./identity/auth.js";
 import { keyRoutes } from "./identity/keys.js";
@@ -15,6 +16,7 @@ import { auditExportRoutes } from "./log/audit-export.js";
 import { logRoutes } from "./log/log.js";
 import { logQueryRoutes } from "./log/log-queries.js";
 import { mirrorRoutes } from "./log/mirrors.js";
+import { shardRoutes } from "./log/shards.js";
 import { tlogRoutes } from "./log/tlog.js";
 import { atNode } from "./nodes.js";
 import { readOnly } from "./read-only.js";
@@ -59,8 +61,11 @@ export function asHere(
   isReadOnly: boolean,
 ): readonly Route[] {
   const reach = new Reach(log, replication?.role ?? null);
-  if (replication) return atNode(isReadOnly ? readOnly(routes) : routes, replication, reach);
-  return isReadOnly ? readOnly(routes).map((row) => reach.before(row)) : routes;
+  if (isReadOnly) {
+    const offered = readOnly(routes);
+    return replication ? atNode(offered, replication, reach) : offered.map((row) => reach.before(row));
+  }
+  return untilFrozen(replication ? atNode(routes, replication, reach) : routes, log);
 }
 
 /** All routes of the API. */
@@ -91,6 +96,7 @@ export function routeTable(
     ...mirrorRoutes(registry.log, checkpoints),
     ...tlogRoutes(registry.log, tlog),
     ...anchoringRoutes(registry.log, anchoring, gate),
+    ...shardRoutes(registry.log, gate),
     ...logQueryRoutes(registry),
     ...endorsementRoutes(registry, gate),
     ...trustRoutes(registry, gate),

@@ -1,14 +1,16 @@
 /** Every method of the client, each with the data that must exist before the call. */
 import { randomUUID } from "node:crypto";
-import type {
-  AssembleComposite,
-  AttestedDocument,
-  AttestOptions,
-  Client,
-  ClientOptions,
+import {
+  type AssembleComposite,
+  type AttestedDocument,
+  type AttestOptions,
+  type Client,
+  type ClientOptions,
+  createClient,
 } from "#cairnlog/server/client/index.js";
+import { startTestService } from "../../server/harness.js";
 import { newManifest, newSigner } from "../../server/signers.js";
-import { all, asSigner } from "../clients.js";
+import { all, asSigner, operatorSigner } from "../clients.js";
 import { FILLING, HUMAN, OFFER, POLICY, type Somebody, type World } from "./world.js";
 
 /** One call of a method. */
@@ -35,6 +37,15 @@ async function attestAll(client: Client, documents: readonly AttestedDocument[],
   const outcomes = await all(client.attestAll(documents, options));
   for (const { error } of outcomes) if (error) throw error;
   return outcomes;
+}
+
+const ENDING = { reason: "The year is over." };
+
+/** The operator of a log of its own, which may end. */
+async function ofAnother() {
+  const { url: server, server: running } = await startTestService();
+  const signer = operatorSigner(running.dataDir);
+  return { server, signer, session: await createClient({ server, signer }).login() };
 }
 
 const READING: Steps = {
@@ -104,6 +115,18 @@ const READING: Steps = {
   "trust.standing": ({ bob }) => ({ act: (client) => client.trust.standing(bob.fingerprint) }),
   "claims.list": ({ lookupKey }) => ({ act: (client) => all(client.claims.list(lookupKey)) }),
   "claims.payload": ({ claimId }) => ({ act: (client) => client.claims.payload(claimId) }),
+  "shards.end": () => ({ act: (client) => client.shards.end() }),
+  "shards.end (frozen)": async () => {
+    const ending = await ofAnother();
+    await createClient(ending).shards.freeze(ENDING);
+    return { isNew: true, options: { server: ending.server }, act: (client) => client.shards.end() };
+  },
+  // What it sends is what the entry must say.
+  "shards.freeze": async () => ({
+    isNew: true,
+    options: await ofAnother(),
+    act: (client) => client.shards.freeze(ENDING),
+  }),
   "anchoring.status": () => ({ act: (client) => client.anchoring.status() }),
   "inbox.list": ({ bob }) => signedIn(bob, (client) => all(client.inbox.list({ unread: true }))),
   "webhooks.list": ({ ada }) => signedIn(ada, (client) => client.webhooks.list()),

@@ -250,7 +250,7 @@ describe("says enough", () => {
       405: ["method-not-allowed"],
       408: ["request-timeout"],
       409: ["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"],
-      410: ["gone"],
+      410: ["gone", "frozen"],
       413: ["payload-too-large"],
       415: ["unsupported-media-type"],
       421: ["misdirected-request"],

@@ -260,9 +260,11 @@ describe("every operation answers as it should", () => {
     await ask("post_log_anchor", 200, { headers });
     await ask("get_log_anchor_status", 200);
     await ask("post_log_sth_sign", 200, { headers });
-    for (const id of ["post_log_anchor", "post_log_sth_sign"]) {
-      await ask(id, 401);
-      await ask(id, 403, { headers: await session() });
+    await ask("get_log_shards", 200);
+    for (const id of ["post_log_anchor", "post_log_sth_sign", "post_log_freeze"]) {
+      const body = {};
+      await ask(id, 401, { body });
+      await ask(id, 403, { body, headers: await session() });
     }
     const bare = await startControlled();
     await tour.follow(bare.service);
@@ -430,6 +432,7 @@ describe("every operation refuses as it should", () => {
   /** The parts of a request that authentication needs. Everything else in it is wrong. */
   async function pass(operation: Operation) {
     if (operation.id === "post_auth_password") return { body: await proof(ada) };
+    if (operation.id === "post_log_freeze") return { headers: await session(operator), body: {} };
     if (takesProof(operation)) return { body: { auth: await proof(ada) } };
     if (!takesSession(operation)) return { body: {} };
     const hardware = operation.id === "post_claims";
@@ -548,6 +551,19 @@ describe("every operation refuses as it should", () => {
       await ask(operation, 304, { ...asked, headers: { "if-none-match": "*" } });
     }
   });
+});
+
+test("410: every write of a log that has ended", async () => {
+  const successor = { url: "https://2027.log.example", vkey: (await ask("get_tlog_vkey", 200)).text.trim() };
+  const body = { reason: "The log goes on with a new one every year.", successor };
+  await ask("post_log_freeze", 200, { body, headers: await session(operator) });
+  const isEnded = ({ method, id, definition }: Operation) =>
+    method !== "GET" && "410" in definition.responses && id !== "post_auth_login" && id !== "post_auth_renew";
+  for (const operation of tour.which(isEnded)) {
+    const { body: problem } = await ask(operation.id, 410, { params: nothing(operation), body: {} });
+    expect(problem, operation.id).toMatchObject({ code: "frozen", successor });
+  }
+  expect((await ask("get_log_shards", 200)).body.frozen).toMatchObject(body);
 });
 
 test("every answer that the document promises was seen, but those that need a fault", () => {

@@ -27,6 +27,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "challenge-used": 409,
   "precondition-failed": 409,
   gone: 410,
+  frozen: 410,
   "payload-too-large": 413,
   "invalid-input": 422,
   "invalid-key": 422,

@@ -67,6 +67,7 @@ test("after a batch that could not be written, it tries to write without a reque
     operators: Operators.of(operator.public),
     failure: null,
     treeHead: () => null,
+    frozen: null,
     lastFailure: { code: "storage-failed" } as CairnlogError,
     tryWriting: () => (writable ? Promise.resolve() : Promise.reject(new Error("full"))),
   };

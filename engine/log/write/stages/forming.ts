@@ -82,7 +82,7 @@ export class Forming {
   /** Hashes and links the entries of a batch and extends the trees by them. */
   #finish(
     layer: Layer,
-    { events, payloads }: BatchTransaction,
+    { events, payloads, frozen }: BatchTransaction,
   ): Pick<FormedBatch, "entries" | "entryHashes" | "digests" | "roots" | "tiles" | "headTimestamp"> {
     const { applier, secondaryDigests, clock } = this.#parts;
     const { frontier } = applier;
@@ -102,6 +102,7 @@ export class Forming {
       texts.push(text);
       entryHashes.push(entryHash);
     }
+    frontier.frozen = frozen;
     const { roots, tiles } = events.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
     const headTimestamp = Math.max(clock(), frontier.lastTimestamp);
     if (events.length) frontier.lastTimestamp = headTimestamp;

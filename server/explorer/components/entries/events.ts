@@ -92,6 +92,7 @@ const STATEMENTS: Readonly<Partial<Record<EventType, (read: Read) => readonly Pa
     " to ",
     key("fingerprint"),
   ],
+  log_frozen: ({ said }) => ["The operator ended the log: ", said("reason")],
   endorsement_offer: ({ key }) => [
     key("endorser_key_fingerprint"),
     " offered to endorse ",

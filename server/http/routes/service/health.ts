@@ -8,6 +8,7 @@ import { type Route, route } from "../../route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import type { ChosenTransport } from "../../transport/choose.js";
+import { endOf } from "../log/shards.js";
 import { described } from "./node.js";
 
 /** A warning at the start and in `/readyz` as long as no hardware roots are set. */
@@ -78,7 +79,7 @@ export const livenessRoute = (readiness: Services["readiness"]): Route =>
 
 /** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
 export function operationRoutes(
-  { credentials, writers }: Pick<Served, "credentials" | "writers">,
+  { credentials, writers, log }: Pick<Served, "credentials" | "writers" | "log">,
   { readiness, metrics, tlog, replication }: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">,
   { transport, whyNotUws }: ChosenTransport,
   isReadOnly: boolean,
@@ -108,6 +109,7 @@ export function operationRoutes(
           transport: transport.name,
           ...(own === null ? {} : { vkey: own }),
           ...(isReadOnly ? {} : { writers: writers.view }),
+          ...(log.frozen ? { frozen: endOf(log)! } : {}),
           ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),

@@ -185,7 +185,11 @@ describe("the state of the service", () => {
     const readiness = { check: async () => (believes ? ["The disk."] : []), checkAlive: () => {} };
     const metrics = { text: async () => "a 1", contentType: "text/plain; version=1" };
     const chosen = { transport: { name: "uws", serve: null as never }, whyNotUws: why } as const;
-    const registry = { credentials: { believesDeclarations: believes } as never, writers: { view: WRITERS } as never };
+    const registry = {
+      credentials: { believesDeclarations: believes } as never,
+      writers: { view: WRITERS } as never,
+      log: { frozen: null } as never,
+    };
     const routes = [
       ...healthRoutes(readiness, { isDemonstration: false, isReadOnly: readOnly, attestations: limit }),
       ...operationRoutes(

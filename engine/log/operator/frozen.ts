@@ -1,0 +1,59 @@
+/**
+ * The end of a log: an entry by the operator behind which there is none. It is in the tree, so whoever has the head over
+ * it can prove that nothing may follow. Whatever appends or takes in entries asks here whether the newest one is the end.
+ */
+import { CairnlogError, inputError, type Successor } from "../../error.js";
+import { eventOf, payloadMisfit } from "../../verify/kinds.js";
+import { define, type Transaction } from "../write/commands.js";
+import type { EventInput, LoggedEvent } from "../write/projection.js";
+
+export const LOG_FROZEN = "log_frozen";
+
+/** How a log ended. */
+export interface Frozen {
+  readonly entry_id: number;
+  /** Canonical form, or as an imported entry spells it. */
+  readonly timestamp: string;
+  readonly reason: string;
+  readonly successor: Successor | null;
+}
+
+/** What the newest entry says of the end of its log; null if it is not the end. Its payload may be anything. */
+export function frozenBy(newest: Omit<LoggedEvent, "leafIndex"> | undefined): Frozen | null {
+  if (newest?.event_type !== LOG_FROZEN) return null;
+  const { reason, successor } = newest.payload;
+  const { url, vkey } = (successor ?? {}) as Partial<Successor>;
+  return {
+    entry_id: newest.id,
+    timestamp: newest.timestamp,
+    reason: typeof reason === "string" ? reason : "",
+    successor: typeof url === "string" && typeof vkey === "string" ? { url, vkey } : null,
+  };
+}
+
+/** Why nothing is written to a log that has ended. */
+export function logFrozen({ entry_id, successor }: Frozen): CairnlogError {
+  const next = successor ? `It goes on at ${successor.url}.` : "It names no log that goes on from it.";
+  const message = `This log was frozen by entry ${entry_id}: nothing is written to it any more. ${next}`;
+  return new CairnlogError("frozen", message, successor ? { successor } : {});
+}
+
+/** Why an entry cannot follow the one that froze the log, as a sentence. */
+export const behindTheEnd = (id: number): string => `Entry ${id} froze the log: no entry may follow it.`;
+
+/** @throws CairnlogError `invalid-input` for an end that does not say what ends say */
+export function checkEnd(event: EventInput): void {
+  const misfit = event.event_type === LOG_FROZEN ? payloadMisfit(event) : undefined;
+  if (misfit !== undefined) throw inputError(misfit);
+}
+
+/** What is said when a log is ended. */
+export interface Ending {
+  readonly reason: string;
+  readonly successor: { readonly url: string; readonly vkey: string } | null;
+}
+
+/** @throws CairnlogError `frozen` for a log that has ended */
+export const endLog = define("log.freeze", (transaction: Transaction, end: Ending): void => {
+  transaction.append(eventOf(LOG_FROZEN, { successor: end.successor, reason: end.reason }));
+});

@@ -1,0 +1,87 @@
+/** The end of a log, and where it goes on. */
+import type { TreeHead } from "../../../engine/verify/index.js";
+import { LogHead } from "../../wire/log/log.js";
+import * as wire from "../../wire/log/shards.js";
+import type { Http } from "../http.js";
+import type { Authority } from "../session.js";
+import type { FreezeLog, LogEnd } from "../types.js";
+import type { Expected } from "./expected.js";
+import type { ProvenEntry } from "./proven.js";
+import type { Watch } from "./watch.js";
+
+export class ShardsClient {
+  readonly #http: Http;
+  readonly #watch: Watch;
+  readonly #authority: Authority;
+
+  constructor(http: Http, watch: Watch, authority: Authority) {
+    this.#http = http;
+    this.#watch = watch;
+    this.#authority = authority;
+  }
+
+  /**
+   * How the log ended; null for one that may grow. Proven by the newest entry, the last leaf of the newest head.
+   * @throws ClientError `log-misbehaved`, also for a log that goes on behind its end
+   */
+  async end(): Promise<LogEnd | null> {
+    const floor = await this.#watch.floor();
+    const { frozen } = await this.#http.get(wire.Shards, "/log/shards");
+    if (!frozen) {
+      await this.#expectOpen(floor);
+      return null;
+    }
+    const { entry_id, tree_size, reason, successor } = frozen;
+    const proven = await this.#last(entry_id, tree_size - 1, Math.min(floor, tree_size - 1), { reason, successor });
+    return this.#watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
+  }
+
+  async #expectOpen(floor: number): Promise<void> {
+    const { head, entry_count } = await this.#http.get(LogHead, "/log/head");
+    if (!head) return;
+    const {
+      entry,
+      proof,
+      head: shown,
+    } = await this.#watch.owed(this.#watch.proven(head.id, entry_count - 1, floor), {});
+    if (entry.event_type !== "log_frozen") return;
+    throw await this.#watch.misbehaved("The log denies its end.", { shown, proof, entry });
+  }
+
+  /**
+   * Ends the log for ever. Needs the operator's session.
+   * @returns the last head of the log
+   * @throws ClientError `frozen` if it has ended; `log-misbehaved`
+   */
+  async freeze({ reason, successor = null }: FreezeLog): Promise<TreeHead> {
+    const floor = await this.#watch.sizeBefore();
+    const frozen = await this.#authority.withSession((headers) =>
+      this.#http.post(wire.LogFrozen, "/log/freeze", { reason, successor }, headers),
+    );
+    const proven = await this.#last(frozen.log_entry_id, frozen.leaf_index, floor, { reason, successor });
+    const { tree_size, root_hash } = proven.head;
+    const { entry_hash } = proven.entry;
+    const { sth } = await this.#watch.agreed(
+      frozen,
+      { entry_hash, sth: { ...frozen.sth, tree_size, root_hash } },
+      proven,
+    );
+    await this.#watch.accept(sth, tree_size);
+    return sth;
+  }
+
+  /** The end of the log, at its place and behind all other entries. */
+  async #last(
+    entryId: number,
+    leafIndex: number,
+    floor: number,
+    payload: Pick<LogEnd, "reason" | "successor">,
+  ): Promise<ProvenEntry> {
+    const expected: Expected = { event_type: "log_frozen", payload };
+    const proven = await this.#watch.recorded(entryId, leafIndex, floor, expected);
+    const { entry, head, proof } = proven;
+    if (head.tree_size === leafIndex + 1) return proven;
+    const detail = `Entry ${entryId} froze the log, and a head of ${head.tree_size} leaves goes on behind it.`;
+    throw await this.#watch.misbehaved(detail, { shown: head, proof, entry });
+  }
+}

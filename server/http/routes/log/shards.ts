@@ -1,0 +1,35 @@
+/** The end of the log, and where it goes on. */
+import type { Log } from "../../../../engine/log/log.js";
+import { freeze } from "../../../../engine/log/operator/freeze.js";
+import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+
+/** How the log ended; null while it may grow. */
+export const endOf = ({ frozen, size }: Pick<Log, "frozen" | "size">) => frozen && { ...frozen, tree_size: size };
+
+export const shardRoutes = (log: Log, gate: Gate): Route[] => [
+  route({
+    method: "GET",
+    path: "/api/v1/log/shards",
+    summary: "Whether the log has ended, and where it goes on",
+    answer: Shards,
+    limit: "general",
+    handle: () => ({ frozen: endOf(log) }),
+  }),
+  route({
+    method: "POST",
+    path: "/api/v1/log/freeze",
+    summary: "End the log for ever: its last entry says where it goes on; for the operator alone",
+    proving: "operator",
+    authorize: (asking) => gate.operatorOnly(asking),
+    body: FreezeLog,
+    answer: LogFrozen,
+    refusals: [401, 403],
+    limit: "general",
+    async handle({ body: { reason, successor = null } }) {
+      const { log_entry_id, leaf_index, entry_hash, sth } = await freeze(log, { reason, successor });
+      return { log_entry_id, leaf_index, entry_hash, sth };
+    },
+  }),
+];
