@@ -50,6 +50,7 @@ export interface ClientErrorOptions {
   readonly retryAfter?: number | undefined;
   readonly remaining?: number | undefined;
   readonly successor?: Successor | undefined;
+  readonly requestId?: string | undefined;
   readonly evidence?: Evidence;
   readonly cause?: unknown;
 }
@@ -76,6 +77,8 @@ export class ClientError extends Error {
   declare readonly remaining?: number;
   /** With `frozen`: where the log goes on, as the service says. `Client.shards` has it proven. */
   declare readonly successor?: Successor;
+  /** The id under which the service's log has the refused request; absent if the service did not give one. */
+  declare readonly requestId?: string;
   /**
    * What was received. Present with `log-misbehaved`, with `stale-answer` for a head that is older than the last seen one, and with
    * `operator-key-mismatch` if the service shows the other key.
@@ -94,6 +97,7 @@ export class ClientError extends Error {
     if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
     if (options.remaining !== undefined) this.remaining = options.remaining;
     if (options.successor !== undefined) this.successor = options.successor;
+    if (options.requestId !== undefined) this.requestId = options.requestId;
     if (options.evidence !== undefined) this.evidence = options.evidence;
   }
 }

@@ -211,11 +211,11 @@ const isOtherNode = (told: string | null, server: string): told is string =>
   told !== null && isOrigin(told) && (told.startsWith("https:") || server.startsWith("http:"));
 
 /** `error`, with what the user can do. @param leader an origin */
-const unnamed = ({ code, message, status, retryAfter }: ClientError, leader: string): ClientError =>
+const unnamed = ({ code, message, status, retryAfter, requestId }: ClientError, leader: string): ClientError =>
   new ClientError(
     code,
     `${message} It is said to be at ${leader}. A client goes to addresses that its user named only: if this is a node of your log, name it, too.`,
-    { status, retryAfter },
+    { status, retryAfter, requestId },
   );
 
 /** The part of JSON Schema that `known` uses. */
@@ -268,8 +268,8 @@ function refusal({ status, headers }: Response, body: unknown, server: string): 
 /** The error for a refusal of the service. */
 export function problemError(
   status: number,
-  { code, detail, errors = [], successor }: Problem,
+  { code, detail, errors = [], successor, request_id: requestId }: Problem,
   waiting: Pick<ClientErrorOptions, "retryAfter" | "remaining">,
 ): ClientError {
-  return new ClientError(code, detail, { status, errors, successor, ...waiting });
+  return new ClientError(code, detail, { status, errors, successor, requestId, ...waiting });
 }

@@ -298,7 +298,7 @@ export class HttpServer {
     if (limits) exchange.standing = limits.count(limit!, exchange.request.address, count);
     if (exchange.standing?.exceeded) throw rateLimited(exchange.standing, count);
     return handle(context, (error) => {
-      const refusal = partRefusal(error);
+      const refusal = partRefusal(error, exchange.request.id);
       this.#note(exchange, refusal.status, error);
       return refusal;
     });
@@ -319,7 +319,7 @@ export class HttpServer {
   }
 
   #refuse(exchange: Exchange, error: unknown): void {
-    const answer = problemAnswer(error);
+    const answer = problemAnswer(error, exchange.request.id);
     this.#note(exchange, answer.status, error);
     this.#answer(exchange, answer);
   }

@@ -135,32 +135,35 @@ export const rateLimited = ({ name, reset, limit, remaining }: Standing, asked =
 };
 
 /** The answer to a request that failed with `error`. */
-export function problemAnswer(error: unknown): Answer {
-  const { problem, headers } = refusalOf(error);
+export function problemAnswer(error: unknown, requestId: string): Answer {
+  const { problem, headers } = refusalOf(error, requestId);
   return json(problem, { status: problem.status, contentType: "application/problem+json", headers });
 }
 
-/** The refusal of one of many requests in a body, which failed with `error`. */
-export function partRefusal(error: unknown): PartRefusal {
-  const { problem, headers } = refusalOf(error);
+/** The refusal of one of many requests in a body, which failed with `error`. @param requestId of the whole */
+export function partRefusal(error: unknown, requestId: string): PartRefusal {
+  const { problem, headers } = refusalOf(error, requestId);
   const wait = headers["retry-after"];
   return { status: problem.status, problem, ...(wait === undefined ? {} : { retry_after: Number(wait) }) };
 }
 
 /** The problem document of `error`, and the headers of its answer. An unexpected error becomes a 500 without details. */
-function refusalOf(error: unknown): { readonly problem: Problem; readonly headers: Readonly<Record<string, string>> } {
+function refusalOf(
+  error: unknown,
+  requestId: string,
+): { readonly problem: Problem; readonly headers: Readonly<Record<string, string>> } {
   if (error instanceof HttpError)
-    return { problem: problemOf(error.status, error.code, error.message), headers: error.headers };
+    return { problem: problemOf(requestId, error.status, error.code, error.message), headers: error.headers };
   if (error instanceof CairnlogError) {
     const { status, detail = error.message, retryAfter, headers } = REFUSALS[error.code];
     const wait = error.retryAfter ?? retryAfter;
     const retry: Record<string, string> = wait === undefined ? {} : { "retry-after": `${wait}` };
-    const problem = problemOf(status, error.code, detail, error.details);
+    const problem = problemOf(requestId, status, error.code, detail, error.details);
     if (error.successor) problem.successor = { ...error.successor };
     return { problem, headers: { ...headers, ...retry } };
   }
   const detail = "Something went wrong in the service. The request id leads to it in its log.";
-  return { problem: problemOf(500, refusalCode(error), detail), headers: {} };
+  return { problem: problemOf(requestId, 500, refusalCode(error), detail), headers: {} };
 }
 
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
@@ -186,9 +189,16 @@ export const twoHosts = (): HttpError =>
 export const refusalCode = (error: unknown): string =>
   error instanceof HttpError || error instanceof CairnlogError ? error.code : "internal-error";
 
-function problemOf(status: number, code: string, detail: string, errors?: readonly ErrorDetail[]): Problem {
+function problemOf(
+  requestId: string,
+  status: number,
+  code: string,
+  detail: string,
+  errors?: readonly ErrorDetail[],
+): Problem {
   const problem: Problem = { type: "about:blank", title: REASONS[status] ?? "Error", status, detail, code };
   if (errors) problem.errors = [...errors];
+  problem.request_id = requestId;
   return problem;
 }
 

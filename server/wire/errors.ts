@@ -2,6 +2,9 @@
 import Type, { type Static } from "typebox";
 import { Successor } from "./common.js";
 
+/** The form of a request id. A client may choose it, and it goes into headers, documents and logs as it is. */
+export const REQUEST_ID = "^[A-Za-z0-9._-]{1,128}$";
+
 export const Problem = Type.Object(
   {
     type: Type.Literal("about:blank", {
@@ -21,6 +24,12 @@ export const Problem = Type.Object(
       ),
     ),
     successor: Type.Optional(Successor),
+    request_id: Type.Optional(
+      Type.String({
+        description: "The `X-Request-Id` of the answer. It is in the service's log.",
+        pattern: REQUEST_ID,
+      }),
+    ),
   },
   { title: "Problem", description: "A refusal (RFC 9457)." },
 );

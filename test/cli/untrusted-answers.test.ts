@@ -91,6 +91,20 @@ describe("an answer without end", () => {
   });
 });
 
+test.each([
+  [500, "abc-1", "cairnlog: It broke.\n  Request id: abc-1\n"],
+  [404, "abc-1", "cairnlog: It broke.\n"],
+  [500, undefined, "cairnlog: It broke.\n"],
+  [500, STEERING, expect.stringContaining("without saying why")],
+])("a fault of the service is shown with its request id: %i, %j", async (status, request_id, stderr) => {
+  const url = await serve((_, response) => {
+    const problem = { type: "about:blank", title: "No", status, detail: "It broke.", code: "not-found", request_id };
+    response.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify(problem));
+  });
+  const run = await cairnlog(["log", "head", "--server", url, "--state", join(folder, "faulty")]);
+  expect(run).toMatchObject({ code: 1, stderr });
+});
+
 describe("a limit", () => {
   async function limited(
     retryAfter: string | undefined,

@@ -64,6 +64,8 @@ export class Contract {
     const { status, headers } = response;
     const said = `${method} ${path} answered ${status}`;
     const mediaType = essence(headers.get("content-type") ?? "");
+    if (mediaType === "application/problem+json" && body !== undefined)
+      expect((body as Document).request_id, said).toBe(headers.get("x-request-id"));
     if (!operation) {
       if (body !== undefined) this.#expectFits(PROBLEM, body, said);
       // Every operation says what the others answer.

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect } from "vitest";
 import type { TransportName } from "#cairnlog/server/http/transport/transport.js";
-import { type RunningServer, readSettings, startServer } from "#cairnlog/server/index.js";
+import { type RunningServer, readSettings, type ServerOptions, startServer } from "#cairnlog/server/index.js";
 import { Contract, type Document } from "./contract.js";
 
 const folders: string[] = [];
@@ -40,8 +40,12 @@ export const testEnvironment = (dataDir = temporaryFolder()): Record<string, str
 });
 
 /** Starts a service, which is closed after the file's tests. `settings` are environment variables. */
-export async function startTestService(settings: Record<string, string> = {}): Promise<TestService> {
-  const server = await startServer(readSettings({ ...testEnvironment(settings.SERVICE_DATA_DIR), ...settings }));
+export async function startTestService(
+  settings: Record<string, string> = {},
+  options: ServerOptions = {},
+): Promise<TestService> {
+  const read = readSettings({ ...testEnvironment(settings.SERVICE_DATA_DIR), ...settings });
+  const server = await startServer(read, options);
   const service = new TestService(server);
   services.add(service);
   return service;

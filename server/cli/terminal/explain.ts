@@ -21,9 +21,11 @@ const HINTS: readonly (readonly [sentence: RegExp, hint: string])[] = [
 ];
 
 /** Escaped, because the service wrote most of the text. */
-function refusal({ message: said, errors }: ClientError): string {
+function refusal({ message: said, errors, status, requestId }: ClientError): string {
   const hint = HINTS.find(([sentence]) => sentence.test(said))?.[1];
   const message = hint === undefined ? said : `${said} ${hint}`;
   const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
-  return printable([message, ...members].join("\n"));
+  // What went wrong in the service its operator can look up; a refusal says itself what is wrong.
+  const ids = status >= 500 && requestId !== undefined ? [`  Request id: ${requestId}`] : [];
+  return printable([message, ...members, ...ids].join("\n"));
 }

@@ -105,6 +105,9 @@ function describe(error: unknown): { title: string; text: string } {
   if (error.code === "stale-answer") return { title: "The service shows an older log", text: error.detail };
   if (error.code === "malformed-answer") return { title: "The service sent an unexpected answer", text: error.detail };
   if (error.status === 404) return { title: "Not found", text: error.detail };
-  if (error.status >= 500) return { title: "The service has an error", text: error.detail };
+  if (error.status >= 500) return { title: "The service has an error", text: error.detail + idOf(error) };
   return { title: "That did not work", text: error.detail };
 }
+
+/** Leads the operator to the request in the service's log. */
+const idOf = ({ requestId }: ClientError): string => (requestId === undefined ? "" : ` Request id: ${requestId}`);

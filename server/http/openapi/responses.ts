@@ -199,7 +199,10 @@ export function problemResponses(named: (schema: unknown) => unknown): Record<st
       const status = Number(text);
       const codes = codesOf(status);
       const schema = { ...problem, properties: { status: { const: status }, code: { enum: codes } } };
-      const example = { type: "about:blank", title: REASONS[status], status, detail: means, code: codes[0] };
+      const example = {
+        ...{ type: "about:blank", title: REASONS[status], status, detail: means, code: codes[0] },
+        request_id: HEADERS["X-Request-Id"].example,
+      };
       const content = { "application/problem+json": { schema, example } };
       const description = `${REASONS[status]}. ${means}`;
       return [componentName(status), { description, headers: headerRefs([...ALWAYS_SENT, ...headers]), content }];

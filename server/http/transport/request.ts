@@ -5,11 +5,11 @@
 
 import { randomUUID } from "node:crypto";
 import type { Client } from "../../../engine/registry/writes.js";
+import { REQUEST_ID } from "../../wire/errors.js";
 import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";
 
-/** A request id that a client may choose: it goes into headers and logs as it is. */
-const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+const SANE_ID = new RegExp(REQUEST_ID);
 
 /** What tells ids of this thread from those of others. */
 const THREAD_ID = randomUUID().slice(0, 24);

@@ -1,5 +1,6 @@
-/** The properties of every operation: an area, a rate limit, and whether other origins may read its answer. */
+/** The properties of every operation: an area, a rate limit, an id, and whether other origins may read its answer. */
 import { beforeAll, describe, expect, test } from "vitest";
+import { sinkOf } from "#cairnlog/server/http/observing/logger.js";
 import { type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { type Operation, operationsOf } from "../tour.js";
 
@@ -53,14 +54,21 @@ const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
 
 let service: TestService;
 let operations: Operation[];
+/** The details of every line of the service's log. */
+const logged: object[] = [];
 beforeAll(async () => {
-  service = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1" });
+  const limits = { SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1" };
+  // Its lines come from the thread of a front end.
+  service = await startTestService(
+    { ...limits, LOG_LEVEL: "debug", SERVICE_FRONT_ENDS: "1" },
+    { logger: sinkOf((_, details) => logged.push(details)) },
+  );
   operations = operationsOf(await service.openApi());
 });
 
 /** Sends a request from a new client. The things that it names do not exist, and a body is an empty object. */
-function ask({ method, path, definition }: Operation, client: number): Promise<Reply> {
-  const headers = { "x-forwarded-for": `198.51.${client >> 8}.${client & 255}` };
+function ask({ method, path, definition }: Operation, client: number, more = {}): Promise<Reply> {
+  const headers = { "x-forwarded-for": `198.51.${client >> 8}.${client & 255}`, ...more };
   const filled = path.replaceAll(/\{(\w+)\}/g, "99999");
   return service.send(method, filled, { headers, ...(definition.requestBody ? { body: "{}" } : {}) });
 }
@@ -85,6 +93,33 @@ describe("every operation", () => {
     }
     expect(seen).toEqual(expected);
     for (const name of [...Object.keys(OWN_LIMITS), ...UNCOUNTED]) expect(expected).toHaveProperty([name]);
+  });
+
+  test("has one id in its header, in its problem and in the log: the client's, or one of the service", async () => {
+    const absent = { id: "", path: "/api/v1/absent", definition: {} };
+    const asked = [...operations, { ...absent, method: "GET" }, { ...absent, method: "OPTIONS", path: "/livez" }];
+    const ids: string[] = [];
+    for (const [i, operation] of asked.entries()) {
+      for (const own of [undefined, `walk-${i}`]) {
+        const client = 2 * operations.length + i;
+        const { headers, body, status, text } = await ask(operation, client, own && { "x-request-id": own });
+        const id = headers.get("x-request-id")!;
+        expect(id, nameOf(operation)).toEqual(own ?? expect.stringMatching(/^[0-9a-f-]{36}$/));
+        if (status >= 400) expect(body.request_id, text).toBe(id);
+        ids.push(id);
+      }
+    }
+    expect(new Set(ids).size).toBe(2 * asked.length);
+    await expect
+      .poll(() => logged.map((details) => "id" in details && details.id))
+      .toEqual(expect.arrayContaining(ids));
+  });
+
+  test("of many submissions, each refused one has the id of the request that brought it", async () => {
+    const own = { "x-request-id": "many" };
+    const { body } = await service.post("/attestations/batch", { submissions: [{}, 1] }, own);
+    for (const { problem } of body.results)
+      expect(problem).toMatchObject({ code: "invalid-input", request_id: "many" });
   });
 
   test("that reads may be read by pages of all origins, and one that writes by none", async () => {

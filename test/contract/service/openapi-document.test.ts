@@ -228,7 +228,8 @@ describe("says enough", () => {
       const [title, means] = response.description.split(/\. (.*)/s);
       expect(title.replaceAll(" ", ""), name).toBe(name);
       expect(means, name).toMatch(/^[A-Z].{10,}\.$/);
-      expect(example, name).toEqual({ type: "about:blank", title, status, detail: means, code: codes[0] });
+      const { example: request_id } = document.components.headers["X-Request-Id"];
+      expect(example, name).toEqual({ type: "about:blank", title, status, detail: means, code: codes[0], request_id });
       const headers = [...always, ...(more[status] ?? [])];
       const promised = Object.fromEntries(
         headers.map((header) => [header, { $ref: `#/components/headers/${header}` }]),

@@ -24,7 +24,7 @@ describe("an error becomes the same answer in the other thread", () => {
     new TypeError("x is not a function"),
     "no error at all",
   ])("%s", (error) => {
-    expect(problemAnswer(carried(error))).toEqual(problemAnswer(error));
+    expect(problemAnswer(carried(error), "a")).toEqual(problemAnswer(error, "a"));
   });
 
   test("what nobody expected keeps its text and its stack for the service's log", () => {

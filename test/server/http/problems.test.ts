@@ -102,10 +102,11 @@ const HIDDEN: ReadonlySet<string> = new Set([
   ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "clock-suspect", "worker-failed"],
   ...["not-leader", "corrupt-log", "wrong-operator", "in-use", "private-key"],
 ]);
+const ID = "request-1";
 const SECRET = "The directory /var/lib/secret is gone.";
 
 const answerTo = (error: unknown) => {
-  const { status, contentType, cacheControl, etag, headers, body } = problemAnswer(error);
+  const { status, contentType, cacheControl, etag, headers, body } = problemAnswer(error, ID);
   expect([contentType, cacheControl, etag]).toEqual(["application/problem+json", "no-store", null]);
   return { status, headers, body: JSON.parse(body.toString()) };
 };
@@ -114,7 +115,7 @@ test.each(Object.entries(ENGINE) as [ErrorCode, number][])("%s is %i", (code, st
   const { status: answered, headers, body } = answerTo(new CairnlogError(code, SECRET));
   expect(answered).toBe(status);
   const detail = HIDDEN.has(code) ? expect.not.stringContaining("secret") : SECRET;
-  expect(body).toEqual({ type: "about:blank", title: TITLES[status], status, detail, code });
+  expect(body).toEqual({ type: "about:blank", title: TITLES[status], status, detail, code, request_id: ID });
   expect(body.detail).toMatch(/^[A-Z].{20,}\.$/);
   const retry = RETRY[code];
   expect(headers).toEqual({
@@ -126,7 +127,8 @@ test.each(Object.entries(ENGINE) as [ErrorCode, number][])("%s is %i", (code, st
 test.each(Object.entries(HTTP) as [HttpError["code"], number][])("%s of HTTP is %i", (code, status) => {
   const { status: answered, headers, body } = answerTo(new HttpError(code, SECRET, { allow: "GET" }));
   expect(answered).toBe(status);
-  expect(body).toEqual({ type: "about:blank", title: TITLES[status], status, detail: SECRET, code });
+  const title = TITLES[status];
+  expect(body).toEqual({ type: "about:blank", title, status, detail: SECRET, code, request_id: ID });
   expect(headers).toEqual({ allow: "GET" });
   expect(answerTo(new HttpError(code, SECRET)).headers).toEqual({});
 });
@@ -167,9 +169,9 @@ test("a body that holds more requests than are left is told how many may come", 
 
 test("the refusal of a part of a body is the same problem, and says when to try again", () => {
   const busy = new CairnlogError("overloaded", SECRET, { retryAfter: 7 });
-  expect(partRefusal(busy)).toEqual({ status: 503, problem: answerTo(busy).body, retry_after: 7 });
+  expect(partRefusal(busy, ID)).toEqual({ status: 503, problem: answerTo(busy).body, retry_after: 7 });
   const absent = new CairnlogError("not-found", "No.");
-  expect(partRefusal(absent)).toEqual({ status: 404, problem: answerTo(absent).body });
+  expect(partRefusal(absent, ID)).toEqual({ status: 404, problem: answerTo(absent).body });
 });
 
 test.each([new Error(SECRET), SECRET, undefined])("anything else is a bare 500: %s", (error) => {
@@ -181,6 +183,7 @@ test.each([new Error(SECRET), SECRET, undefined])("anything else is a bare 500: 
     status: 500,
     detail: expect.not.stringContaining("secret"),
     code: "internal-error",
+    request_id: ID,
   });
   expect(refusalCode(error)).toBe("internal-error");
 });
@@ -208,6 +211,6 @@ test("paths of the engine's input become paths of the request body", async () =>
 });
 
 test("a private key that came in a request is said to be exposed, which the engine cannot know", () => {
-  const { body } = problemAnswer(new CairnlogError("private-key", "This is a private key."));
+  const { body } = problemAnswer(new CairnlogError("private-key", "This is a private key."), ID);
   expect(String(body)).toContain("It was sent over the network and must be considered exposed");
 });

@@ -47,6 +47,7 @@ const MADE: readonly (readonly [RegExp, string])[] = [
   [/(?<!sha256:)\b[0-9a-f]{64}\b/g, "(hash)"],
   [/\b[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}\b/g, "(recovery key)"],
   [/(?<=\bentry )\d+/g, "(number)"],
+  [/^mixed-\d+$/, "(request id)"],
   [/^[A-Za-z0-9+/]{80,}={0,2}$/g, "(signature)"],
 ];
 /** Numbers that depend on what came before. */

@@ -140,7 +140,10 @@ export async function attest(traffic: Traffic, sent: Sent, clients: readonly Cli
     return async () => {
       if (sent.fault === "password") return;
       const [client] = clients;
-      for (const { text } of all) expect(text).toBe((await traffic.ask(ask, client!)).text);
+      for (const { body } of all) {
+        const again = await traffic.ask(ask, client!);
+        expect({ ...body, request_id: again.body.request_id }).toEqual(again.body);
+      }
     };
   }
   for (const said of all) {
@@ -203,7 +206,8 @@ export async function attestBatch(
           expect(results[i].problem).toMatchObject({ code: "forbidden", detail: /password/ });
         else {
           const alone = await traffic.ask({ method: "POST", path: "/api/v1/attestations", body: sent.body }, client);
-          expect(results[i]).toEqual({ status: alone.status, problem: alone.body });
+          const problem = { ...alone.body, request_id: said.headers["x-request-id"] };
+          expect(results[i]).toEqual({ status: alone.status, problem });
         }
       }
     }

@@ -159,8 +159,12 @@ async function conditional(traffic: Traffic, stable: readonly Stable[], client: 
   return further;
 }
 
-/** The bytes, but for whether a graph was made for this request, and for how the deliveries of a subscription went meanwhile. */
+/**
+ * The bytes, but for whether a graph was made for this request, for how the deliveries of a subscription went meanwhile, and
+ * for the id of a refused request, which `Traffic` checks.
+ */
 function lasting({ path }: Ask, { bytes, text, body }: Said): Buffer {
+  if (body?.code !== undefined) return Buffer.from(text.replace(`"request_id":"${body.request_id}"`, ""));
   if (path.includes("/graph/")) return Buffer.from(text.replace(/"cached":(true|false)/, ""));
   if (path.endsWith("/webhooks") && Array.isArray(body))
     return Buffer.from(JSON.stringify(body.map(({ id, url }: { id: number; url: string }) => [id, url])));

@@ -83,6 +83,8 @@ export class Traffic {
     const own = { ...headers, "x-request-id": id, "x-forwarded-for": address };
     const said = await connection.send(method, path, body, own, pace);
     expect(said.headers["x-request-id"], path).toBe(id);
+    if (said.headers["content-type"] === "application/problem+json" && said.body)
+      expect(said.body.request_id, path).toBe(id);
     // The explorer is counted by no limit; what the address that is spent has asked in other rounds is still counted.
     if (address !== SPENT && path !== "/" && !path.startsWith("/explorer/")) this.#count(address, said, parts);
     this.#answers++;
