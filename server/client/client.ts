@@ -120,6 +120,8 @@ export class Client {
     this.audit = new AuditClient(http, watch);
     this.anchoring = new AnchoringClient(http, watch, authority);
     this.shards = new ShardsClient(http, watch, authority);
+    // Whoever is told that the log has ended remembers it, if it is true.
+    http.onFrozen(() => this.shards.noteEnd());
   }
 
   /** The address that is asked first, without a slash at its end. */

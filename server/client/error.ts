@@ -61,7 +61,7 @@ export interface ClientErrorOptions {
  * that must not be signed: of another service, or for something else), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store, or
  * not that of the service, and no rotation leads to that),
  * `unverifiable-receipt` (recorded in a form that receipts do not cover), `stale-answer` (a true answer that is older
- * than the last seen head).
+ * than the last seen head), `unverifiable-successor` (the log goes on under a key that nobody can tell from its end).
  */
 export class ClientError extends Error {
   /** HTTP status; 0 without an answer, or if the content of a successful answer is wrong. */

@@ -45,6 +45,7 @@ export class Http {
   /** What must succeed before anything is sent but questions without a session, and its success. */
   #check: (() => Promise<unknown>) | undefined;
   #checked: Promise<unknown> | undefined;
+  #frozen: (() => Promise<void>) | undefined;
 
   /**
    * @param server the address of the service, or those of all its nodes: the first one is asked first
@@ -78,6 +79,11 @@ export class Http {
   /** Has `check` succeed once before anything is sent but questions without a session. */
   checkFirst(check: () => Promise<unknown>): void {
     this.#check = check;
+  }
+
+  /** Has `seek` called when the service refuses a write because its log has ended. What it throws is thrown instead. */
+  onFrozen(seek: () => Promise<void>): void {
+    this.#frozen = seek;
   }
 
   /** @throws ClientError */
@@ -155,6 +161,7 @@ export class Http {
         moves--;
         continue;
       }
+      if (error.code === "frozen") await this.#frozen?.();
       if (error.code !== "not-leader") throw error;
       const told = response.headers.get("cairnlog-leader");
       this.#leader = this.#nodeAt(told, server);

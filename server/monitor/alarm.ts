@@ -37,7 +37,9 @@ export type Misconduct =
   /** An entry or a head is older than the one before it. */
   | "time-reversal"
   /** The served entry differs from the mirrored one. */
-  | "changed-entry";
+  | "changed-entry"
+  /** A signed head or an entry goes on behind the entry that froze the log. */
+  | "after-freeze";
 
 /** The evidence. Members that do not matter are null. */
 export interface MonitorEvidence extends Evidence {
@@ -122,7 +124,7 @@ export interface CheckpointHead {
 
 /** An alarm as it is printed and posted. */
 export interface Alarm {
-  readonly alarm: Misconduct | "stalled" | "watched" | "rotated";
+  readonly alarm: Misconduct | "stalled" | "watched" | "rotated" | "frozen";
   /** A sentence. */
   readonly detail: string;
   readonly server: string;
@@ -130,7 +132,7 @@ export interface Alarm {
   readonly observed_at: string;
   /** The newest verified head. */
   readonly head: TreeHead | CheckpointHead | null;
-  /** Of `watched` and `rotated`. */
+  /** Of `watched`, `rotated` and `frozen`. */
   readonly entry?: Entry;
   /** The fingerprint that the entry names, for `watched`. */
   readonly fingerprint?: string;

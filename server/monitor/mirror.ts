@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
 import { publishedCheckpoint } from "../../engine/log/lens/publisher.js";
+import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
 import { EntryReader } from "../../engine/log/read/reader.js";
 import { projection } from "../../engine/registry/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
@@ -96,6 +97,12 @@ export class Mirror {
     return treeSize > 0 ? this.#reader.head(treeSize) : undefined;
   }
 
+  /** The entry that froze the log; null if the newest one did not. */
+  get end(): Entry | null {
+    const newest = this.entry(this.size - 1);
+    return newest?.event_type === LOG_FROZEN ? newest : null;
+  }
+
   /**
    * Adds the next entries, all or none of them.
    * @returns the fault; null if they were added
@@ -153,6 +160,7 @@ export class Mirror {
 }
 
 function entryKind(entry: Entry, other: Entry | null): Misconduct {
+  if (other?.event_type === LOG_FROZEN) return "after-freeze";
   if (checkServiceEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
   if (entry.previous_hash !== (other?.entry_hash ?? null) || (other && entry.id <= other.id)) return "broken-chain";
   const isReversed = entry.chain_version === 2 && other && isBefore(entry.timestamp, other.timestamp);

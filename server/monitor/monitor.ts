@@ -9,6 +9,7 @@
  */
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
+import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
 import {
   canonicalJson,
   type Entry,
@@ -55,6 +56,8 @@ export interface MonitorOptions {
   readonly onWatched?: (entry: Entry, fingerprint: string) => Promise<void>;
   /** Told of every entry that hands the log to another operator key, at least once. */
   readonly onRotation?: (entry: Entry) => Promise<void>;
+  /** Told of the entry that froze the log, at least once. */
+  readonly onFrozen?: (entry: Entry) => Promise<void>;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -89,6 +92,11 @@ export class Monitor {
     return this.#mirror?.size ?? 0;
   }
 
+  /** Whether the log, as far as it is mirrored, has ended. */
+  get isFrozen(): boolean {
+    return this.#mirror?.end != null;
+  }
+
   /**
    * One round: all new entries of the log, verified and mirrored.
    * @throws Misbehaviour; ClientError if the service cannot be asked, `OlderHead` if it shows an older head; CairnlogError
@@ -108,6 +116,7 @@ export class Monitor {
     key = await this.#watch.operators();
     this.#mirror.operators = key;
     const before = this.#mirror.size;
+    if (head) await this.#expectEnd(this.#mirror, head.tree_size, { shown: head });
     if (head) await this.#follow(this.#mirror, head);
     if (note !== null) await this.#takeCheckpoint(this.#mirror, key, note, head);
     const fault = shown && (await this.#mirror.checkpoints.keep(shown));
@@ -295,6 +304,7 @@ export class Monitor {
     if (!checkpoint)
       throw await this.#caught("bad-signature", "The checkpoint is not signed by the pinned operator key.", evidence);
     const { treeSize, rootHash } = checkpoint;
+    await this.#expectEnd(mirror, treeSize, evidence);
     if (treeSize > mirror.size) {
       const detail = `The checkpoint has ${treeSize} leaves, the head that came later has less.`;
       throw new OlderHead(await this.#caught("shrunken", detail, evidence));
@@ -308,6 +318,14 @@ export class Monitor {
         known,
       });
     mirror.keepCheckpoint(note, treeSize);
+  }
+
+  /** A log that has ended has no larger head or checkpoint. */
+  async #expectEnd(mirror: Mirror, treeSize: number, evidence: Partial<MonitorEvidence>): Promise<void> {
+    const entry = mirror.end;
+    if (!entry || treeSize <= mirror.size) return;
+    const detail = `Entry ${entry.id} froze the log at ${mirror.size} leaves, and a signed head has ${treeSize}.`;
+    throw await this.#caught("after-freeze", detail, { known: mirror.head(mirror.size) ?? null, ...evidence, entry });
   }
 
   /** Compares mirrored entries, all or one page of them, with what is served for them now. */
@@ -353,15 +371,16 @@ export class Monitor {
     if (root_hash !== known.root_hash) throw await this.#caught("fork", twoHeads(leafIndex + 1), evidence);
   }
 
-  /** Tells of watched keys and of rotations in entries that are on disk, then notes how far it came. */
+  /** Tells of watched keys, rotations and the end in entries that are on disk, then notes how far it came. */
   async #tellWatched(): Promise<void> {
-    const { folder, watched, onWatched, onRotation } = this.#options;
+    const { folder, watched, onWatched, onRotation, onFrozen } = this.#options;
     const mirror = this.#mirror!;
     const from = folder.told;
     if (from === mirror.size) return;
     for (let index = from; index < mirror.size; index++) {
       const entry = mirror.entry(index)!;
       if (mirror.operators.chain.some(({ rotation }) => rotation?.entry_id === entry.id)) await onRotation?.(entry);
+      if (entry.event_type === LOG_FROZEN) await onFrozen?.(entry);
       for (const fingerprint of namedIn(entry, watched ?? new Set())) await onWatched?.(entry, fingerprint);
     }
     folder.told = mirror.size;

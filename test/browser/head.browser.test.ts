@@ -4,6 +4,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { parsePublicKey, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Evidence } from "#cairnlog/server/client/index.js";
 import { sayingEvent } from "../anyevent.js";
@@ -339,4 +340,22 @@ test("the policy allows nothing else: no inline scripts and no requests elsewher
   expect(blocked.violations).toContain("connect-src");
   expect(blocked.injected).toBe(false);
   await reader.context.close();
+});
+
+test("a log that has ended says so, proven, and where it goes on", async () => {
+  const ended = await startTestService();
+  await append(ended, 2);
+  const vkey = (await ended.send("GET", "/tlog/vkey")).text.trim();
+  const successor = { url: "https://next.example", vkey };
+  const reader = await Reader.arrive();
+  const page = await reader.open(ended.url);
+  await page.getByText("the signature was checked in this page").waitFor();
+  expect(await page.getByText("This log has ended").count()).toBe(0);
+  await freeze(ended.server.registry.log, { reason: "The year is over.", successor });
+  const card = page.getByRole("region", { name: "This log has ended" });
+  await card.getByText("The year is over.").waitFor();
+  expect(await card.getByRole("link", { name: successor.url }).getAttribute("href")).toBe(successor.url);
+  await page.getByText("The operator ended the log").waitFor();
+  await expectReadable(page);
+  await reader.leave();
 });

@@ -1,7 +1,8 @@
 /** `cairnlog operator freeze`, on a data directory and through the service that writes it. */
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { scratchFolder, startService } from "../service.js";
+import { SettableClock } from "../cluster/rig/clock.js";
+import { scratchFolder, cairnlog as spawned, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
 const scratch = scratchFolder();
@@ -34,6 +35,44 @@ test("ends a log whose service runs, and one that has stopped; a repeated comman
   service = await startService(data);
   expect((await (await fetch(`${service.url}/api/v1/log/sth`)).json()).tree_size).toBe(sth.tree_size);
   await service.stop();
+});
+
+test("monitor and client tell of the end and where the log goes on; a frozen log is not stalled", async () => {
+  const [data, state] = [join(scratch.path, "told"), join(scratch.path, "state")];
+  const [service, next] = [await startService(data), await startService(join(scratch.path, "next"))];
+  const vkey = (await (await fetch(`${next.url}/tlog/vkey`)).text()).trim();
+  const end = async () => cairnlog(["log", "end", "--server", service.url, "--state", join(scratch.path, "client")]);
+  // By this clock the log has been silent for a day.
+  const clock = new SettableClock(join(scratch.path, "clock"));
+  clock.set(86_400_000);
+  const env = { ...process.env, ...clock.environment };
+  const monitor = () =>
+    spawned(["monitor", service.url, "--state", state, "--once", "--max-silence", "60", "--json"], { env });
+  expect(await end()).toMatchObject({ code: 0, stdout: "The log has not ended.\n" });
+  const ending = ["--reason", "It is full.", "--successor", next.url, "--vkey", vkey];
+  expect(await cairnlog(["operator", "freeze", "--data", data, "--server", service.url, ...ending])).toMatchObject({
+    code: 0,
+  });
+  const { stdout } = await end();
+  const { fingerprint } = (await (await fetch(`${next.url}/api/v1/log/operator-key`)).json()) as {
+    fingerprint: string;
+  };
+  expect(stdout).toMatch(/^Entry 1 froze the log at 2\S+: It is full\.\n/);
+  expect(stdout).toContain(`It goes on at ${next.url}, under the operator key ${fingerprint}.`);
+  const told = await monitor();
+  expect(told.stderr).toContain(`NOTICE frozen: Entry 1 (`);
+  expect(told.stderr).toContain(`It goes on at ${next.url}, under the verifier key ${vkey}.`);
+  const lines = told.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([
+    { alarm: "frozen", entry: { id: 1 } },
+    { verified: 1, frozen: true },
+  ]);
+  expect(told.code).toBe(0);
+  await service.stop();
+  await next.stop();
 });
 
 test("ends a stopped log without a successor", async () => {

@@ -12,6 +12,8 @@ export interface Follower {
   newest(): Promise<TreeHead | CheckpointHead | null>;
   /** What a finished round has verified: a line for people, and members of a line of JSON. */
   verified(): Promise<{ readonly text: string; readonly json: Readonly<Record<string, unknown>> }>;
+  /** Whether it has ended: then it is silent for good. */
+  readonly isFrozen: boolean;
   close(): Promise<void>;
 }
 
@@ -24,9 +26,12 @@ export function cairnlogFollower(options: MonitorOptions): Follower {
     async verified() {
       const head = await monitor.newestHead();
       const text = head
-        ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
+        ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}${monitor.isFrozen ? ", frozen" : ""}`
         : "The log has no tree head yet.";
-      return { text, json: { verified: monitor.size, head } };
+      return { text, json: { verified: monitor.size, head, ...(monitor.isFrozen && { frozen: true }) } };
+    },
+    get isFrozen() {
+      return monitor.isFrozen;
     },
     close: () => monitor.close(),
   };
@@ -70,6 +75,7 @@ export function tiledFollower({
       cosigned = verdict.cosigned.map(({ witness }) => witness.name);
     },
     newest,
+    isFrozen: false,
     async verified() {
       const head = (await newest())!;
       const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";

@@ -1,6 +1,6 @@
 /** `cairnlog log`: reads the log and verifies it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "../../../engine/verify/index.js";
+import { type Entry, parsePublicKey } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
 import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
@@ -37,6 +37,7 @@ const ACTIONS = {
   head,
   consistency,
   checkpoint,
+  end,
   verify: verifyLog,
 } satisfies Record<string, Action>;
 
@@ -72,6 +73,11 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
       about: "Prints the checked proof that the tree of FROM leaves is the beginning of that of TO leaves.",
     },
     checkpoint: { form: "", about: "Prints the newest head as a signed note, checked." },
+    end: {
+      form: "",
+      about:
+        "Shows whether the log has ended, proven by its last entry, and where it goes on under which operator key.",
+    },
     verify: { form: "", about: "Has the service verify its whole log. The result is its word." },
   },
   examples: "cairnlog log tail --follow",
@@ -214,6 +220,22 @@ function checkpoint(positionals: readonly string[], values: Given): (client: Cli
   return async (client) => {
     const { note, checkpoint: read } = await client.log.checkpoint();
     report(values, { note, ...read }, note.trimEnd());
+  };
+}
+
+function end(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
+  none(positionals);
+  return async (client) => {
+    const found = await client.shards.end();
+    const next = found && (await client.shards.successor());
+    const key = next && parsePublicKey(next.operatorKey).fingerprint;
+    const goesOn = next
+      ? `It goes on at ${next.server}, under the operator key ${key}.`
+      : "It names no log that goes on.";
+    const text = found
+      ? `Entry ${found.entry_id} froze the log at ${found.timestamp}: ${found.reason}\n${goesOn}`
+      : "The log has not ended.";
+    report(values, found && { ...found, operator_key: next?.operatorKey ?? null }, text);
   };
 }
 

@@ -3,6 +3,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
+import { frozenBy } from "../../../engine/log/operator/frozen.js";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
@@ -127,6 +128,7 @@ class Run {
         watched: new Set(watch.map(readFingerprint)),
         onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
         onRotation: (entry) => this.#tellRotation(entry),
+        onFrozen: (entry) => this.#tellEnd(entry),
       });
     }
     if (operatorKey !== undefined || watch.length)
@@ -223,7 +225,7 @@ class Run {
    * it.
    */
   async #checkSilence(): Promise<boolean> {
-    if (this.#maxSilence === null) return false;
+    if (this.#maxSilence === null || this.#follower.isFrozen) return false;
     const head = await this.#follower.newest();
     const since = head ? Date.parse(head.timestamp) : this.#started;
     if (Date.now() - since <= this.#maxSilence * 1000) return false;
@@ -249,6 +251,15 @@ class Run {
     await this.#raise({ alarm: "rotated", detail, entry });
   }
 
+  async #tellEnd(entry: Entry): Promise<void> {
+    const { reason, successor } = frozenBy(entry)!;
+    const next = successor
+      ? `It goes on at ${successor.url}, under the verifier key ${successor.vkey}`
+      : "It names no log that goes on";
+    const detail = `Entry ${entry.id} (${entry.timestamp}) froze the log: ${reason} ${next}.`;
+    await this.#raise({ alarm: "frozen", detail, entry });
+  }
+
   async #accuse({ kind, message: detail, evidence }: Misbehaviour<NonNullable<Alarm["evidence"]>>): Promise<void> {
     await this.#raise({ alarm: kind, detail, evidence });
   }
@@ -261,7 +272,7 @@ class Run {
     const shown = kept?.file === undefined ? alarm : { ...line, evidence_file: kept.file };
     if (this.#values.json) console.log(printableJson(shown));
     // No lie: what the operator announces, people should hear from the log, too.
-    const prefix = alarm.alarm === "rotated" ? "NOTICE" : "ALARM";
+    const prefix = alarm.alarm === "rotated" || alarm.alarm === "frozen" ? "NOTICE" : "ALARM";
     this.#say(`${prefix} ${alarm.alarm}: ${alarm.detail}${kept ? ` ${kept.sentence}` : ""}`);
     // The lie may never be shown again, so nobody else can be asked for what was received.
     if (kept && kept.file === undefined && !this.#values.json) console.error(printableJson(alarm));

@@ -19,6 +19,8 @@ export class OperatorPins {
   #key: Promise<PublicKey> | undefined;
   /** Null as long as no chain was shown. */
   #chain: OperatorKeys | null = null;
+  /** The end of the log, if it was proven, now or to an earlier client. */
+  end: State["frozen"];
 
   /** @throws CairnlogError `invalid-key` for a pinned key that is none */
   constructor(http: Http, store: Store, pinnedPem: string | undefined) {
@@ -75,15 +77,21 @@ export class OperatorPins {
     this.#chain = chain;
   }
 
-  /** Keeps the newest head, with the keys that are believed. */
+  /** Keeps the newest head, with the keys and the end that are believed. */
   async keep(head: State["head"]): Promise<void> {
     const operator_key = (await this.key()).pem;
-    await this.#store.save({ operator_key, head, ...(this.#chain && { operators: [...this.#chain.chain] }) });
+    await this.#store.save({
+      operator_key,
+      head,
+      ...(this.#chain && { operators: [...this.#chain.chain] }),
+      ...(this.end && { frozen: this.end }),
+    });
   }
 
   async #findKey(): Promise<PublicKey> {
     const state = await this.#store.load();
     const stored = state && parsePublicKey(state.operator_key);
+    this.end = state?.frozen;
     if (stored && state.operators) this.#chain = await OperatorKeys.verify(state.operators, stored);
     const isStored = !stored || !this.#pinned || this.#pinned.fingerprint === stored.fingerprint;
     if (!isStored && (this.#chain?.indexOf(this.#pinned!.fingerprint) ?? -1) < 0)

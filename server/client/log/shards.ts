@@ -1,7 +1,8 @@
 /** The end of a log, and where it goes on. */
-import type { TreeHead } from "../../../engine/verify/index.js";
+import { type PublicKey, parseVkey, type TreeHead } from "../../../engine/verify/index.js";
 import { LogHead } from "../../wire/log/log.js";
 import * as wire from "../../wire/log/shards.js";
+import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
 import type { Authority } from "../session.js";
 import type { FreezeLog, LogEnd } from "../types.js";
@@ -33,7 +34,26 @@ export class ShardsClient {
     }
     const { entry_id, tree_size, reason, successor } = frozen;
     const proven = await this.#last(entry_id, tree_size - 1, Math.min(floor, tree_size - 1), { reason, successor });
-    return this.#watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
+    const end = await this.#watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
+    await this.#watch.keepEnd({ entry_id, tree_size });
+    return end;
+  }
+
+  /**
+   * The log that goes on from this one, as its proven end names it: what `createClient` takes, so that nobody else is
+   * believed there. Null if the log may grow, or names none.
+   * @throws ClientError `unverifiable-successor` for a verifier key that is no Ed25519 key; as `end` does
+   */
+  async successor(): Promise<{ readonly server: string; readonly operatorKey: string } | null> {
+    const { successor = null } = (await this.end()) ?? {};
+    if (!successor) return null;
+    const { url: server, vkey } = successor;
+    const key = keyOf(vkey);
+    if (key) return { server, operatorKey: key.pem };
+    throw new ClientError(
+      "unverifiable-successor",
+      `The log goes on at ${server}, but its verifier key does not tell the operator key there. Get that from elsewhere.`,
+    );
   }
 
   async #expectOpen(floor: number): Promise<void> {
@@ -46,6 +66,13 @@ export class ShardsClient {
     } = await this.#watch.owed(this.#watch.proven(head.id, entry_count - 1, floor), {});
     if (entry.event_type !== "log_frozen") return;
     throw await this.#watch.misbehaved("The log denies its end.", { shown, proof, entry });
+  }
+
+  /** Remembers the end of the log, if it can be proven now. @throws ClientError `log-misbehaved` */
+  async noteEnd(): Promise<void> {
+    await this.end().catch((error: unknown) => {
+      if (error instanceof ClientError && error.code === "log-misbehaved") throw error;
+    });
   }
 
   /**
@@ -83,5 +110,15 @@ export class ShardsClient {
     if (head.tree_size === leafIndex + 1) return proven;
     const detail = `Entry ${entryId} froze the log, and a head of ${head.tree_size} leaves goes on behind it.`;
     throw await this.#watch.misbehaved(detail, { shown: head, proof, entry });
+  }
+}
+
+/** The key of a log whose checkpoints its operator key signs; null for every other verifier key. */
+function keyOf(vkey: string): PublicKey | null {
+  try {
+    const { type, key } = parseVkey(vkey);
+    return type === "ed25519" ? key : null;
+  } catch {
+    return null;
   }
 }

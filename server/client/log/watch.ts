@@ -21,7 +21,7 @@ import * as wire from "../../wire/log/log.js";
 import { differing, type Members, same } from "../compare.js";
 import { ClientError, type Evidence } from "../error.js";
 import type { Http } from "../http.js";
-import type { Store } from "../store.js";
+import type { State, Store } from "../store.js";
 import type { ConsistencyProof } from "../types.js";
 import { deviation, type Expected } from "./expected.js";
 import { type EntryCriteria, failedFilter } from "./filters.js";
@@ -275,6 +275,7 @@ export class Watch {
     await this.#checkSigned(head);
     const objection = this.#objection(head);
     if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
+    await this.#checkEnd(head);
     const known = await this.#knownHead();
     this.#http.hasSeen(head.tree_size);
     if (known !== null) await this.#checkConsistent(known, head);
@@ -302,6 +303,23 @@ export class Watch {
   async #learnSigner(head: TreeHead): Promise<void> {
     const operators = await this.#pins.known();
     if (operators.keyAt(head.tree_size).fingerprint !== head.key_id) await this.#learnOperators(head);
+  }
+
+  /** Believes from now on, and in later runs, that the log ended with an entry, which was proven. */
+  keepEnd(end: NonNullable<State["frozen"]>): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#pins.end = end;
+      await this.#pins.keep(await this.#knownHead());
+    });
+  }
+
+  /** A log that has ended has no larger head. */
+  async #checkEnd(shown: TreeHead): Promise<void> {
+    const { end } = this.#pins;
+    if (!end || shown.tree_size <= end.tree_size) return;
+    const entry = await this.entry(end.entry_id).catch(() => null);
+    const detail = `Entry ${end.entry_id} froze the log at ${end.tree_size} leaves, and there is a head of ${shown.tree_size}.`;
+    throw await this.misbehaved(detail, { shown, entry });
   }
 
   /** A head must be signed by the key whose term its size is in. */

@@ -34,6 +34,7 @@ const REFUSED = {
   // For the operator alone.
   post_log_anchor: 403,
   post_log_sth_sign: 403,
+  post_log_freeze: 403,
 };
 
 let service: TestService;

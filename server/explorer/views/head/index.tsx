@@ -9,6 +9,7 @@ import { ActivityCard } from "./ActivityCard.js";
 import { AnchoringCard } from "./AnchoringCard.js";
 import { CheckpointCard } from "./CheckpointCard.js";
 import { shownCheckpoint } from "./checkpoint.js";
+import { EndCard } from "./EndCard.js";
 import { HeadCard } from "./HeadCard.js";
 import { Introduction } from "./Introduction.js";
 import { LogVerdict } from "./LogVerdict.js";
@@ -43,6 +44,7 @@ export default function HeadView() {
       <Introduction />
       <SearchBox />
       <HeadCard head={head} provenAt={lookedAt} />
+      {head && <EndCard size={head.tree_size} />}
       {head === null ? (
         <Card title="Newest entries">
           <Empty title="Nothing has been recorded yet">

@@ -1,0 +1,108 @@
+/** A frozen log under a monitor: told of once, silent for good, and caught when it goes on. */
+import { expect, test } from "vitest";
+import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
+import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
+import { conviction, failure, newClient } from "../client/clients.js";
+import { LyingProxy } from "../client/proxy.js";
+import { startTestService } from "../server/harness.js";
+import { caught, newMonitor } from "./monitors.js";
+
+const reason = "The year is over.";
+const end = { entry_id: 3, tree_size: 3, reason, successor: null };
+
+test("a monitor tells of the end, and goes on with its rounds", async () => {
+  const service = await startTestService();
+  const { log } = service.server.registry;
+  await log.append([anyEvent({ n: 1 }), anyEvent({ n: 2 })]);
+  const told: Entry[] = [];
+  const { monitor, folder } = newMonitor(service.url, { onFrozen: async (entry) => void told.push(entry) });
+  await monitor.round();
+  expect(monitor.isFrozen).toBe(false);
+  await freeze(log, { reason, successor: null });
+  await monitor.round();
+  await monitor.round({ audit: true });
+  expect(told).toMatchObject([{ id: 3, payload: { reason } }]);
+  expect([monitor.size, monitor.isFrozen]).toEqual([3, true]);
+  await monitor.close();
+  const later = newMonitor(service.url, { folder });
+  await later.monitor.round();
+  expect(later.monitor.isFrozen).toBe(true);
+  await later.monitor.close();
+});
+
+/**
+ * A log whose operator goes on behind the end with a program of his own: no hash covers the type of an entry, so this
+ * service does not know that its third entry is the end, and everybody behind the proxy does.
+ */
+async function lawless() {
+  const service = await startTestService();
+  const { log } = service.server.registry;
+  const payload = { event_type: "log_frozen", reason, successor: null };
+  await log.append([anyEvent({ n: 1 }), anyEvent({ n: 2 }), { event_type: "log_frozem", payload }]);
+  const { timestamp } = log.head()!;
+  const proxy = await LyingProxy.before(service.url);
+  proxy.lie = (path, answer) =>
+    path === "/log/shards"
+      ? { frozen: { ...end, timestamp } }
+      : JSON.parse(JSON.stringify(answer).replaceAll("log_frozem", "log_frozen"));
+  return { proxy, goOn: () => log.append([anyEvent({ n: 3 })]) };
+}
+
+test("a head behind the end is an alarm for a monitor, with the end and both heads as evidence, before a round and in one", async () => {
+  const { proxy, goOn } = await lawless();
+  const { monitor } = newMonitor(proxy.url);
+  await monitor.round();
+  await goOn();
+  const evidence = await caught(monitor.round(), "after-freeze", /^Entry 3 froze the log at 3 leaves/);
+  expect(evidence).toMatchObject({
+    known: { tree_size: 3 },
+    shown: { tree_size: 4 },
+    entry: { id: 3, payload: { reason } },
+  });
+  expect(monitor.size).toBe(3);
+  await monitor.close();
+  const late = newMonitor(proxy.url);
+  const { entry, other } = await caught(late.monitor.round(), "after-freeze", /no entry may follow it/);
+  expect([entry?.id, other?.id]).toEqual([4, 3]);
+  await late.monitor.close();
+});
+
+test("a client that has had the end proven refuses a larger head, and so does the next one with its store", async () => {
+  const { proxy, goOn } = await lawless();
+  const store = memoryStore();
+  const client = createClient({ server: proxy.url, store });
+  expect(await client.shards.end()).toMatchObject(end);
+  expect(await client.shards.successor()).toBeNull();
+  await goOn();
+  for (const each of [client, createClient({ server: proxy.url, store })])
+    expect(await conviction(each.log.head())).toMatchObject({
+      known: { tree_size: 3 },
+      shown: { tree_size: 4 },
+      entry: { id: 3, event_type: "log_frozen" },
+    });
+  const stranger = createClient({ server: proxy.url });
+  expect(await conviction(stranger.shards.end())).toMatchObject({ shown: { tree_size: 4 } });
+});
+
+test("a client remembers the end when a write of its own is refused for it, and finds the next log under its key alone", async () => {
+  const [service, next] = [await startTestService(), await startTestService()];
+  const vkey = (await next.send("GET", "/tlog/vkey")).text.trim();
+  const store = memoryStore();
+  const { client } = newClient(service.url, { store });
+  await client.keys.register({ pseudonym: "Ada" });
+  await freeze(service.server.registry.log, { reason, successor: { url: next.url, vkey } });
+  expect(await failure(client.attest({ title: "Late", content_hash: "0".repeat(64) }))).toMatchObject({
+    code: "frozen",
+  });
+  expect((await store.load())?.frozen).toEqual({ entry_id: 2, tree_size: 2 });
+  const successor = (await client.shards.successor())!;
+  const { body } = await next.get("/log/operator-key");
+  expect(successor).toEqual({ server: next.url, operatorKey: body.public_key });
+  const moved = newClient(next.url, successor).client;
+  await moved.keys.register({ pseudonym: "Ada" });
+  // Whoever answers there with another key is not believed.
+  const other = createClient({ ...successor, server: service.url });
+  expect(await failure(other.log.head())).toMatchObject({ code: expect.stringMatching(/misbehaved|mismatch/) });
+});
