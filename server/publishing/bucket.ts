@@ -24,9 +24,18 @@ export interface BucketOptions {
   readonly patient: (send: typeof fetch) => typeof fetch;
 }
 
-const TILE = { "content-type": "application/octet-stream", "cache-control": DIRECTIVES.forever };
+/** What is never replaced. */
+const KEPT = { "content-type": "application/octet-stream", "cache-control": DIRECTIVES.forever };
 /** The checkpoint and its key. */
 const TEXT = { "content-type": "text/plain; charset=utf-8", "cache-control": DIRECTIVES.revalidate };
+
+/** By the beginning of the path. */
+const HEADERS: Readonly<Record<string, typeof KEPT>> = {
+  tile: KEPT,
+  entries: { ...KEPT, "content-type": "application/gzip" },
+  index: KEPT,
+  log: { ...TEXT, "content-type": "application/json" },
+};
 
 /** Of a request that makes an object. */
 const CREATE = { "if-none-match": "*" };
@@ -123,7 +132,7 @@ export class BucketTarget implements Target {
 
   /** @returns whether it was put; null if the store says that it does not know the condition */
   async #put(path: string, bytes: Uint8Array, condition: Readonly<Record<string, string>>): Promise<boolean | null> {
-    const headers = { ...(path.startsWith("tile/") ? TILE : TEXT), ...condition };
+    const headers = { ...(HEADERS[path.split("/")[0]!] ?? TEXT), ...condition };
     for (let tries = 1; ; tries++) {
       const { status } = await this.#send("PUT", path, headers, [200, 201, 204, 404, 409, 412, 501], bytes);
       if (status === 501) return null;

@@ -20,8 +20,11 @@ import {
 } from "../../engine/verify/index.js";
 import { ClientError } from "../client/error.js";
 import { FULL_TILE, type ServedTiles } from "../client/log/served.js";
+import { entriesPath } from "../client/static/layout.js";
 import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
+import { Content, type Maker, oldRuns } from "./content.js";
+import type { SourceEntries } from "./source.js";
 import { LEFT_FOR_MS, type Stored, type Target } from "./target.js";
 
 const CHECKPOINT = "checkpoint";
@@ -42,10 +45,10 @@ export class Refused extends ClientError {
 
 /** The target has other bytes than the log, which has not changed: somebody changed them, or publishes a fork. */
 export class WrongTarget extends CairnlogError {
-  constructor(target: Target, path: string) {
+  constructor(target: Target, path: string, why = "") {
     super(
       "corrupt-log",
-      `${target.name} has another ${path} than the log: it was changed there, or broken off, or somebody publishes a fork. Nothing was replaced. Find out who wrote it before you remove it.`,
+      `${target.name} has another ${path} than the log${why && ` (${why})`}: it was changed there, or broken off, or somebody publishes a fork. Nothing was replaced. Find out who wrote it before you remove it.`,
     );
   }
 }
@@ -56,6 +59,8 @@ class Overtaken extends Error {}
 export interface PublisherOptions {
   readonly source: ServedTiles;
   readonly target: Target;
+  /** The entries of the source, if they are published, too. */
+  readonly entries: SourceEntries | null;
   /** Which log is published, and which witnesses must have cosigned. */
   readonly policy: Policy;
   /** Whether the user named the key, so that one in the target may give way to it. */
@@ -111,15 +116,17 @@ export class Publisher {
   }
 
   async #round(again: Again): Promise<Published> {
-    const { source, target, policy, isPinned, onProgress } = this.#options;
+    const { source, target, entries, policy, isPinned, onProgress } = this.#options;
     if (again === "nothing" && this.#newest && (await source.checkpoint()) === this.#newest.note)
       return { verdict: this.#newest.verdict, isNew: false, made: 0, bytes: 0 };
-    const store = new TargetStore(target, policy, isPinned, again === "all");
+    const store = new TargetStore({ target, entries, policy, isPinned }, again);
     const copy = new TiledCopy({ served: source, policy, store, onProgress });
-    const { verdict, evidence } = await copy.follow((known) => {
-      if (!known || again === "all") return 0;
+    const from = (known: KnownCheckpoint | null) => {
+      if (!known || again === "all" || !store.isWhole) return 0;
       return again === "edge" ? Math.max(0, known.treeSize - 1) : known.treeSize;
-    });
+    };
+    // Where the checkpoint was there already, the entries may come later.
+    const { verdict, evidence } = await copy.follow(from, () => store.finish());
     const { isNew, made, bytes } = store;
     this.#newest = { note: evidence.shown!, verdict };
     return { verdict, isNew, made, bytes };
@@ -149,17 +156,31 @@ export class Publisher {
     return error;
   }
 
-  /** Removes partial tiles and bundles whose full one is a day old. @returns how many */
+  /** Removes what another object replaced a day ago: partial tiles and bundles, runs of the index. @returns how many */
   async prune(size: number): Promise<number> {
     const { target, keepPartial } = this.#options;
     if (keepPartial) return 0;
+    const { entries } = this.#options;
+    let removed = await this.#pruneTiles("tile", size);
+    if (!entries) return removed;
+    removed += await this.#pruneTiles("entries", size);
+    for (const path of await oldRuns(target, size)) {
+      await target.remove(path);
+      removed++;
+    }
+    return removed;
+  }
+
+  /** @param folder of tiles, or of bundles as they are served, which have the same names */
+  async #pruneTiles(folder: "tile" | "entries", size: number): Promise<number> {
+    const { target } = this.#options;
     let removed = 0;
     let full = "";
-    for await (const { path, modified } of target.list("tile")) {
-      const name = parseTilePath(path.split("/").slice(1));
+    for await (const { path, modified } of target.list(folder)) {
+      const name = parseTilePath(path.split("/").slice(folder === "tile" ? 1 : 0));
       // Files of others stay.
       if (!name) continue;
-      const whole = tilePath({ ...name, width: FULL_TILE });
+      const whole = folder === "tile" ? tilePath({ ...name, width: FULL_TILE }) : entriesPath(name.index, FULL_TILE);
       if (path === whole) {
         const isOld = Date.now() - modified > LEFT_FOR_MS;
         const level = name.level === "entries" ? 0 : name.level;
@@ -174,11 +195,20 @@ export class Publisher {
 }
 
 /** A target as the store of a copy. */
-class TargetStore implements CopyStore {
+class TargetStore implements CopyStore, Maker {
   readonly name: string;
   readonly #target: Target;
   readonly #policy: Policy;
   readonly #isPinned: boolean;
+  readonly #content: Content | null;
+  /** Whether it is looked whether all entries of the checkpoint that is there are published. */
+  readonly #isToLook: boolean;
+  /** Whether nothing of that checkpoint is missing, as far as is known. */
+  isWhole = true;
+  /** Size of the tree whose index is there. */
+  #indexed = 0;
+  #size = 0;
+  #isFinished = false;
   /** Whether everything is read before it is made: until something is missing, or in all of a round that compares all. */
   #isReading = true;
   readonly #comparesAll: boolean;
@@ -189,12 +219,17 @@ class TargetStore implements CopyStore {
   made = 0;
   bytes = 0;
 
-  constructor(target: Target, policy: Policy, isPinned: boolean, comparesAll: boolean) {
+  constructor(
+    { target, entries, policy, isPinned }: Pick<PublisherOptions, "target" | "entries" | "policy" | "isPinned">,
+    again: Again,
+  ) {
     this.name = target.name;
     this.#target = target;
     this.#policy = policy;
     this.#isPinned = isPinned;
-    this.#comparesAll = comparesAll;
+    this.#isToLook = again !== "nothing";
+    this.#comparesAll = again === "all";
+    this.#content = entries && new Content(target, entries, this, this.#comparesAll);
   }
 
   /** @throws Refused if it is not signed by the log */
@@ -203,7 +238,12 @@ class TargetStore implements CopyStore {
     if (!this.#before) return null;
     const note = new TextDecoder().decode(this.#before.bytes);
     const verdict = await verifyByPolicy(note, this.#policy);
-    if (verdict) return { ...verdict.checkpoint, note };
+    if (verdict) {
+      const { treeSize } = verdict.checkpoint;
+      if (this.#content && this.#isToLook) this.isWhole = await Content.isWhole(this.#target, treeSize);
+      if (this.isWhole && !this.#comparesAll) this.#indexed = treeSize;
+      return { ...verdict.checkpoint, note };
+    }
     const text = parseNote(note)?.text;
     const origin = text === undefined ? undefined : parseCheckpointText(text)?.origin;
     throw new Refused(
@@ -233,18 +273,40 @@ class TargetStore implements CopyStore {
     const path = tilePath(name);
     const left = this.#left.get(path);
     this.#left.delete(path);
-    if (left === undefined && (await this.#target.create(path, bytes))) {
-      this.made++;
-      this.bytes += bytes.length;
-      return;
-    }
-    const there = left ?? (await this.read(name));
-    if (there && Buffer.compare(there, bytes) !== 0) throw new WrongTarget(this.#target, path);
+    await this.make(path, bytes, left);
+    if (name.level === 0 && this.#content) await this.#content.take(name.index, bytes);
+    if (name.level === 0) this.#size = Math.max(this.#size, name.index * FULL_TILE + name.width);
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    if (!(await this.#target.create(path, bytes))) return false;
+    this.made++;
+    this.bytes += bytes.length;
+    return true;
+  }
+
+  /** @param left what is there, if that is known */
+  async make(path: string, bytes: Uint8Array, left?: Uint8Array): Promise<void> {
+    if (left === undefined && (await this.create(path, bytes))) return;
+    const there = left ?? (await this.#target.read(path))?.bytes;
+    if (!there || Buffer.compare(there, bytes) !== 0) throw this.wrong(path, !there);
+  }
+
+  wrong(path: string, isGone = false, why?: string): Error {
     // Removed since.
-    if (!there) throw new Overtaken(`${path} was there, and is not any more.`);
+    if (isGone) return new Overtaken(`${path} was there, and is not any more.`);
+    return new WrongTarget(this.#target, path, why);
+  }
+
+  /** Publishes what follows from the entries, which were written. */
+  async finish(): Promise<void> {
+    if (this.#isFinished || !this.#content || !this.#size) return;
+    await this.#content.finish(this.#size, this.#indexed);
+    this.#isFinished = true;
   }
 
   async keep(note: string, { log }: PolicyVerdict): Promise<void> {
+    await this.finish();
     await this.#keepKey(log);
     const bytes = Buffer.from(note);
     const isDone = this.#before

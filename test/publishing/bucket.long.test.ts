@@ -9,6 +9,7 @@ import { cairnlog } from "../cli/harness.js";
 import { compileShim, Injector } from "../faults/shim.js";
 import { temporaryFolder } from "../server/harness.js";
 import { MAIN } from "../service.js";
+import { expectEntries } from "./entries.js";
 import { expectWhole, LiveLog, listening, served } from "./logs.js";
 import { CREDENTIALS, Radosgw } from "./radosgw.js";
 
@@ -38,6 +39,9 @@ const reader = (prefix: string) => async (path: string) => {
   return answer.ok ? new Uint8Array(await answer.arrayBuffer()) : undefined;
 };
 const whole = (prefix: string, size: number) => expectWhole(reader(prefix), size);
+
+/** Kills with entries happen at every fifth request: a run has about forty. */
+const KILL_STRIDE = 5;
 
 interface Asked {
   readonly request: IncomingMessage;
@@ -211,6 +215,37 @@ test("killed after each of its requests, it goes on where it was", async () => {
     return signal !== null;
   });
   expect(kills).toBeGreaterThan(10);
+});
+
+test("killed after each of its requests with entries, it goes on where it was", async () => {
+  let prefix = "";
+  let asked = 0;
+  let last = 0;
+  let child: ReturnType<typeof spawned>["child"];
+  const source = await before(log.service.url, async (all, pass) => {
+    const isLast = ++asked === last;
+    await pass(all, !isLast);
+    if (isLast) child.kill("SIGKILL");
+  });
+  const endpoint = await before(store.url, async (all, pass) => {
+    const isLast = ++asked === last;
+    await pass(all, !isLast);
+    if (isLast) child.kill("SIGKILL");
+  });
+  let kills = 0;
+  for (let hasEnded = false; !hasEnded; kills++) {
+    prefix = `entries-${kills}`;
+    [asked, last] = [0, kills * KILL_STRIDE + 1];
+    const run = spawned([`${source}/tlog`, `s3://logs/${prefix}`, "--entries", "--endpoint", endpoint], CREDENTIALS);
+    child = run.child;
+    const [code] = await run.ended;
+    hasEnded = code === 0;
+    await sound(reader(prefix));
+    expect(await publish(log.url, prefix, undefined, "--entries")).toMatchObject({ code: 0 });
+    await whole(prefix, 300);
+    await expectEntries(reader(prefix), log.service, 300);
+  }
+  expect(kills).toBeGreaterThan(5);
 });
 
 test("killed in each of its system calls on a folder, it goes on where it was", async () => {

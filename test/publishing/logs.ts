@@ -8,6 +8,7 @@ import { afterAll, expect } from "vitest";
 import { parseCheckpointText, parseNote, tilePath } from "#cairnlog/engine/verify/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
+import { registration, submission, type TestManifest, type TestSigner } from "../server/signers.js";
 import { plainRoot } from "../verify/tlog/plain-rfc6962.js";
 
 const servers: Server[] = [];
@@ -43,6 +44,19 @@ export class LiveLog {
 
   async vkey(): Promise<string> {
     return (await this.service.send("GET", "/tlog/vkey")).text.trim();
+  }
+
+  /** Registers the key of a signer. */
+  async register(signer: TestSigner, pseudonym: string): Promise<void> {
+    await this.service.post("/keys/register", registration(signer, pseudonym));
+    this.#size = await this.service.entryCount();
+  }
+
+  /** Attests a document. @returns the entry's id */
+  async attest(signer: TestSigner, manifest: TestManifest): Promise<number> {
+    const { body } = await this.service.post("/attestations", submission(signer, manifest));
+    this.#size = await this.service.entryCount();
+    return body.log_entry_id;
   }
 
   /** Appends entries up to a size, and waits for its checkpoint. */

@@ -4,11 +4,13 @@ import { formatVkey } from "../../../engine/verify/index.js";
 import { Http } from "../../client/http.js";
 import { ClientError } from "../../client/index.js";
 import { ServedTiles } from "../../client/log/served.js";
+import { OPERATOR_KEY } from "../../client/static/layout.js";
 import { Misbehaviour } from "../../monitor/alarm.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { BucketTarget } from "../../publishing/bucket.js";
 import { FolderTarget } from "../../publishing/folder.js";
 import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget } from "../../publishing/publisher.js";
+import { SourceEntries } from "../../publishing/source.js";
 import { LEFT_FOR_MS, type Target } from "../../publishing/target.js";
 import { readInterval, webAddress } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
@@ -25,6 +27,9 @@ const OPTIONS = {
     "the key that signs the checkpoints; without it, that in the target, or else the one that the log shows",
   ),
   policy: text("FILE", "its keys, and the witnesses that must have cosigned them (tlog-policy)"),
+  entries: flag(
+    "publish the entries as they are served, too, with an index by document: SOURCE is the /tlog of a service, follower or mirror; goes without saying where the target has them",
+  ),
   endpoint: text("URL", "address of the S3 store (default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or else Amazon's)"),
   follow: flag("go on until it is interrupted; without it, one round, for timers"),
   interval: textOr("SECONDS", "5", "between rounds"),
@@ -37,6 +42,7 @@ const OPTIONS = {
 const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, refused: 4 } as const;
 const LONGEST_PAUSE_S = 60;
 const REGION = "us-east-1";
+const TLOG = "/tlog";
 
 export const publish = subcommand({
   forms: ["SOURCE TARGET"],
@@ -65,6 +71,8 @@ type Given = Values<typeof OPTIONS>;
 
 class Run {
   readonly #source: ServedTiles;
+  /** The service whose tiles are published; null for an address that is no `/tlog`. */
+  readonly #service: SourceEntries | null;
   readonly #target: Target;
   readonly #values: Given;
   readonly #interval: number;
@@ -79,8 +87,13 @@ class Run {
     this.#values = values;
     this.#interrupted = interrupted;
     this.#interval = readInterval(values.interval);
-    const http = new Http(webAddress(source, "SOURCE"), this.#patient());
-    this.#source = new ServedTiles(http);
+    const address = webAddress(source, "SOURCE").replace(/\/+$/, "");
+    this.#source = new ServedTiles(new Http(address, this.#patient()));
+    this.#service = address.endsWith(TLOG)
+      ? new SourceEntries(new Http(address.slice(0, -TLOG.length), this.#patient()))
+      : null;
+    if (values.entries && !this.#service)
+      throw new UsageError("--entries needs the /tlog of a cairnlog as SOURCE: https://log.example/tlog");
     this.#target = targetOf(target, values.endpoint, (send) => this.#patient(send));
   }
 
@@ -146,7 +159,16 @@ class Run {
     if (!policy.logs.length) throw new UsageError("the policy names no log: give --vkey, too");
     const [source, target] = [this.#source, this.#target];
     const onProgress = (done: number, total: number) => this.#showProgress(done, total);
-    return new Publisher({ source, target, policy, isPinned, keepPartial, onProgress });
+    const entries = await this.#entries();
+    return new Publisher({ source, target, entries, policy, isPinned, keepPartial, onProgress });
+  }
+
+  /** Where to get the entries, if they are to be published: a target that has entries must not lack any. */
+  async #entries(): Promise<SourceEntries | null> {
+    const isThere = (await this.#target.read(OPERATOR_KEY)) !== undefined;
+    if (isThere && !this.#service)
+      throw new UsageError(`${this.#target.name} has entries, too: SOURCE must be the /tlog of a cairnlog`);
+    return isThere || this.#values.entries ? this.#service : null;
   }
 
   /** Once, and then once a day. */

@@ -19,9 +19,9 @@ import {
 } from "../../../engine/verify/index.js";
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { ClientError } from "../../client/index.js";
+import { AuthenticTiles, type Awaitable, WrongTile } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, type ServedTiles } from "../../client/log/served.js";
 import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
-import { AuthenticTiles, type Awaitable, WrongTile } from "./authentic.js";
 
 /** Bundles that are fetched at the same time. */
 const TOGETHER = 8;

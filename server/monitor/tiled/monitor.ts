@@ -7,8 +7,8 @@ import { randomInt } from "node:crypto";
 import { encodeBase64 } from "../../../engine/verify/encoding.js";
 import { type Policy, type PolicyVerdict, tilePath, verifyByPolicy } from "../../../engine/verify/index.js";
 import { Http } from "../../client/http.js";
+import type { AuthenticTiles } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, NotServed, ServedTiles } from "../../client/log/served.js";
-import type { AuthenticTiles } from "./authentic.js";
 import { differing, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 

@@ -5,7 +5,7 @@
 import { fromHex } from "../../../engine/verify/encoding.js";
 import { type ProofPart, rfc6962 } from "../../../engine/verify/index.js";
 import { type NodePosition, peakPositions } from "../../../engine/verify/tree/merkle.js";
-import { FULL_TILE, HASH_BYTES } from "../../client/log/served.js";
+import { FULL_TILE, HASH_BYTES } from "./served.js";
 
 const TILE_LEVELS = 8;
 /** Full tiles that are kept in memory, 8 KiB each. The next ones mostly hang below the same. */
@@ -105,4 +105,4 @@ function rootOver(hashes: Uint8Array): Uint8Array {
   return rfc6962.rootOf(Array.from({ length: count }, (_, i) => hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)));
 }
 
-const isEqual = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
+const isEqual = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i]);

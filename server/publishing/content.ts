@@ -1,0 +1,157 @@
+/**
+ * Publishes the entries of a tiled log beside its tiles: bundles, an index, and the operator's keys. Entries are compared with
+ * the leaf hashes of the tree before they are put.
+ *
+ * If we crash here: bundles that were put are read again by the next run, and are right or refused. A run of the index counts
+ * when it has its fence, which is put last.
+ */
+import { hash } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { OperatorKeys } from "../../engine/verify/index.js";
+import { ClientError } from "../client/error.js";
+import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
+import { type BundledEntry, bundleFault, bundleText, parseBundle } from "../client/static/bundle.js";
+import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
+import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
+import { headFault, type SourceEntries } from "./source.js";
+import { LEFT_FOR_MS, type Target } from "./target.js";
+
+const compress = promisify(gzip);
+const sha256 = (bytes: Uint8Array): Uint8Array => hash("sha256", bytes, "buffer");
+
+/** Puts objects, and counts them. */
+export interface Maker {
+  /** @returns whether it was made; false if there is one */
+  create(path: string, bytes: Uint8Array): Promise<boolean>;
+  /** Makes an object. @throws WrongTarget if there is another one */
+  make(path: string, bytes: Uint8Array): Promise<void>;
+  /** The error for an object that is not that of the log, or is gone since it was there. */
+  wrong(path: string, isGone?: boolean, why?: string): Error;
+}
+
+export class Content {
+  readonly #target: Target;
+  readonly #entries: SourceEntries;
+  readonly #maker: Maker;
+  /** Whether bundles are read before they are fetched: until one is missing. */
+  #isReading: boolean;
+  readonly #comparesAll: boolean;
+  #operators: Promise<OperatorKeys> | undefined;
+  /** Number of a full bundle → its records. */
+  readonly #records = new Map<number, Uint8Array>();
+
+  /** @param comparesAll whether everything is read, also behind what is missing */
+  constructor(target: Target, entries: SourceEntries, maker: Maker, comparesAll: boolean) {
+    this.#target = target;
+    this.#entries = entries;
+    this.#maker = maker;
+    this.#comparesAll = comparesAll;
+    this.#isReading = true;
+  }
+
+  /** Whether a target has all that belongs to a tree of this size. */
+  static async isWhole(target: Target, size: number): Promise<boolean> {
+    const [index, width] = [Math.floor(size / FULL_TILE), size % FULL_TILE];
+    const paths = [
+      OPERATOR_KEY,
+      ...(width ? [entriesPath(index, width)] : []),
+      ...runsOf(size).map((run) => runPath(run, "fence")),
+    ];
+    for (const path of paths) if (!(await target.read(path))) return false;
+    return true;
+  }
+
+  /** Publishes the entries of a bundle. @param hashes of its leaves. @throws ClientError; WrongTarget; the target's errors */
+  async take(index: number, hashes: Uint8Array): Promise<void> {
+    const width = hashes.length / HASH_BYTES;
+    const path = entriesPath(index, width);
+    const entries = (await this.#left(path, index, hashes)) ?? (await this.#made(path, index, hashes));
+    if (width === FULL_TILE) this.#records.set(index, recordsOfBundle(entries, index));
+  }
+
+  /** A bundle that an earlier run has left, or an earlier round. */
+  async #left(path: string, index: number, hashes: Uint8Array): Promise<readonly BundledEntry[] | undefined> {
+    if (!this.#isReading) return undefined;
+    const bytes = (await this.#target.read(path))?.bytes;
+    if (!bytes && !this.#comparesAll) this.#isReading = false;
+    return bytes && this.#checkedLeft(path, bytes, index, hashes);
+  }
+
+  async #checkedLeft(path: string, bytes: Uint8Array, index: number, hashes: Uint8Array) {
+    const entries = await parseBundle(bytes);
+    const fault = entries ? await this.#fault(entries, index, hashes) : "It is no bundle.";
+    if (fault !== undefined) throw this.#maker.wrong(path, false, fault);
+    return entries!;
+  }
+
+  async #made(path: string, index: number, hashes: Uint8Array): Promise<readonly BundledEntry[]> {
+    const entries = await this.#entries.bundle(index, hashes.length / HASH_BYTES);
+    const fault = await this.#fault(entries, index, hashes);
+    if (fault !== undefined)
+      throw new ClientError("malformed-answer", `The service shows other entries than its tree has. ${fault}`);
+    if (await this.#maker.create(path, await compress(bundleText(entries), { level: 9 }))) return entries;
+    // Compressed by another release of zlib, the same text has other bytes.
+    const bytes = (await this.#target.read(path))?.bytes;
+    if (!bytes) throw this.#maker.wrong(path, true);
+    return this.#checkedLeft(path, bytes, index, hashes);
+  }
+
+  async #fault(entries: readonly BundledEntry[], index: number, hashes: Uint8Array): Promise<string | undefined> {
+    return bundleFault(entries, index, hashes, sha256) ?? headFault(entries, await this.#signers());
+  }
+
+  /** The keys that sign the heads, as they are when the round's checkpoint is known. */
+  #signers(): Promise<OperatorKeys> {
+    this.#operators ??= this.#target.read(OPERATOR_KEY).then((stored) => {
+      const pinned = stored && (JSON.parse(new TextDecoder().decode(stored.bytes)) as { public_key: string });
+      return this.#entries.operators(pinned?.public_key ?? null);
+    });
+    return this.#operators;
+  }
+
+  /**
+   * Publishes the index and the keys of a tree, whose bundles were taken.
+   * @param from size of the tree whose index is there; bundles from it on were taken
+   */
+  async finish(size: number, from: number): Promise<void> {
+    const before = runsOf(from);
+    for (const run of newRuns(size, before)) {
+      const pieces: Uint8Array[] = [];
+      for (const part of before) if (isCovered(part, run)) pieces.push(await readRun(this.#target, part));
+      const first = Math.max(run.from, from - (from % FULL_TILE));
+      for (let index = first / FULL_TILE; index * FULL_TILE < run.to; index++) pieces.push(this.#records.get(index)!);
+      for (const [path, bytes] of objectsOf(run, sortedRecords(pieces))) await this.#maker.make(path, bytes);
+    }
+    await this.#keepKeys(size);
+  }
+
+  async #keepKeys(size: number): Promise<void> {
+    const operators = await this.#signers();
+    const chain = operators.upTo(Math.max(1, size));
+    const { key_id: fingerprint, algorithm, public_key } = chain.at(-1)!;
+    const bytes = Buffer.from(`${JSON.stringify({ fingerprint, algorithm, public_key, operators: chain })}\n`);
+    if (await this.#maker.create(OPERATOR_KEY, bytes)) return;
+    const there = await this.#target.read(OPERATOR_KEY);
+    if (!there || Buffer.compare(there.bytes, bytes) === 0) return;
+    // The chain goes on from the key that was there: `#signers` has seen to it.
+    await this.#target.replace(OPERATOR_KEY, bytes, there);
+  }
+}
+
+/** Runs of the index that a larger one replaced a day ago, by paths of a listing. */
+export async function oldRuns(target: Target, size: number): Promise<readonly string[]> {
+  const current = runsOf(size);
+  const fences: { readonly run: Span; readonly isOld: boolean }[] = [];
+  const paths: { readonly run: Span; readonly path: string }[] = [];
+  for await (const { path, modified } of target.list("index")) {
+    const run = parseRunPath(path);
+    if (!run) continue;
+    paths.push({ run, path });
+    if (path === runPath(run, "fence")) fences.push({ run, isOld: Date.now() - modified > LEFT_FOR_MS });
+  }
+  const isCurrent = ({ from, to }: Span) => current.some((run) => run.from === from && run.to === to);
+  const isReplaced = (run: Span) =>
+    fences.some((other) => other.isOld && other.run.to <= size && isCovered(run, other.run));
+  return paths.flatMap(({ run, path }) => (!isCurrent(run) && isReplaced(run) ? [path] : []));
+}
