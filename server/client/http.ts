@@ -112,9 +112,17 @@ export class Http {
     return (await this.#send(path + search(query), {})).bytes;
   }
 
-  /** The bytes of what is not below `/api/v1`: a path from the service's root on. @throws ClientError */
-  async rootBytes(path: string): Promise<Uint8Array> {
-    return (await this.#send(path, {}, "")).bytes;
+  /**
+   * The bytes of what is not below `/api/v1`: a path from the service's root on.
+   * @param range from the first byte to that behind the last one
+   * @throws ClientError
+   */
+  async rootBytes(path: string, range?: { readonly from: number; readonly to: number }): Promise<Uint8Array> {
+    if (!range) return (await this.#send(path, {}, "")).bytes;
+    const headers = { range: `bytes=${range.from}-${range.to - 1}` };
+    const { bytes, status } = await this.#send(path, { headers }, "");
+    // A server may send the whole.
+    return status === 206 ? bytes : bytes.slice(range.from, range.to);
   }
 
   async #json<S extends TSchema>(

@@ -20,10 +20,17 @@ export class FolderTarget implements Target {
   /** Folders whose new names may not be on disk yet. */
   readonly #unflushed = new Set<string>();
 
-  /** @throws the file system's error */
+  #hasLooked = false;
+
   constructor(path: string) {
     this.name = path;
     this.#path = resolve(path);
+  }
+
+  /** Removes what publishers have left that were killed. */
+  #removeDrafts(): void {
+    if (this.#hasLooked) return;
+    this.#hasLooked = true;
     const drafts = join(this.#path, DRAFTS);
     for (const name of absent(() => readdirSync(drafts)) ?? [])
       if (Date.now() - statSync(join(drafts, name)).mtimeMs > LEFT_FOR_MS) rmSync(join(drafts, name), { force: true });
@@ -35,6 +42,7 @@ export class FolderTarget implements Target {
   }
 
   async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    this.#removeDrafts();
     const target = join(this.#path, path);
     const draft = join(this.#path, DRAFTS, randomUUID());
     for (const folder of [dirname(draft), dirname(target)]) makeFolders(folder);

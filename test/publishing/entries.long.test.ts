@@ -2,13 +2,14 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openStaticLog } from "#cairnlog/server/client/index.js";
 import { begin, interrupt } from "../cli/harness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { expectEntries } from "./entries.js";
 import { expectWhole, LiveLog } from "./logs.js";
 
-test("a run of the index is made of those before it", async () => {
+test("a run of the index is made of those before it, and a reader finds a document with a range of each", async () => {
   const own = await LiveLog.start(0);
   const [ada, target] = [newSigner(), temporaryFolder()];
   const follower = begin(["publish", own.url, target, "--entries", "--follow", "--interval", "1", "--json"]);
@@ -21,5 +22,22 @@ test("a run of the index is made of those before it", async () => {
   expect(await follower.ended).toMatchObject({ code: 0 });
   const read = (path: string) => readFile(join(target, path)).catch(() => undefined);
   await expectWhole(read, 5000);
-  await expectEntries(read, own.service, 5000);
+  const entries = await expectEntries(read, own.service, 5000);
+  let ranges = 0;
+  const files = {
+    server: target,
+    rootBytes: async (path: string, range?: { readonly from: number; readonly to: number }) => {
+      const bytes = await readFile(join(target, path));
+      if (range) ranges++;
+      return range ? bytes.subarray(range.from, range.to) : bytes;
+    },
+  };
+  const published = await openStaticLog({ log: files, trusted: await own.vkey() });
+  for (const { id, payload } of entries.filter(({ payload }) => payload.document_hash !== undefined)) {
+    ranges = 0;
+    const found: number[] = [];
+    for await (const { entry } of published.about(payload.document_hash as string)) found.push(entry.id);
+    expect(found).toEqual([id]);
+    expect(ranges).toBeLessThanOrEqual(2);
+  }
 });

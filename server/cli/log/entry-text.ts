@@ -18,7 +18,10 @@ export const entriesHeading = (): string =>
   coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "NAME", "ABOUT"]));
 
 /** An entry in a list: its number, when it was made, what happened, by which key, and about what. */
-export async function entryRow({ id, timestamp, event_type, payload }: Entry, names: Names): Promise<string> {
+export async function entryRow(
+  { id, timestamp, event_type, payload }: Entry,
+  names: Pick<Names, "of" | "person">,
+): Promise<string> {
   const kind = kindOf(event_type);
   const actor = text(payload[kind?.actor ?? ""]);
   const about = kind?.about.map((member) => text(payload[member])).find((value) => value !== undefined);
@@ -34,18 +37,25 @@ export async function entryRow({ id, timestamp, event_type, payload }: Entry, na
 
 /** Everything in an entry, and where it was proven to be. */
 export function entryText({ entry, proof, head }: ProvenEntry): Styled {
+  return entryFacts(entry, proof.leaf_index, [
+    ["proven", `in the tree of ${head.tree_size} leaves, ${head.root_hash}`],
+    ["head", `of ${head.timestamp}, signed by ${head.key_id}`],
+  ]);
+}
+
+/** Everything in an entry. @param proven how it was proven to be there */
+export function entryFacts(entry: Entry, leafIndex: number, proven: Parameters<typeof facts>[0]): Styled {
   const { id, timestamp, event_type, payload, entry_hash, previous_hash, ots_proof } = entry;
   const label = kindOf(event_type)?.label;
   const styled = [
     facts([
-      ["entry", `number ${id}; leaf ${proof.leaf_index} of the tree, counted from 0`],
+      ["entry", `number ${id}; leaf ${leafIndex} of the tree, counted from 0`],
       ["event", label === undefined ? event_type : `${label} (${event_type})`],
       ["time", timestamp],
       ["entry hash", entry_hash],
       ["hash before", previous_hash ?? "none: it is the first entry"],
       ["anchor", ots_proof === undefined ? null : "has an OpenTimestamps proof"],
-      ["proven", `in the tree of ${head.tree_size} leaves, ${head.root_hash}`],
-      ["head", `of ${head.timestamp}, signed by ${head.key_id}`],
+      ...proven,
     ]),
     coloured("bold", "content"),
     facts(Object.entries(payload).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)])),

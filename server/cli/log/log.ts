@@ -6,6 +6,7 @@ import { READING_OPTIONS, readInterval, readNumber, report, withClient } from ".
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { Names } from "../names.js";
+import { readStatic, STATIC_OPTIONS } from "../static/read.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { none, UsageError } from "../usage.js";
@@ -21,6 +22,7 @@ const OPTIONS = {
   lines: { ...textOr("COUNT", "10", "how many entries to begin with"), short: "n" },
   follow: { ...flag("go on until interrupted"), short: "f" },
   interval: textOr("SECONDS", "5", "how often to ask"),
+  ...STATIC_OPTIONS,
   ...READING_OPTIONS,
 } as const;
 
@@ -80,8 +82,12 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
     },
     verify: { form: "", about: "Has the service verify its whole log. The result is its word." },
   },
-  examples: "cairnlog log tail --follow",
+  examples: `cairnlog log tail --follow
+cairnlog log show 42 --log https://files.example/tlog --vkey log.example/tlog+…`,
   async run(operands, values, action) {
+    if (values.log !== undefined) return readStatic(action, operands, values);
+    if (values.vkey !== undefined || values.policy !== undefined)
+      throw new UsageError("--vkey and --policy go with --log");
     const holds = await withClient<unknown>(values, ACTIONS[action](operands, values));
     return holds === false ? 1 : 0;
   },

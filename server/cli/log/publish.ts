@@ -8,13 +8,13 @@ import { OPERATOR_KEY } from "../../client/static/layout.js";
 import { Misbehaviour } from "../../monitor/alarm.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { BucketTarget } from "../../publishing/bucket.js";
-import { FolderTarget } from "../../publishing/folder.js";
 import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget } from "../../publishing/publisher.js";
 import { SourceEntries } from "../../publishing/source.js";
 import { LEFT_FOR_MS, type Target } from "../../publishing/target.js";
 import { readInterval, webAddress } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { REGION, targetOf } from "../static/place.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, type Progress, startProgress } from "../terminal/progress.js";
@@ -41,7 +41,6 @@ const OPTIONS = {
 /** Exit codes by the outcome of a run. */
 const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, refused: 4 } as const;
 const LONGEST_PAUSE_S = 60;
-const REGION = "us-east-1";
 const TLOG = "/tlog";
 
 export const publish = subcommand({
@@ -220,30 +219,4 @@ class Run {
     this.#bar?.end();
     this.#bar = null;
   }
-}
-
-/** @throws UsageError */
-function targetOf(target: string, endpoint: string | undefined, patient: (send: typeof fetch) => typeof fetch): Target {
-  if (!target.startsWith("s3:")) {
-    if (endpoint !== undefined) throw new UsageError("--endpoint is for a target such as s3://bucket/prefix");
-    return new FolderTarget(target);
-  }
-  const [, bucket, path = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([\w.~/-]*))?$/.exec(target) ?? [];
-  if (
-    bucket === undefined ||
-    path.split("/").some((part, i, { length }) => /^\.*$/.test(part) && !(part === "" && i === length - 1))
-  )
-    throw new UsageError(`${target} is not such as s3://bucket/prefix, of letters, digits and . _ ~ -`);
-  const { env } = process;
-  const [accessKeyId, secretAccessKey] = [env.AWS_ACCESS_KEY_ID, env.AWS_SECRET_ACCESS_KEY];
-  if (!accessKeyId || !secretAccessKey)
-    throw new UsageError("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, for the store");
-  const region = env.AWS_REGION || env.AWS_DEFAULT_REGION || REGION;
-  const address = endpoint ?? (env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || `https://s3.${region}.amazonaws.com`);
-  return new BucketTarget({
-    ...{ region, accessKeyId, secretAccessKey, bucket, patient },
-    endpoint: webAddress(address, "--endpoint").replace(/\/+$/, ""),
-    sessionToken: env.AWS_SESSION_TOKEN || undefined,
-    prefix: path === "" || path.endsWith("/") ? path : `${path}/`,
-  });
 }

@@ -19,6 +19,7 @@ import { namedServer, serverOf } from "../service.js";
 import { hashFile } from "../signing/file-hash.js";
 import { isPrivateKeyFile } from "../signing/private-key-file.js";
 import { StateFolder } from "../state.js";
+import { STATIC_OPTIONS, verifyStatic } from "../static/read.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { required, UsageError } from "../usage.js";
@@ -54,10 +55,14 @@ const OPTIONS = {
     "FILE.pem",
     "with --dsse: the key that must have signed the envelope; without it, the key that the attester named counts",
   ),
-  vkey: text("VKEY", "proof files: the verifier key of the log (cairnlog operator vkey), from a source that you trust"),
+  log: STATIC_OPTIONS.log,
+  vkey: text(
+    "VKEY",
+    "proof files and --log: the verifier key of the log (cairnlog operator vkey), from a source that you trust",
+  ),
   policy: text(
     "FILE",
-    "proof files: the logs and witnesses that you trust, and how many of these (c2sp.org/tlog-policy)",
+    "proof files and --log: the logs and witnesses that you trust, and how many of these (c2sp.org/tlog-policy)",
   ),
   "entry-hash": text("HASH", "the hash of the entry, for one proof file that was made without it"),
   proof: text(
@@ -81,6 +86,7 @@ export const verify = subcommand({
     "FILE... --composite --attestation FILE.attestation.json [--operator-key OPERATOR.pem]",
     "FILE --proof FILE.tlog-proof (--vkey VKEY | --policy FILE) [--operator-key OPERATOR.pem]",
     "FILE.tlog-proof... (--vkey VKEY | --policy FILE) [--entry-hash HASH]",
+    "FILE... --log FOLDER|URL (--vkey VKEY | --policy FILE) [--signer WHO]...",
   ],
   about: `Checks each FILE against the receipts beside it (FILE.attestation.json, FILE.attestation.2.json …) without any connection: that the file is the one attested,
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
@@ -96,6 +102,9 @@ With --proof, the proof of cairnlog receipt FILE must be about this document, to
 alone each FILE is a proof file: checks that its entry has the hash it claims and is in the tree of its checkpoint, that a log of yours
 has signed that, and that enough of your witnesses have.
 
+With --log the receipts are not needed: the files of a published log say who signed each FILE, as the log recorded it. Every entry is
+checked to be in the tree of the checkpoint; that the index names all of them, nothing proves.
+
 With --online the service is asked whether the signer's key was revoked, replaced or has expired, and with --trust how far you trust it.`,
   options: OPTIONS,
   notes: "Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood.",
@@ -106,6 +115,7 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
   async run(paths, values) {
     if (!paths.length) throw new UsageError("name at least one FILE");
     const { attestation, composite, vkey, policy, proof } = values;
+    if (values.log !== undefined) return verifyInLog(paths, values);
     if (proof === undefined && (vkey !== undefined || policy !== undefined)) return verifyProofs(paths, values);
     if (values["entry-hash"] !== undefined) throw new UsageError("--entry-hash goes with --vkey or --policy");
     if (proof !== undefined && vkey === undefined && policy === undefined)
@@ -312,6 +322,15 @@ function trustedKey(values: Values<typeof OPTIONS>): Trusted {
   const key = parsePublicKey(pem);
   const how = set ? "set by cairnlog config" : "pinned when it was first seen";
   return { key, url: server, log: `the log at ${server}, operator key ${key.fingerprint} (${how})` };
+}
+
+/** The entries of a published log in place of receipts. */
+function verifyInLog(files: readonly string[], values: Values<typeof OPTIONS>): Promise<number> {
+  const { attestation, composite, dsse, online, proof, details } = values;
+  const isOfReceipts = composite || dsse || online || details || values["operator-key"] !== undefined;
+  if (isOfReceipts || attestation !== undefined || proof !== undefined || values["entry-hash"] !== undefined)
+    throw new UsageError("--log goes with --vkey, --policy, --signer and --json alone");
+  return verifyStatic(files, values);
 }
 
 /** Proof files in place of attestations. */

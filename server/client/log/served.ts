@@ -4,11 +4,26 @@
  */
 import { type TileName, tilePath } from "../../../engine/verify/index.js";
 import { ClientError, isAbsence } from "../error.js";
-import type { Http } from "../http.js";
 
 export const FULL_TILE = 256;
 export const HASH_BYTES = 32;
 const LENGTH_BYTES = 2;
+
+/** Where the files of a log are read: a web server, a folder, a bucket. */
+export interface Files {
+  /** Its address or name, without a slash at the end. */
+  readonly server: string;
+  /**
+   * The bytes of a file, or `range` of them: from the first one to that behind the last one.
+   * @throws ClientError, with a status for which `isAbsence` holds if there is none
+   */
+  rootBytes(path: string, range?: Range): Promise<Uint8Array>;
+}
+
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
 
 /** The entries of a bundle: the data of each leaf. */
 export interface Bundle {
@@ -30,11 +45,11 @@ export class NotServed extends ClientError {
 }
 
 export class ServedTiles {
-  readonly #http: Http;
+  readonly #http: Files;
   readonly #prefix: string;
 
   /** @param prefix of all paths, from the address of `http` on */
-  constructor(http: Http, prefix = "") {
+  constructor(http: Files, prefix = "") {
     this.#http = http;
     this.#prefix = prefix;
   }
@@ -50,8 +65,12 @@ export class ServedTiles {
 
   /** @throws ClientError, `NotServed` if there is none */
   async text(path: string): Promise<string> {
-    const { bytes } = await this.#first([this.#prefix + path]);
-    return new TextDecoder().decode(bytes);
+    return new TextDecoder().decode(await this.file(path));
+  }
+
+  /** The bytes of a file, or a range of them. @throws ClientError, `NotServed` if there is none */
+  async file(path: string, range?: Range): Promise<Uint8Array> {
+    return (await this.#first([this.#prefix + path], range)).bytes;
   }
 
   /** The first `width` hashes of a tile. @throws ClientError, also for an answer of another length; `NotServed` */
@@ -79,10 +98,13 @@ export class ServedTiles {
   }
 
   /** The first of the paths that the log has. @throws ClientError, `NotServed` if it has none of them */
-  async #first(paths: readonly string[]): Promise<{ readonly bytes: Uint8Array; readonly path: string }> {
+  async #first(
+    paths: readonly string[],
+    range?: Range,
+  ): Promise<{ readonly bytes: Uint8Array; readonly path: string }> {
     for (const path of paths)
       try {
-        return { bytes: await this.#http.rootBytes(path), path };
+        return { bytes: await this.#http.rootBytes(path, range), path };
       } catch (error) {
         if (!isAbsence(error)) throw error;
         if (path === paths.at(-1)) throw new NotServed(this.url, paths, error);

@@ -1,0 +1,195 @@
+/** Reads a published log of plain files in place of a service: `cairnlog log … --log`, `cairnlog verify FILE --log`. */
+import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.js";
+import { type PublishedEntry, StaticLog } from "../../client/static/log.js";
+import { termOf } from "../../client/static/run.js";
+import { readNumber, report } from "../connection.js";
+import { text } from "../line/options.js";
+import { entriesHeading, entryFacts, entryRow } from "../log/entry-text.js";
+import { printProof, trustedBy } from "../log/proof-file.js";
+import { quoted } from "../names.js";
+import { patientFetch } from "../patience.js";
+import { hashFile } from "../signing/file-hash.js";
+import { printable, printableJson } from "../terminal/printable.js";
+import { type facts, shortFingerprint } from "../terminal/table.js";
+import { none, UsageError } from "../usage.js";
+import { readSigners } from "../verifying/signers.js";
+import { filesAt } from "./place.js";
+
+/** Options of commands that read a service or published files. */
+export const STATIC_OPTIONS = {
+  log: text(
+    "FOLDER|URL",
+    "in place of a service, the files of cairnlog publish --entries: a folder, s3://BUCKET/PREFIX, or the address before /checkpoint; with --vkey or --policy",
+  ),
+  vkey: text("VKEY", "with --log: the key that signs the log's checkpoints, from a source that you trust"),
+  policy: text("FILE", "with --log: the logs and witnesses that you trust, and how many of these (tlog-policy)"),
+} as const;
+
+export interface StaticValues {
+  readonly log?: string | undefined;
+  readonly vkey?: string | undefined;
+  readonly policy?: string | undefined;
+  readonly json: boolean;
+}
+
+/** @throws UsageError without a place or a key; ClientError as `StaticLog.open` does */
+async function openLog({ log, vkey, policy }: StaticValues): Promise<StaticLog> {
+  if (log === undefined) throw new UsageError("--log is missing");
+  if (vkey === undefined && policy === undefined)
+    throw new UsageError("--log goes with --vkey or --policy, which say what is trusted");
+  return StaticLog.open(
+    filesAt(log, (send) => (send ? send : patientFetch())),
+    trustedBy(vkey, policy),
+  );
+}
+
+/** Options of `cairnlog log` that ask for what files do not have. */
+const SERVICE_ONLY = ["event-type", "tags", "title", "tree-size", "follow", "server", "operator-key"] as const;
+
+export type LogValues = StaticValues & {
+  readonly [name in (typeof SERVICE_ONLY)[number]]?: string | boolean | undefined;
+} & { readonly fingerprint?: string | undefined; readonly limit: string; readonly lines: string };
+
+type Action = (log: StaticLog, operands: readonly string[], values: LogValues) => Promise<void>;
+
+const ACTIONS: Readonly<Record<string, Action>> = { show, search, proof, tail, checkpoint };
+
+/** Does an action of `cairnlog log`. @throws UsageError for one that needs a service */
+export async function readStatic(action: string, operands: readonly string[], values: LogValues): Promise<number> {
+  const wanted = SERVICE_ONLY.find((name) => values[name] !== undefined && values[name] !== false);
+  const run = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
+  if (!run || wanted !== undefined)
+    throw new UsageError(
+      `published files cannot answer ${run ? `--${wanted}` : `cairnlog log ${action}`}: they are entries, tiles and a checkpoint; ask the service (--server)`,
+    );
+  await run(await openLog(values), operands, values);
+  return 0;
+}
+
+async function show(log: StaticLog, operands: readonly string[], values: LogValues): Promise<void> {
+  if (!operands.length) throw new UsageError("name at least one ENTRY");
+  for (const id of operands.map((operand) => readNumber(operand, "ENTRY"))) {
+    const { entry, leafIndex } = await log.entry(id);
+    report(values, entry, entryFacts(entry, leafIndex, provenBy(log)));
+  }
+}
+
+function provenBy({ verdict: { checkpoint, cosigned } }: StaticLog): Parameters<typeof facts>[0] {
+  const { origin, treeSize, rootHash } = checkpoint;
+  const witnesses = cosigned.map(({ witness }) => witness.name).join(", ");
+  return [
+    ["proven", `in the tree of ${treeSize} leaves, ${rootHash}`],
+    ["checkpoint", `of ${origin}, cosigned by ${witnesses || "nobody"}`],
+  ];
+}
+
+async function search(log: StaticLog, [term, more]: readonly string[], values: LogValues): Promise<void> {
+  if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
+  const hash = term ?? values.fingerprint;
+  if (hash === undefined || termOf(hash) === undefined || (term !== undefined && values.fingerprint !== undefined))
+    throw new UsageError(
+      "published files have an index of whole hashes alone: name that of a document, or the fingerprint of a key; the service finds words and beginnings (--server)",
+    );
+  const limit = readNumber(values.limit, "--limit");
+  const list = listing(log, values);
+  let count = 0;
+  for await (const { entry } of log.about(hash)) {
+    if (count++ === limit) return console.error(`There are more than ${limit} (--limit).`);
+    await list(entry);
+  }
+  if (!count) console.error(printable(`No entry is about ${hash}, says the index.`));
+}
+
+async function proof(log: StaticLog, [leaf, ...more]: readonly string[], values: LogValues): Promise<void> {
+  none(more);
+  const index = readNumber(leaf, "LEAF");
+  if (index >= log.size) throw new UsageError(`the checkpoint covers ${log.size} leaves, and LEAF is counted from 0`);
+  const { origin, rootHash: root_hash } = log.verdict.checkpoint;
+  const path = (await log.inclusion(index)).map(encodeBase64);
+  const proven = { origin, tree_size: log.size, root_hash, leaf_index: index, proof: path };
+  report(values, proven, JSON.stringify(proven, null, 2));
+}
+
+async function tail(log: StaticLog, operands: readonly string[], values: LogValues): Promise<void> {
+  none(operands);
+  const list = listing(log, values);
+  for await (const { entry } of log.entries(Math.max(0, log.size - readNumber(values.lines, "--lines"))))
+    await list(entry);
+}
+
+async function checkpoint(log: StaticLog, operands: readonly string[], values: LogValues): Promise<void> {
+  none(operands);
+  report(values, { note: log.note, ...log.verdict.checkpoint }, log.note.trimEnd());
+}
+
+/** Entries as a list, with the names of keys from their registrations. */
+function listing(log: StaticLog, values: StaticValues): (entry: Entry) => Promise<void> {
+  const names = new Map<string, Promise<string>>();
+  const of = (fingerprint: string) => {
+    const name = names.get(fingerprint) ?? nameOf(log, fingerprint);
+    names.set(fingerprint, name);
+    return name;
+  };
+  const person = async (fingerprint: string) =>
+    [await of(fingerprint), shortFingerprint(fingerprint)].filter(Boolean).join(" ");
+  let isFirst = true;
+  return async (entry) => {
+    if (isFirst && !values.json) console.log(entriesHeading());
+    isFirst = false;
+    console.log(values.json ? printableJson(entry) : await entryRow(entry, { of, person }));
+  };
+}
+
+/** The name that the holder of a key chose; empty if the index has none. */
+async function nameOf(log: StaticLog, fingerprint: string): Promise<string> {
+  if (termOf(fingerprint) === undefined) return "";
+  for await (const { entry } of log.about(fingerprint))
+    if (entry.payload.fingerprint === fingerprint && typeof entry.payload.pseudonym === "string")
+      return quoted(entry.payload.pseudonym);
+  return "";
+}
+
+/** Says who signed files, by the entries about them. @returns the exit code */
+export async function verifyStatic(
+  files: readonly string[],
+  values: StaticValues & { readonly signer: readonly string[] },
+): Promise<number> {
+  const signers = readSigners(values.signer);
+  const log = await openLog(values);
+  const { origin, treeSize: tree_size } = log.verdict.checkpoint;
+  const witnesses = log.verdict.cosigned.map(({ witness }) => witness.name);
+  let holds = true;
+  for (const file of files) {
+    const found: PublishedEntry[] = [];
+    for await (const one of log.about(await hashFile(file))) found.push(one);
+    const signed = found.filter(({ entry }) => kindOf(entry.event_type)?.scope === "attestations");
+    const named = signed.filter(
+      ({ entry }) =>
+        !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload.signer_key_fingerprint),
+    );
+    const verdict = { origin, tree_size, witnesses };
+    for (const { entry, leafIndex } of named) {
+      printProof(file, { ...verdict, valid: true, reason: null, entry, leaf_index: leafIndex }, values.json);
+      if (!values.json) await printKey(log, entry);
+    }
+    if (named.length) continue;
+    holds = false;
+    const reason = signed.length
+      ? "None of those that you named has signed it."
+      : `No entry of the ${tree_size} is about this file, says the index.`;
+    printProof(file, { ...verdict, valid: false, reason, entry: null, leaf_index: null }, values.json);
+  }
+  return holds ? 0 : 1;
+}
+
+/** What the log has about the key that signed. */
+async function printKey(log: StaticLog, { payload }: Entry): Promise<void> {
+  const { signer_key_fingerprint: fingerprint } = payload;
+  if (typeof fingerprint !== "string" || termOf(fingerprint) === undefined) return;
+  for await (const { entry } of log.about(fingerprint)) {
+    const { id, event_type, timestamp } = entry;
+    const { pseudonym } = entry.payload;
+    const name = typeof pseudonym === "string" ? ` ${quoted(pseudonym)}` : "";
+    console.log(printable(`  key: ${kindOf(event_type)?.label ?? event_type}${name}, ${timestamp}, entry ${id}`));
+  }
+}

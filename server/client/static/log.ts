@@ -1,0 +1,258 @@
+/**
+ * Reads a log of plain files, as `cairnlog publish --entries` makes it, from any web server. Nothing is believed but the keys of
+ * the policy: every entry is compared with the tree of a checkpoint that a log of the policy has signed, with a quorum of its
+ * witnesses. What the index leaves out is not noticed.
+ */
+import { utf8 } from "../../../engine/verify/encoding.js";
+import {
+  canonicalJson,
+  type Entry,
+  formatTlogProof,
+  inclusionParts,
+  type Policy,
+  type PolicyVerdict,
+  parseVkey,
+  verifyByPolicy,
+} from "../../../engine/verify/index.js";
+import { ClientError } from "../error.js";
+import { Http } from "../http.js";
+import { AuthenticTiles, WrongTile } from "../log/authentic.js";
+import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
+import { type BundledEntry, bundleFault, parseBundle } from "./bundle.js";
+import { entriesPath, runPath, runsOf, type Span } from "./layout.js";
+import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
+
+/** Bundles that are kept in memory. */
+const KEPT_BUNDLES = 16;
+
+/** An entry that is in the tree of the checkpoint. */
+export interface PublishedEntry {
+  readonly entry: Entry;
+  readonly leafIndex: number;
+}
+
+export interface StaticLogOptions {
+  /** The address before `/checkpoint`, or what reads the files from elsewhere. */
+  readonly log: string | Files;
+  /** The log's key, or its keys and the witnesses that must have cosigned (c2sp.org/tlog-policy). */
+  readonly trusted: string | Policy;
+  /** Default: the global one. */
+  readonly fetch?: typeof fetch | undefined;
+}
+
+/**
+ * Opens a log of plain files at its newest checkpoint.
+ * @throws TypeError for an invalid address; CairnlogError `invalid-key`; ClientError as `StaticLog.open` does
+ */
+export function openStaticLog({ log, trusted, fetch: fetcher = fetch }: StaticLogOptions): Promise<StaticLog> {
+  const files = typeof log === "string" ? new Http(log, fetcher) : log;
+  if (typeof trusted !== "string") return StaticLog.open(files, trusted);
+  const logs = [{ key: parseVkey(trusted), url: null }];
+  return StaticLog.open(files, { logs, witnesses: [], groups: [], quorum: null });
+}
+
+export class StaticLog {
+  readonly #served: ServedTiles;
+  readonly #tiles: AuthenticTiles;
+  readonly #bundles = new Map<number, Promise<readonly BundledEntry[]>>();
+  readonly #fences = new Map<string, Promise<Fence>>();
+  /** The checkpoint, and who signed and cosigned it. */
+  readonly verdict: PolicyVerdict;
+  /** The checkpoint as it was read. */
+  readonly note: string;
+
+  private constructor(served: ServedTiles, tiles: AuthenticTiles, verdict: PolicyVerdict, note: string) {
+    this.#served = served;
+    this.#tiles = tiles;
+    this.verdict = verdict;
+    this.note = note;
+  }
+
+  /**
+   * Reads the newest checkpoint. The log stays as it was then; open it again for what came later.
+   * @throws ClientError `log-misbehaved` for a checkpoint that no log of the policy has signed, or without a quorum of witnesses, or
+   *   tiles that do not make its root; `NotServed` if there is none
+   */
+  static async open(files: Files, policy: Policy): Promise<StaticLog> {
+    const served = new ServedTiles(files);
+    const note = await served.checkpoint();
+    const verdict = await verifyByPolicy(note, policy);
+    if (!verdict)
+      throw new ClientError(
+        "log-misbehaved",
+        `The checkpoint at ${files.server} is not signed by a log that you trust.`,
+      );
+    if (!verdict.hasQuorum)
+      throw new ClientError("log-misbehaved", `The checkpoint at ${files.server} has no quorum of the witnesses.`);
+    const { treeSize, rootHash } = verdict.checkpoint;
+    const tiles = await judged(
+      served,
+      AuthenticTiles.open(treeSize, rootHash, {
+        served: (level, index, width) => served.tile(level, index, width),
+        kept: () => undefined,
+      }),
+    );
+    return new StaticLog(served, tiles, verdict, note);
+  }
+
+  /** Number of entries. */
+  get size(): number {
+    return this.#tiles.size;
+  }
+
+  /** The entry with this id. @throws ClientError `not-found`; `log-misbehaved`; `NotServed` where entries are not published */
+  async entry(id: number): Promise<PublishedEntry> {
+    // Ids ascend from 1 and may skip some, so an entry's place is below its id.
+    let [low, high] = [0, Math.ceil(Math.min(id, this.size) / FULL_TILE)];
+    let at = high - 1;
+    while (low < high) {
+      const entries = await this.bundle(at);
+      const i = entries.findIndex(({ entry }) => entry.id === id);
+      if (i >= 0) return { entry: entries[i]!.entry, leafIndex: at * FULL_TILE + i };
+      if (entries[0]!.entry.id < id && id < entries.at(-1)!.entry.id) break;
+      if (entries[0]!.entry.id > id) high = at;
+      else low = at + 1;
+      at = (low + high) >> 1;
+    }
+    throw new ClientError("not-found", `There is no entry ${id} among the ${this.size} of this checkpoint.`);
+  }
+
+  /** Entries from a leaf on, oldest first. @throws ClientError as `entry` does */
+  async *entries(from = 0): AsyncGenerator<PublishedEntry, void, undefined> {
+    for (let at = from; at < this.size; ) {
+      const index = Math.floor(at / FULL_TILE);
+      for (const { entry } of (await this.bundle(index)).slice(at % FULL_TILE)) yield { entry, leafIndex: at++ };
+    }
+  }
+
+  /**
+   * Entries that the index has for a document's hash, or for the fingerprint of a key: then the events of the key. Oldest first.
+   * @param hash SHA-256 in lower-case hex, with or without `sha256:`
+   * @throws ClientError as `entry` does; `invalid-input` for what is no hash
+   */
+  async *about(hash: string): AsyncGenerator<PublishedEntry, void, undefined> {
+    const term = termOf(hash);
+    if (term === undefined) throw new ClientError("invalid-input", `${hash} is no SHA-256 in hexadecimal.`);
+    for (const run of runsOf(this.size))
+      for (const leafIndex of await this.#leaves(run, term)) {
+        const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
+        if (isAbout(entry, term)) yield { entry, leafIndex };
+        else throw this.#misbehaved(`The index names entry ${entry.id} for ${hash}, which it is not about.`);
+      }
+    // The unfinished bundle is in no run.
+    for await (const found of this.entries(this.size - (this.size % FULL_TILE)))
+      if (isAbout(found.entry, term)) yield found;
+  }
+
+  /** The proof that a leaf is in the tree of the checkpoint, from the leaf's sibling to the child of the root. @throws ClientError */
+  async inclusion(leafIndex: number): Promise<readonly Uint8Array[]> {
+    const proof: Uint8Array[] = [];
+    for (const part of inclusionParts(leafIndex, this.size))
+      proof.push(await judged(this.#served, this.#tiles.fold(part)));
+    return proof;
+  }
+
+  /** A proof file (c2sp.org/tlog-proof) with the entry in it, as `client.tlog.proofFile` gives. @throws ClientError */
+  async proofFile({ entry, leafIndex }: PublishedEntry): Promise<string> {
+    const hashes = await this.inclusion(leafIndex);
+    return formatTlogProof({ index: leafIndex, extra: utf8(canonicalJson(entry)), hashes, checkpoint: this.note });
+  }
+
+  /**
+   * The entries of a bundle, each the one in the tree. Signatures of heads are not verified.
+   * @throws ClientError `log-misbehaved`; `NotServed`
+   */
+  bundle(index: number): Promise<readonly BundledEntry[]> {
+    const known = this.#bundles.get(index);
+    if (known) return known;
+    const read = this.#read(index);
+    if (this.#bundles.size >= KEPT_BUNDLES) this.#bundles.delete(this.#bundles.keys().next().value!);
+    this.#bundles.set(index, read);
+    return read;
+  }
+
+  async #read(index: number): Promise<readonly BundledEntry[]> {
+    const hashes = await judged(this.#served, this.#tiles.tile(0, index));
+    const width = hashes.length / HASH_BYTES;
+    const entries = await parseBundle(await this.#bundleBytes(index, width));
+    // A full bundle in place of a partial one has more entries.
+    const fault = entries ? bundleFault(entries.slice(0, width), index, hashes) : "It is no bundle.";
+    if (fault !== undefined) throw this.#misbehaved(`${this.#served.url}/${entriesPath(index, width)}: ${fault}`);
+    return entries!.slice(0, width);
+  }
+
+  /** A publisher may remove a partial bundle when there is the full one. */
+  async #bundleBytes(index: number, width: number): Promise<Uint8Array> {
+    try {
+      return await this.#served.file(`/${entriesPath(index, width)}`);
+    } catch (error) {
+      if (!(error instanceof NotServed)) throw error;
+      if (width < FULL_TILE)
+        return await this.#served.file(`/${entriesPath(index, FULL_TILE)}`).catch(() => {
+          throw this.#missing(error);
+        });
+      throw this.#missing(error);
+    }
+  }
+
+  /** Leaf indexes that a run has for a term: its fence, and one range of its records. */
+  async #leaves(run: Span, term: string): Promise<readonly number[]> {
+    const { from, to } = recordsOf(await this.#fence(run), term);
+    const found: number[] = [];
+    for (let part = Math.floor(from / PART_RECORDS); part * PART_RECORDS < to; part++) {
+      const first = part * PART_RECORDS;
+      const range = {
+        from: (Math.max(from, first) - first) * RECORD_BYTES,
+        to: (Math.min(to, first + PART_RECORDS) - first) * RECORD_BYTES,
+      };
+      found.push(...leavesIn(await this.#served.file(`/${runPath(run, part)}`, range), term));
+    }
+    if (found.some((leaf) => leaf < run.from || leaf >= run.to))
+      throw this.#misbehaved(`The index has a record of another run in ${runPath(run, "fence")}.`);
+    return found;
+  }
+
+  #fence(run: Span): Promise<Fence> {
+    const path = runPath(run, "fence");
+    const read = this.#fences.get(path) ?? this.#readFence(path);
+    this.#fences.set(path, read);
+    return read;
+  }
+
+  async #readFence(path: string): Promise<Fence> {
+    const bytes = await this.#served.file(`/${path}`).catch((error: unknown) => {
+      throw error instanceof NotServed ? this.#missing(error) : error;
+    });
+    const fence = readFence(bytes);
+    if (fence) return fence;
+    throw this.#misbehaved(`${this.#served.url}/${path} is no fence of an index.`);
+  }
+
+  #missing({ status, cause }: NotServed): ClientError {
+    const sentence = `${this.#served.url} does not have all entries of its checkpoint: publish them with cairnlog publish --entries.`;
+    return new ClientError("not-found", sentence, { status, cause });
+  }
+
+  #misbehaved(sentence: string): ClientError {
+    return new ClientError("log-misbehaved", sentence);
+  }
+}
+
+/** Whether the index has an entry under a term. */
+const isAbout = (entry: Entry, term: string): boolean => termsOf(entry).includes(term);
+
+/** Tiles that do not make the root, in the words of a reader. */
+async function judged<T>(served: ServedTiles, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (!(cause instanceof WrongTile)) throw cause;
+    throw new ClientError(
+      "log-misbehaved",
+      `The tiles at ${served.url} are not those of its checkpoint. ${cause.message}`,
+      {
+        cause,
+      },
+    );
+  }
+}
