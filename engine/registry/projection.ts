@@ -46,6 +46,7 @@ const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   key_revocation: { apply: applyRevocation },
   operator_key_rotation: { apply: applyOperatorRotation },
   log_frozen: {},
+  log_continues: {},
   endorsement_offer: { apply: applyOffer },
   endorsement_acceptance: { apply: applyAcceptance },
   endorsement_withdrawal: { apply: applyWithdrawal },

@@ -25,6 +25,7 @@ import {
   type Shape,
   text,
 } from "./json/shape.js";
+import { TREE_HEAD } from "./tree/treehead.js";
 
 type Members = Readonly<Record<string, Shape>>;
 type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
@@ -164,6 +165,17 @@ export const EVENT_KINDS = {
     label: "Log frozen",
     tone: "warning",
     about: ["reason"],
+  }),
+  log_continues: kind({
+    // The first entry of a log that goes on from a frozen one: the last head of that, and the key that signed it.
+    payload: { predecessor: objectOf({ url: text, operator_key: text, tree_head: TREE_HEAD }) },
+    keys: [],
+    actor: null,
+    changesGraph: false,
+    scope: "keys",
+    label: "Log continued",
+    tone: "info",
+    about: [],
   }),
   endorsement_offer: kind({
     payload: ENDORSEMENT,

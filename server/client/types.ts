@@ -66,6 +66,8 @@ export type VerifyReport = Static<typeof log.VerifyReport>;
 export type FreezeLog = Static<typeof shards.FreezeLog>;
 /** How a log ended. */
 export type LogEnd = NonNullable<Static<typeof shards.Shards>["frozen"]>;
+/** A frozen log from which another goes on. */
+export type LogBeginning = NonNullable<Static<typeof shards.Shards>["predecessor"]>;
 export type AttestationRequest = Static<typeof requests.AttestationRequest>;
 export type CreateRequest = Static<typeof requests.CreateRequest>;
 export type PolicyPublished = Static<typeof requests.PolicyPublished>;

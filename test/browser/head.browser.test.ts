@@ -4,6 +4,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { beginLog } from "#cairnlog/engine/log/operator/continued.js";
 import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { parsePublicKey, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Evidence } from "#cairnlog/server/client/index.js";
@@ -357,5 +358,14 @@ test("a log that has ended says so, proven, and where it goes on", async () => {
   expect(await card.getByRole("link", { name: successor.url }).getAttribute("href")).toBe(successor.url);
   await page.getByText("The operator ended the log").waitFor();
   await expectReadable(page);
+
+  const { public_key: operator_key } = (await ended.get("/log/operator-key")).body;
+  const predecessor = { url: ended.url, operator_key, tree_head: ended.server.registry.log.treeHead()! };
+  const next = await startTestService();
+  await next.server.registry.log.execute(beginLog, { predecessor });
+  const second = await reader.open(next.url);
+  const before = second.getByRole("region", { name: "This log goes on from another one" });
+  await before.getByRole("link", { name: ended.url }).waitFor();
+  await expectReadable(second);
   await reader.leave();
 });

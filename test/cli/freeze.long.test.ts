@@ -41,14 +41,14 @@ test("monitor and client tell of the end and where the log goes on; a frozen log
   const [data, state] = [join(scratch.path, "told"), join(scratch.path, "state")];
   const [service, next] = [await startService(data), await startService(join(scratch.path, "next"))];
   const vkey = (await (await fetch(`${next.url}/tlog/vkey`)).text()).trim();
-  const end = async () => cairnlog(["log", "end", "--server", service.url, "--state", join(scratch.path, "client")]);
+  const end = async () => cairnlog(["log", "shards", "--server", service.url, "--state", join(scratch.path, "client")]);
   // By this clock the log has been silent for a day.
   const clock = new SettableClock(join(scratch.path, "clock"));
   clock.set(86_400_000);
   const env = { ...process.env, ...clock.environment };
   const monitor = () =>
     spawned(["monitor", service.url, "--state", state, "--once", "--max-silence", "60", "--json"], { env });
-  expect(await end()).toMatchObject({ code: 0, stdout: "The log has not ended.\n" });
+  expect(await end()).toMatchObject({ code: 0, stdout: "The log goes on from no other one.\nIt has not ended.\n" });
   const ending = ["--reason", "It is full.", "--successor", next.url, "--vkey", vkey];
   expect(await cairnlog(["operator", "freeze", "--data", data, "--server", service.url, ...ending])).toMatchObject({
     code: 0,
@@ -57,7 +57,7 @@ test("monitor and client tell of the end and where the log goes on; a frozen log
   const { fingerprint } = (await (await fetch(`${next.url}/api/v1/log/operator-key`)).json()) as {
     fingerprint: string;
   };
-  expect(stdout).toMatch(/^Entry 1 froze the log at 2\S+: It is full\.\n/);
+  expect(stdout).toMatch(/Entry 1 froze it at 2\S+: It is full\.\n/);
   expect(stdout).toContain(`It goes on at ${next.url}, under the operator key ${fingerprint}.`);
   const told = await monitor();
   expect(told.stderr).toContain(`NOTICE frozen: Entry 1 (`);

@@ -45,7 +45,7 @@ async function lawless() {
   const proxy = await LyingProxy.before(service.url);
   proxy.lie = (path, answer) =>
     path === "/log/shards"
-      ? { frozen: { ...end, timestamp } }
+      ? { predecessor: null, frozen: { ...end, timestamp } }
       : JSON.parse(JSON.stringify(answer).replaceAll("log_frozem", "log_frozen"));
   return { proxy, goOn: () => log.append([anyEvent({ n: 3 })]) };
 }

@@ -94,7 +94,7 @@ async function contents(path: string): Promise<Map<string, [Key, string][]>> {
 const NAMES = `
   account.create account.recover anchor.replace attestation.record challenge.keep-secret challenge.use claim.post credential.enroll endorsement.accept
   endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
-  key.succeed log.append log.freeze log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
+  key.succeed log.append log.continue log.freeze log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
   policy.publish request.create request.respond trust-config.create trust-config.revoke webhook.deactivate
   webhook.end-with-key webhook.mark-walk webhook.subscribe
 `;

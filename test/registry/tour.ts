@@ -1,6 +1,7 @@
 /** A history that runs every command of the service, for tests that hold for all of them. */
 
 import { expect } from "vitest";
+import { beginLog } from "#cairnlog/engine/log/operator/continued.js";
 import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
@@ -39,6 +40,17 @@ export async function tour(
     later(SECOND);
     return signer;
   };
+  // Only an empty log goes on from another one.
+  const tree_head = {
+    tree_size: 1,
+    root_hash: sha256("a"),
+    signature: "",
+    timestamp: at(0),
+    key_id: "",
+    tree_version: 2 as const,
+  };
+  const predecessor = { url: "https://2026.log.example", operator_key: "", tree_head };
+  if (!log.size) await log.execute(beginLog, { predecessor });
   const [one, two, three] = [await newKey(), await newKey(), await newKey()];
   await meanwhile([one, two, three]);
 

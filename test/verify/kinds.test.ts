@@ -35,6 +35,7 @@ describe("every kind", () => {
       "key_registration",
       "key_revocation",
       "key_succession",
+      "log_continues",
       "log_frozen",
       "operator_key_rotation",
       "request_policy",

@@ -18,6 +18,7 @@ import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
 import { instantOf } from "../instant.js";
+import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
 import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
@@ -172,6 +173,7 @@ class Chunk {
         this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
       if (previous?.entry.event_type === LOG_FROZEN)
         this.#entryError(entry.id, "after-the-end", behindTheEnd(previous.entry.id));
+      if (entry.event_type === LOG_CONTINUES && index > 0) this.#entryError(entry.id, "not-the-first", NOT_THE_FIRST);
       if (previous) this.#checkOrder(previous, read);
       previous = read;
     }

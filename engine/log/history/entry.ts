@@ -18,6 +18,7 @@ import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { isProofOf } from "../anchor/proof.js";
 import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
+import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
 import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { preimageText, spellEntry } from "../write/entry.js";
@@ -118,6 +119,7 @@ export class HistoryReader {
     const { id, event_type, payload, chain_version, entry_hash, entry_hashes } = entry;
     const version = chain_version ?? 1;
     if (previous.isEnd) refuse(behindTheEnd(previous.id));
+    if (event_type === LOG_CONTINUES && leafIndex > 0) refuse(NOT_THE_FIRST);
     if (id <= previous.id) refuse(`The id ${id} does not ascend: the entry before has ${previous.id}.`);
     if (entry.previous_hash !== previous.entryHash)
       refuse(

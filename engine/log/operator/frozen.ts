@@ -6,6 +6,7 @@ import { CairnlogError, inputError, type Successor } from "../../error.js";
 import { eventOf, payloadMisfit } from "../../verify/kinds.js";
 import { define, type Transaction } from "../write/commands.js";
 import type { EventInput, LoggedEvent } from "../write/projection.js";
+import { LOG_CONTINUES, NOT_THE_FIRST } from "./continued.js";
 
 export const LOG_FROZEN = "log_frozen";
 
@@ -41,10 +42,17 @@ export function logFrozen({ entry_id, successor }: Frozen): CairnlogError {
 /** Why an entry cannot follow the one that froze the log, as a sentence. */
 export const behindTheEnd = (id: number): string => `Entry ${id} froze the log: no entry may follow it.`;
 
-/** @throws CairnlogError `invalid-input` for an end that does not say what ends say */
-export function checkEnd(event: EventInput): void {
-  const misfit = event.event_type === LOG_FROZEN ? payloadMisfit(event) : undefined;
+/**
+ * Checks an event that may begin or end a log.
+ * @throws CairnlogError `invalid-input` for one that does not say what it must; `precondition-failed` for a beginning behind
+ *   other entries
+ */
+export function checkShard(event: EventInput, leafIndex: number): void {
+  const { event_type } = event;
+  if (event_type !== LOG_FROZEN && event_type !== LOG_CONTINUES) return;
+  const misfit = payloadMisfit(event);
   if (misfit !== undefined) throw inputError(misfit);
+  if (event_type === LOG_CONTINUES && leafIndex > 0) throw new CairnlogError("precondition-failed", NOT_THE_FIRST);
 }
 
 /** What is said when a log is ended. */

@@ -7,7 +7,7 @@ import type { Postings } from "../../store/postings/postings.js";
 import { isRecorded, type RecordedTable } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { checkEnd, type Frozen, frozenBy, logFrozen } from "../operator/frozen.js";
+import { checkShard, type Frozen, frozenBy, logFrozen } from "../operator/frozen.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Command, Transaction } from "./commands.js";
@@ -60,8 +60,8 @@ export class BatchTransaction extends LayeredState implements Transaction {
       throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
     const { frozen } = this;
     if (frozen) throw logFrozen(frozen);
-    checkEnd({ event_type, payload });
     const leafIndex = this.#firstIndex + this.events.length;
+    checkShard({ event_type, payload }, leafIndex);
     const event: LoggedEvent = {
       event_type,
       payload,

@@ -39,7 +39,7 @@ const ACTIONS = {
   head,
   consistency,
   checkpoint,
-  end,
+  shards,
   verify: verifyLog,
 } satisfies Record<string, Action>;
 
@@ -75,10 +75,10 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
       about: "Prints the checked proof that the tree of FROM leaves is the beginning of that of TO leaves.",
     },
     checkpoint: { form: "", about: "Prints the newest head as a signed note, checked." },
-    end: {
+    shards: {
       form: "",
       about:
-        "Shows whether the log has ended, proven by its last entry, and where it goes on under which operator key.",
+        "Shows from which log this one goes on, and whether it has ended and where it goes on, under which operator keys. The first and the last entry prove it.",
     },
     verify: { form: "", about: "Has the service verify its whole log. The result is its word." },
   },
@@ -229,19 +229,21 @@ function checkpoint(positionals: readonly string[], values: Given): (client: Cli
   };
 }
 
-function end(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
+function shards(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   none(positionals);
   return async (client) => {
-    const found = await client.shards.end();
-    const next = found && (await client.shards.successor());
-    const key = next && parsePublicKey(next.operatorKey).fingerprint;
-    const goesOn = next
-      ? `It goes on at ${next.server}, under the operator key ${key}.`
-      : "It names no log that goes on.";
-    const text = found
-      ? `Entry ${found.entry_id} froze the log at ${found.timestamp}: ${found.reason}\n${goesOn}`
-      : "The log has not ended.";
-    report(values, found && { ...found, operator_key: next?.operatorKey ?? null }, text);
+    const [begun, ended] = [await client.shards.beginning(), await client.shards.end()];
+    const next = ended && (await client.shards.successor());
+    const nameOf = (pem: string) => parsePublicKey(pem).fingerprint;
+    const lines = [
+      begun
+        ? `The log goes on from the ${begun.tree_head.tree_size} entries at ${begun.url}, under the operator key ${nameOf(begun.operator_key)}.`
+        : "The log goes on from no other one.",
+      ended ? `Entry ${ended.entry_id} froze it at ${ended.timestamp}: ${ended.reason}` : "It has not ended.",
+      ...(next ? [`It goes on at ${next.server}, under the operator key ${nameOf(next.operatorKey)}.`] : []),
+      ...(ended && !next ? ["It names no log that goes on."] : []),
+    ];
+    report(values, { predecessor: begun, frozen: ended, operator_key: next?.operatorKey ?? null }, lines.join("\n"));
   };
 }
 

@@ -8,10 +8,13 @@ import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/ro
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings.js";
+import { webAddress } from "../connection.js";
+import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { none, required, UsageError } from "../usage.js";
+import { continueLog, endedLog } from "./continue.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
 import { endingOf, freezeAt, freezeLog } from "./freeze.js";
@@ -38,12 +41,14 @@ const OPTIONS = {
     "URL",
     "the service that writes the log; without it, the log in the data directory, which no service writes",
   ),
+  predecessor: text("URL", "address of the log that has ended"),
+  "predecessor-key": text("FILE.pem", "its operator key (PEM)"),
   json: flag("print what was done, or the key or the token, as one line of JSON"),
 } as const;
 
 type Given = Values<typeof OPTIONS>;
 
-const ACTIONS = { rotate, freeze, vkey, token, clock };
+const ACTIONS = { rotate, freeze, continue: goOn, vkey, token, clock };
 
 /** A month: such a token cannot be taken back before it expires. */
 const MAX_HOURS = 720;
@@ -70,6 +75,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
         "Ends the log: its last entry says why, and where it goes on. Every write is refused from then on; all else is served as before. This cannot be taken back, and the operator key cannot be rotated any more.",
       takes: ["reason", "successor", "vkey", "server"],
     },
+    continue: {
+      form: "--predecessor URL --predecessor-key FILE.pem [--data DIR]",
+      about:
+        "Begins an empty log where another one has ended: its first entry holds the last head of that log, verified. No service may have the log open; start it afterwards. The end of the other log must name this one, or none.",
+      takes: ["predecessor", "predecessor-key"],
+    },
     vkey: {
       form: "[--data DIR]",
       about: "Prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).",
@@ -88,7 +99,7 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
     },
   },
   notes:
-    "Exit codes: 0 handed over, frozen, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
+    "Exit codes: 0 handed over, frozen, continued, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
   examples: "cairnlog operator rotate --to new.pem --data /var/lib/cairnlog",
   async run(operands, values, action) {
     none(operands);
@@ -138,6 +149,31 @@ async function freeze(values: Given): Promise<number> {
       values.json
         ? printableJson({ ...ending, sth })
         : printable(`The log is frozen. Its last head has ${sth.tree_size} leaves and the root ${sth.root_hash}.`),
+    );
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
+  return 0;
+}
+
+async function goOn(values: Given): Promise<number> {
+  const url = required(values.predecessor, "--predecessor");
+  const operatorKey = readPublicKey(required(values["predecessor-key"], "--predecessor-key")).pem;
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const signers: SocketSigner[] = [];
+  try {
+    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const predecessor = await endedLog(webAddress(url, "--predecessor"), operatorKey, await vkeyOf(settings));
+    const made = await continueLog(settings, key, predecessor);
+    const { tree_size, root_hash } = predecessor.tree_head;
+    const said = made ? "goes on" : "went on already";
+    console.log(
+      values.json
+        ? printableJson({ predecessor, sth: made?.sth ?? null })
+        : printable(
+            `This log ${said} from the ${tree_size} entries at ${predecessor.url}, whose root is ${root_hash}.`,
+          ),
     );
   } finally {
     for (const signer of signers) await signer.close();

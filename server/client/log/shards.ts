@@ -1,11 +1,18 @@
 /** The end of a log, and where it goes on. */
-import { type PublicKey, parseVkey, type TreeHead } from "../../../engine/verify/index.js";
+import {
+  type PublicKey,
+  parsePublicKey,
+  parseVkey,
+  type TreeHead,
+  verifyTreeHead,
+} from "../../../engine/verify/index.js";
+import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import { LogHead } from "../../wire/log/log.js";
 import * as wire from "../../wire/log/shards.js";
 import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
 import type { Authority } from "../session.js";
-import type { FreezeLog, LogEnd } from "../types.js";
+import type { FreezeLog, LogBeginning, LogEnd } from "../types.js";
 import type { Expected } from "./expected.js";
 import type { ProvenEntry } from "./proven.js";
 import type { Watch } from "./watch.js";
@@ -37,6 +44,25 @@ export class ShardsClient {
     const end = await this.#watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
     await this.#watch.keepEnd({ entry_id, tree_size });
     return end;
+  }
+
+  /**
+   * The frozen log from which this one goes on, as its first entry says; null for a log that began by itself, and an empty
+   * one. What it names is of this operator: `createClient` with `url` and `operator_key` shows whether it holds.
+   * @throws ClientError `log-misbehaved`, also if the last head there is not signed by the key that it names
+   */
+  async beginning(): Promise<LogBeginning | null> {
+    const floor = await this.#watch.floor();
+    const { predecessor } = await this.#http.get(wire.Shards, "/log/shards");
+    if (!(await this.#watch.newest())) return null;
+    const proven = await this.#watch.owed(this.#watch.proven(1, 0, floor), {});
+    const { entry, proof, head } = proven;
+    const said =
+      entry.event_type === "log_continues" ? (entry.payload as PayloadOf<"log_continues">).predecessor : null;
+    await this.#watch.agreed({ predecessor }, { predecessor: said && { entry_id: entry.id, ...said } }, proven);
+    if (!said || (await isSigned(said))) return predecessor;
+    const detail = `Entry ${entry.id} names a last head of the log at ${said.url} that the operator key there has not signed.`;
+    throw await this.#watch.misbehaved(detail, { shown: head, proof, entry });
   }
 
   /**
@@ -120,5 +146,13 @@ function keyOf(vkey: string): PublicKey | null {
     return type === "ed25519" ? key : null;
   } catch {
     return null;
+  }
+}
+
+async function isSigned({ operator_key, tree_head }: PayloadOf<"log_continues">["predecessor"]): Promise<boolean> {
+  try {
+    return await verifyTreeHead(tree_head as TreeHead, parsePublicKey(operator_key));
+  } catch {
+    return false;
   }
 }

@@ -24,7 +24,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X",
+      vkey: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0",
       writers: { rule: "everybody", sentence: "Everybody who has a key may write to this log." },
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
@@ -40,18 +40,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "89e5f826-c83d-44c1-97f0-55263a6600b8",
+        id: "3650019e-8cb1-4d05-9ab6-e6e255a60967",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "41ccc52d-db5d-459d-8a25-6869110a3d43",
-        key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        id: "b693848f-1070-4748-9917-e1245d5d3984",
+        key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -59,26 +59,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "YJM4W-KNCH4-11AH9-SF6SH-S3SFR-PSD0Y-AD14W-KP986",
+      recovery_key: "HXTZT-1C50Q-TCW49-0E6ZF-KQVJ3-DK5Z3-8NA9K-TGG9H",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "YJM4W-KNCH4-11AH9-SF6SH-S3SFR-PSD0Y-AD14W-KP986",
+      recovery_key: "HXTZT-1C50Q-TCW49-0E6ZF-KQVJ3-DK5Z3-8NA9K-TGG9H",
       credential_type: "hardware",
-      key_fingerprint: "sha256:3581bed47d622b4c2114e271df65d2123c981e2d5553d12759838e61b9e7abd1",
+      key_fingerprint: "sha256:834fe2f44e35fd55dbb9548413065bdc315b6882327fa1a5658952eea4d0f160",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "89e5f826-c83d-44c1-97f0-55263a6600b8",
+        id: "3650019e-8cb1-4d05-9ab6-e6e255a60967",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "458e439f-a1c9-4627-a33f-76d9651928f3",
-        key_fingerprint: "sha256:3581bed47d622b4c2114e271df65d2123c981e2d5553d12759838e61b9e7abd1",
+        id: "b26697d9-ad77-456d-8732-b3f55d0bf530",
+        key_fingerprint: "sha256:834fe2f44e35fd55dbb9548413065bdc315b6882327fa1a5658952eea4d0f160",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -86,25 +86,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "T40M8-SKJ3M-H6GXB-QANMB-GZ0SK-0JER9-W4NTY-MKJJE",
+      recovery_key: "8D09A-QPTR2-PJWN4-J3XQH-ER29F-B8NGF-JTCMX-PSB3E",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAOsnusOWmE5yGmwtbaDuxZNBXAY22gfO2Sc8tH3035sCUc0v6DqowPnh52DV8-bz4w8NaHLPVSJZmeU6YmB5fepqAmQMWA1VQEjv2Wle9Q6Oinp-b6JFcy4AAY1dve-_bA",
-      issuing_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      key_fingerprint: "sha256:eb27bac396984e721a6c2d6da0eec593415c0636da07ced9273cb47df4df9b02",
+        "AQEABiqZy-4DAKG4SmtRWHQz6NWwD7fNfXa2fui8MPo3MCt33TBfc0c8xe7C9tXpN2VVOy20dzxsKL1oc9s1RGtucv0h_elNsplsHWgvCXDB2A72UyKpvXMZyqH6URM-uBIlzrvV9DuIxQ",
+      issuing_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      key_fingerprint: "sha256:a1b84a6b51587433e8d5b00fb7cd7d76b67ee8bc30fa37302b77dd305f73473c",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "1Z4bXN2kbyxzJwDzx1R5Rin/O6Z9t0heAXEKWoKj1fv96Cyeswk/vg1oi2kIK0xN53oG6rNtoQ6P0K5ENTA2Aw==",
-      chain_signature: "ysTql1DKMOwuCFo01VBqzjy98WRDbnwKAVWamdGB57RhjL54r1zrvKihLy6IV+cKb2/mgV7WJUz7FbjoRvSxAg==",
+      challenge_signature: "fveOkAsbpJujzZpFknH/awRxdZh284bvGHeurdVkvfBjpoMeEMgswbtSkshTb5yQJItZdikgGF1r/zUqmviIAg==",
+      chain_signature: "fP7+/C3THnmAfhQ9aNYxOQWSiI/G+AS8P+V6IbBafqVFLHhTQTsd3y0N4US/+3/xFmlzRgufXphpFJwGF6DlBw==",
     },
     answer: {
       credential: {
-        id: "8ae8f850-3d3d-49d7-93ff-3e909303d064",
-        key_fingerprint: "sha256:eb27bac396984e721a6c2d6da0eec593415c0636da07ced9273cb47df4df9b02",
+        id: "29bf68d4-52ef-4b94-a8d7-91c75a70c6de",
+        key_fingerprint: "sha256:a1b84a6b51587433e8d5b00fb7cd7d76b67ee8bc30fa37302b77dd305f73473c",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -119,7 +119,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -128,7 +128,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -147,7 +147,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -162,11 +162,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     answer: {
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -182,9 +182,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     answer: {
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       status: "active",
       expires_at: null,
       named: false,
@@ -196,81 +196,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+      entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:b12df219122cf73d560d2c4bbb4edfd9df88e1597d18a5ac500d7ce8dbc94775",
+        old_fingerprint: "sha256:edcab6e5b75aa81756b2816a8278bcf91f4ed69f69ddc8e10cb828ea386d6198",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAz53A55cAOVBwQY2nM4qEMciwtJMJu7ASP90jHZNbQAc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEATdg2E9FNRIs8em8Ba7SX42rUW7X9yu3aBWpY4NCHS2c=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DALEt8hkSLPc9Vg0sS7tO39nfiOFZfRilrFANfOjbyUd1Tz6WpCxveAsl7hxUQi3JRUtVofh9aSGS7xW7QQtLLiuV3C9tfd8rvmCHRNqns7hn1JmUPlPAbJZfFpqojc0glg",
-        challenge_signature: "tCEj61IfgGPIXrhynLger0sntjT0PX49rB6AiH3JO+2guuoYvj1GDihI4YlYScs0CjeaIa4vT0al7GEBoJfBCQ==",
+          "AQEABiqZy-4DAO3KtuW3WqgXVrKBaoJ4vPkfTtafad3I4Qy4KOo4bWGY9T5x8v2uCDghQDBy89fl-X_VQw9gBEi-BndYszp-vZPxD9fDA0ee0YY9d0uYKtAOzd1LOBRYByqpqanPwoxlmw",
+        challenge_signature: "Q+/0uwQptPU2n76Tvu4ia/cNaxh4Ht3xnoG4Wda8LVN6cW4VeaWyo2hiAcMJ+LUU7ZvlVS1NmMHYcdtkD6vQCw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:b12df219122cf73d560d2c4bbb4edfd9df88e1597d18a5ac500d7ce8dbc94775",
-      new_fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f",
+      old_fingerprint: "sha256:edcab6e5b75aa81756b2816a8278bcf91f4ed69f69ddc8e10cb828ea386d6198",
+      new_fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "a249ad7999713a305d5d888d71a9272fd72955558914f60c2375b19c83a24be1",
+      entry_hash: "47b5dd412d3c9abb9d7cf3c57bc7053956684c4c652227cada3699b319fe9126",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f" },
+      payload: { fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAO_n_QkGQAsgIMRMTP0l5mqVhwvVf-EZuF6Pz43F4pBPLTnSbDWwKLTfIzJYhRCDP5SQe4ptTl9ssvnMBPAf0S2XrC3MqMRYsiagj90yidGPQ327gQmFvCyAnimr5CPI3Q",
-        challenge_signature: "BIq1ZLBqiZyuGpVmmolbxBlPUU6beP3v+sMzUzFkiFRErL6fvifzKoYD34bIUaAODFO6lqfkbaNdrYqMrY38BQ==",
+          "AQEABiqZy-4DACFlArd3sWW0sYNZebKOiFpcV-pEy-uCDdEocruhOEmAEMhsrIFWjHD4F5JJYaqY8oyqSiS_TZQkicNo7MUar9ZiB7nQrjUFC2hqJe906qwpZ-th42MUjebmfPaYJ3mTWQ",
+        challenge_signature: "k/sdL3A3kD6C+qUHcXPUG2F81yLYlSkX6eg2xixXL3Jh1VtwJmn3+Sflj5+mZgc865RzKxJ0tyY53mUzIwnSDA==",
       },
     },
     answer: {
-      fingerprint: "sha256:efe7fd0906400b2020c44c4cfd25e66a95870bd57fe119b85e8fcf8dc5e2904f",
+      fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "de17cba510310adcadd09c3258852a68bda77797ad5ca0c5426ce3747432ea3c",
+      entry_hash: "80857d47f35202b5adbb282a6453b7649c904c82ca4cc38165e5a251899b9ec8",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", purpose: "login" },
+    body: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ssa9_XH6d-IiVYFCdz-SxsYv7baqVNjYhrZEGF6RBtI5g",
+        "AQAABiqZy-4DAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraEf-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IFzGqu6zFswUFHkuzIXuVCGRJnkRZJd5QKmB-LtOF_ZKw",
       nonce:
-        "service.auth.v1:login:sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f:7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ss",
+        "service.auth.v1:login:sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada:Ef-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IE",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:42999",
+      origin: "http://127.0.0.1:36593",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf7Czq3MFCr0WaQBgG_VvXZ0FoFJibqG2vSZuN8rbp0Ssa9_XH6d-IiVYFCdz-SxsYv7baqVNjYhrZEGF6RBtI5g",
-      challenge_signature: "YH+yAzNdZVmoa1jlg0wsnWTK5QcPODTjPZK87DvlQ63n8uNUVrRjDQnWSHJz5cSHQSHr04XDwUtmUeNITiSlAQ==",
+        "AQAABiqZy-4DAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraEf-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IFzGqu6zFswUFHkuzIXuVCGRJnkRZJd5QKmB-LtOF_ZKw",
+      challenge_signature: "rzuyC7NE57UTwpQuJTP6UHO75vu6qT28qkDJsafy1u5MuYvE7+wmPgCJOdECqYmAgYQPAHUZV+Bfg1GWF59qCg==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YTQ0YWIyNTY2YmU4YjQxNDc4M2E3YjQzNDk4N2Y3MmNjYTI5YjM5OWQxODg1MmI2ZjgxZTFlMmIwMzVhMTYyZSIsInN1YiI6InNoYTI1NjplMWMzZTlkMDA5NmZkMjI0NGI3NjRhMGI4ZWFhM2VkNDk1NzEwOTczOGY4ZGRiZGFkZWQxNWY4ZTgxZTI1NzVmIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijk4YWRlMjgxLThhOGYtNDQ2Yi1iMWMwLWY3NGIzY2I0MDU5YSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.0hWRtgC29KaaCNIBEyiuDC7wjWS9pD1oiiLKrqZZNCpJlTTbqSiI5w-ABWahtX7kBK985ubLCmRWgLkHrNvFAQ",
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjhkNWZmYWY3MjI1Nzg4OTllYjdhN2ZkY2ViY2M3NWQyMmMyNjk4MzgyZTk4YmIzNDk3MTAwNWY5ZWMzZjFiNCIsInN1YiI6InNoYTI1NjphZjVjODczYWExYmE1NDQzYmE3NDQ3MWI2NjU2MTRmMzI0OTI1ZmE0Mzg5OGRiYTE0NjZjNGYyMDAwMTk5YWRhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNmY2NiN2JlLTExNWQtNDkzOS1hNTE0LTkzZjQ5MmViYmU1NCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.N6Tbu0UiSbBG3kggV7fp6TAi1U3B1byn68Xg0fiZ9kze3zO9RAVeHY972o5sE5YtqJvwX4085HU5vBwgyxv-Ag",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -278,8 +278,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YTQ0YWIyNTY2YmU4YjQxNDc4M2E3YjQzNDk4N2Y3MmNjYTI5YjM5OWQxODg1MmI2ZjgxZTFlMmIwMzVhMTYyZSIsInN1YiI6InNoYTI1NjplMWMzZTlkMDA5NmZkMjI0NGI3NjRhMGI4ZWFhM2VkNDk1NzEwOTczOGY4ZGRiZGFkZWQxNWY4ZTgxZTI1NzVmIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjAxMzVhYjZkLTcxOGEtNGY3Yy04YWRjLTI4ZjdmMTZiNGFhYiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.4qBAeeTsr8xYXdReBxGMsBvuZZVvYTag4R2DBD_NIWPyLfXjB-tx7Ta0JH80vz43I-5PHiNBVfywDnQytq3zBA",
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjhkNWZmYWY3MjI1Nzg4OTllYjdhN2ZkY2ViY2M3NWQyMmMyNjk4MzgyZTk4YmIzNDk3MTAwNWY5ZWMzZjFiNCIsInN1YiI6InNoYTI1NjphZjVjODczYWExYmE1NDQzYmE3NDQ3MWI2NjU2MTRmMzI0OTI1ZmE0Mzg5OGRiYTE0NjZjNGYyMDAwMTk5YWRhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNlNDY2ODYxLTg4M2MtNDk2Yy04ZjM4LTM3YTNiMWVhY2VlNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.nndob2R2acXZyBWYKuiIfdpj8LZkrKMIu8QK2ioG9lyAL5ETnWFzLRb0xIps9RZtpva7f3g-ym1X_6HsUWCSCQ",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -287,12 +287,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAItNsPxoSUqhxNEwBmrSzV0251kD_rlMwfbohvbhY5mmtjMAN9PvRLBDWdGPhrTwKbBYWXFzWhoY-hdxFbv97VDYRvSHQvrSj7xpLu3GGpBTkMeVha_RzyQ8A0Y5qe9wxA",
-      challenge_signature: "KI/LsMy3MUC80mSSvalW0b603IRdcD+XIyK0cJ56re1JY9uKNJcUoCBVMgRj5DSLNWDDABRbI6f8JEiKqKyVCA==",
+        "AQEABiqZy-4DAO9phTbX9QOC54yAmu2SOXvU-NbxXUvouygblPVNVf4IUHzGVfMbvyEIN7pi1YdwyFyya-bjagHG1FTRLmKwTLnrf4rlJ9Ogr9op0qGRBPTXOjHGibHe6GdwgANIGNWiqw",
+      challenge_signature: "yn4cEdkHGljW6zBbZlzgwacUEtdE6USxoeJxWOxbkRzbRrlcFXeBxbl3XK3d39nB7Sm0BNU1kIjpeSqf++rDBQ==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:8b4db0fc68494aa1c4d130066ad2cd5d36e75903feb94cc1f6e886f6e16399a6",
+      fingerprint: "sha256:ef698536d7f50382e78c809aed92397bd4f8d6f15d4be8bb281b94f54d55fe08",
       password_set: true,
     },
   },
@@ -307,33 +307,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
-      signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+      signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "897b7e47-756e-407b-aea5-c437535f3307",
+        id: "b53060fd-486c-4fe0-9195-0b60ed772142",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
         signature_algorithm: "ed25519",
-        signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+        signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "40f53ef20988d24204b22b118838dba092cfef3c182c5c63295ec20e2e60acd0",
+      entry_hash: "fb403311dfe705d1738e7819571dfeac438fd9d1654442f48d4e7c481abace75",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "f88e835d195db3d8a941bdab9bc54de1699f820d2d827ba21cde7ab9b6fae130",
-        signature: "NP4QTnwdulgZlgwzvfGNOjp5yrlYcjLmR/+9kCeUupjFSL0FcA4VZjiCmy/AhAuTcDYwpwpr7bjXXdSFDo4+Dw==",
+        root_hash: "01758953e803d6e4c9e65597c04810df0c38c79adf6f7707e7ddd1636bc819c9",
+        signature: "taeni6UHyCFZqogDGG01M974K8jRdV2pUmfCr3y9tvy9Vu7r043kPnyP9t8BnNUfVVtbsPaLUPvHPuUqjVBaDw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
       duplicate: false,
@@ -352,8 +352,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
-          signature: "Kxw+7LIhfIJEfo7w6lf7Vd6p+GEPt6oWeJ3LjvtCXtOZVadE8U6KBcTPZPi9d1cfLx/uATheJEYTjCUzBRosCw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+          signature: "dw7LvsJsHjHrpNbcfif0Kl2PvquI0gRw7KpQ++xnU7ghc49TroP4KtjLZubtSW1PpSL+x6WNc51gSjK8dHqsAA==",
         },
         {
           manifest: {
@@ -364,8 +364,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
-          signature: "rmLBDxzdP0QTY3kPAkUxx2GZcvUJd8DEQ+OgPizrK5vqvaIqXVwFSx6v8jwAynZtHIMo3k6UK3qaEG+TVczqDg==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+          signature: "99p3xJH92Bw8JKKupuXfomvsPO62Yz016mkqLmtGIgxlj9gKoCWsLY5tOfce0SKP0KoPMCxMUSn4P7c8Wa7XDw==",
         },
       ],
     },
@@ -375,26 +375,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "ca1ca327-f43e-4b45-aeef-3c713b42a530",
+              id: "f3c613e2-2974-4b3f-8489-24e719f45244",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+              signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
               signature_algorithm: "ed25519",
-              signature: "Kxw+7LIhfIJEfo7w6lf7Vd6p+GEPt6oWeJ3LjvtCXtOZVadE8U6KBcTPZPi9d1cfLx/uATheJEYTjCUzBRosCw==",
+              signature: "dw7LvsJsHjHrpNbcfif0Kl2PvquI0gRw7KpQ++xnU7ghc49TroP4KtjLZubtSW1PpSL+x6WNc51gSjK8dHqsAA==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "7826c04820448a8f34dade72c11f2ff18d591148fd09d1ac65d0568b83f395ff",
+            entry_hash: "3f91040b4a667c6e060087241a2cf7eb3586b3b77846e1d005084bebc6befb64",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "26b120c5e714170b90d982794d4ad9cb5f8671afc5c1c4f806774fc7c6906017",
-              signature: "ee+5ArgChK6XUFvXTxTdgtvStcv4upaoid3U5JEmzK9qd9Wa2asnTHp9lQMFnQN/Sgt0TGdbp3h2bJKUbYl8AQ==",
+              root_hash: "79129912839ebe8d7c760d3bcd8a35d9c7af7d36c3ef51761319022b94d8dc62",
+              signature: "sbCDFXOeiIwql+obqV6EJdZa10jQem+qu++lEBH8SbQToFueIDlkY7Jo6abgEfR9bkn5JWca0pzX2eDEx8jZDQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+              key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
               tree_version: 2,
             },
             duplicate: false,
@@ -409,6 +409,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             status: 422,
             detail: "The signature does not verify over the manifest with this public key.",
             code: "invalid-signature",
+            request_id: "ff22234d-22eb-4ff0-aa5c-000000000049",
           },
         },
       ],
@@ -420,7 +421,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEkCMnOr2eIbR7jwsTRKx679/EKTz/\n3pNAgtux0RVRVgPG9uh9c3CILkiqENaiWubF4bCni9llSA+kPx8dtui+Dg==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0+dsZ/4vf6FCkRqbVqW1t2grCRHS\njD2cDGlRre8No5uPU81R7nWgp2oaqX1E6iSABptYWp/9DZIThby08iencA==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -442,7 +443,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "cc7a4f3605beaad719a7ce7dd7111b20ea49949e6497eac55f847ad1f0509866",
+        entry_hash: "accc7d89491db1f4b2c603d4f87bfabba61b1c39459f680ace1b233b852e008a",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -458,20 +459,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+      entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+          digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
           is_primary: true,
         },
       ],
@@ -480,10 +481,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "9bfa5d7547c57fed97f4542f0cabef1a22dca68a74da6b7496fbd72c8682e752",
-      signature: "aVtMe4s6xnAjkvo9uHe3AZRXkTqOTHbL1i0ljxlfkKdAIYxFA49P0pVZCzU8AQexKQT2zEOfZI9ROfihxZLADg==",
+      root_hash: "a2b1c2420657b187cab21d9c3cfd8d19a75788fb6426716bd642adcb69d29082",
+      signature: "BR4Ed/tEiH4XxM6g/BeM7xmg7GXZmjw1vVYEUAejBwwgXn7Ymw2Lm1Sx0LocNMTRjejXGObwAvgetsoL2Ki9DA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
       tree_version: 2,
     },
   },
@@ -491,10 +492,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
-      signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
+      root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
+      signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
       tree_version: 2,
     },
   },
@@ -504,10 +505,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
-          signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
+          root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
+          signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+          key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
           tree_version: 2,
         },
       ],
@@ -520,20 +521,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
-      root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
+      leaf_hash: "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
+      root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
       audit_path: [
-        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
-        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
-        "aee2f9026f84d9e52a3d59bbba582ad7c432e543c920f0c1ece27fc889f9629d",
+        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
+        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
+        "4f6ddd99cc65a16978f9cebf2389646c0e962b953451c54200e8646085ab591a",
       ],
-      entry_hash: "8c9fb850bba59029be6872413d8843f7fe10a2856454921d40cce46756b72b6c",
+      entry_hash: "8e5d181d6d3bacd5197748d81e85b760f12ca4f5fe934b35e3eeef478b9c864f",
       sth: {
         tree_size: 5,
-        root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
-        signature: "IkhZKVB+nJbF2TqdcQ3P/gKfN2tm3mUgkNKgsE20MhVtBHDYVf7xSB7D2g9e+mmeiv0GJn/HRNhu3IE+jLzrDA==",
+        root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
+        signature: "9SkihUcVRLoo7tJmK0J9DhuU5nycuG5LnxMlmsLSun2gvQuv/hHMY7GFb45j7rJYmCuYTLWuPzAvteJfHkRlDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
     },
@@ -545,20 +546,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
-      root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
+      leaf_hash: "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
+      root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
       audit_path: [
-        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
-        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
-        "aee2f9026f84d9e52a3d59bbba582ad7c432e543c920f0c1ece27fc889f9629d",
+        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
+        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
+        "4f6ddd99cc65a16978f9cebf2389646c0e962b953451c54200e8646085ab591a",
       ],
-      entry_hash: "8c9fb850bba59029be6872413d8843f7fe10a2856454921d40cce46756b72b6c",
+      entry_hash: "8e5d181d6d3bacd5197748d81e85b760f12ca4f5fe934b35e3eeef478b9c864f",
       sth: {
         tree_size: 5,
-        root_hash: "504fd3a980fd52e456ec9cddd67b896fef74b0e2d4f8a88b9e321a94bb23fdd1",
-        signature: "IkhZKVB+nJbF2TqdcQ3P/gKfN2tm3mUgkNKgsE20MhVtBHDYVf7xSB7D2g9e+mmeiv0GJn/HRNhu3IE+jLzrDA==",
+        root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
+        signature: "9SkihUcVRLoo7tJmK0J9DhuU5nycuG5LnxMlmsLSun2gvQuv/hHMY7GFb45j7rJYmCuYTLWuPzAvteJfHkRlDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
     },
@@ -569,30 +570,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
-      to_root: "25a7e9f24952a464b2a0985cd7f3610afd111ef22d7f22a5f7999df287b1f1f5",
+      from_root: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
+      to_root: "b3415abb4e94755f798305f791fa8b87149eee1109640b1b11b5d84a3736bd89",
       peaks: [
-        "a6468450c033be33224d7ba44d926d4191e81b67c2e1b9e69fcd633b52bedde4",
-        "2081787ed33d14568e949aea7a785edea920f370613436c613b4cba205473b59",
+        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
+        "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
       ],
       extension: [
-        "86c0580156e83426840d489398fd78d38ef3a83fc0d2a8e07c2441d585ef8d59",
-        "ce4c644c4d9f84c1fb84f84aff5094a877dc36cb72d46dedc7ee4802c3516260",
+        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
+        "2f68797e15684b95d49425bbc0e89b10c291a09180089d329eb245fcc5d5367b",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "b6fc3d8a09178d83ef2a40045d06a6c81583db8b745fbff07e27c9556116ff6d",
-        signature: "wAIaAWLGBgSRtoC4nP9Shv5DIfn2EhtT4FmUY+RV8GzvuYMtlsPxLwzwMEgIAgdoXloIt0FKt81p4XhQMChCAg==",
+        root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
+        signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "25a7e9f24952a464b2a0985cd7f3610afd111ef22d7f22a5f7999df287b1f1f5",
-        signature: "+rYaTv4HUkH3+DRo/XkTyRQeWxsNYeRziwv+yGcr5ivQpPk4MqShvkWMDihlDKIxF5gZhNe0L42kczlBLNfoCw==",
+        root_hash: "b3415abb4e94755f798305f791fa8b87149eee1109640b1b11b5d84a3736bd89",
+        signature: "45EUAClfBI7e4H9RBPLqCcIPky7B0AstdGWNiN7DpN1pnRUKJj40FUOn+200d8LKmbPFPRulartvkx03HzSLCw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
     },
@@ -600,16 +601,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+      fingerprint: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9Pucx+VefBZjdLCU++wk0p1Pz0Fmv8RVTcd6B1oH3Vc=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAN2tAceaSfVkEk7Ar9qo4S3MrNwjkvXGJJi+ttLUjvPQ=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+          key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9Pucx+VefBZjdLCU++wk0p1Pz0Fmv8RVTcd6B1oH3Vc=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAN2tAceaSfVkEk7Ar9qo4S3MrNwjkvXGJJi+ttLUjvPQ=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -619,15 +620,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/a44ab2566be8b414\n15\nm/pddUfFf+2X9FQvDKvvGiLcpop02mt0lvvXLIaC51I=\n\n— cairnlog/a44ab2566be8b414 GKk75vo1AJHAtu9UNrav24v65+hEZxpA6v3QCXhmNJvSxXirSbJ9//5l6JQtTNFxjjCB9mAHO4tMxg+dKoMJKXEXrQQ=\n",
+      "cairnlog/f8d5ffaf72257889\n15\norHCQgZXsYfKsh2cPP2NGadXiPtkJnFr1kKty2nSkII=\n\n— cairnlog/f8d5ffaf72257889 sm6gEiiZhfCxXdNgBwE1yzdnocGLN6gs2scUyw+Nalz+8ypS5dzMDGnB9rrm38N1461ya8K5K1LQpZtHM96L0u5u/g8=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/a44ab2566be8b414/tlog\n15\nfNwf3WtKBKnfpa4Qfk2/IJS2zZ7OwWhlrsdLI2cLQAY=\n\n— cairnlog/a44ab2566be8b414/tlog Jn/xAZHABxt8RxZcTzkjoBIAfldrIET0ycLnNE3DMVqiNtdOxTSdpG7b9V3RatmNCh2uusbzn+8arvuikRfCGfVLvgc=\n",
+      "cairnlog/f8d5ffaf72257889/tlog\n15\nTvujpSiAS1V9vREZ99hLZECOX6GS1M2JEMDnF6hIdoY=\n\n— cairnlog/f8d5ffaf72257889/tlog IBpq24+gpn6pKJoZBc1IjM0P21NhcKG+0dY2N8sWBZK+ilUk7W4suVB3p48g3ZBE1UF+0LX7+zkvEqGq8mGgOR53TQU=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X\n" },
+  get_tlog_vkey: { answer: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -636,12 +637,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "cc7a4f3605beaad719a7ce7dd7111b20ea49949e6497eac55f847ad1f0509866",
+          digest_hex: "accc7d89491db1f4b2c603d4f87bfabba61b1c39459f680ace1b233b852e008a",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIzHpPNgW+qtcZp8591xEbIOpJlJ5kl+rFX4R60fBQmGbwELu2GjJBtwmGyXd+97CouHQI8QRlAAAA8Ai4Kc8SpyxaTwCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIrMx9iUkdsfSyxgPU+Hv6u6YbHDlFn2gKzhsjO4UuAIrwEHHKJW5A+s/VjKXA2Ntmc7sI8QRlAAAA8AjtWg7FgaznDgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -656,32 +657,32 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "9bfa5d7547c57fed97f4542f0cabef1a22dca68a74da6b7496fbd72c8682e752",
-      signature: "aVtMe4s6xnAjkvo9uHe3AZRXkTqOTHbL1i0ljxlfkKdAIYxFA49P0pVZCzU8AQexKQT2zEOfZI9ROfihxZLADg==",
+      root_hash: "a2b1c2420657b187cab21d9c3cfd8d19a75788fb6426716bd642adcb69d29082",
+      signature: "BR4Ed/tEiH4XxM6g/BeM7xmg7GXZmjw1vVYEUAejBwwgXn7Ymw2Lm1Sx0LocNMTRjejXGObwAvgetsoL2Ki9DA==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
       tree_version: 2,
     },
   },
-  get_log_shards: { answer: { frozen: null } },
+  get_log_shards: { answer: { predecessor: null, frozen: null } },
   post_log_freeze: {
     body: {
       reason: "The log goes on with a new one every year.",
       successor: {
         url: "https://2027.log.example",
-        vkey: "cairnlog/a44ab2566be8b414/tlog+267ff101+AfT7nMflXnwWY3SwlPvsJNKdT89BZr/EVU3HegdaB91X",
+        vkey: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0",
       },
     },
     answer: {
       log_entry_id: 328,
       leaf_index: 327,
-      entry_hash: "9a73f40b20294c250d2a03443afb9257286be75329d4e3e9d83a233c9de8fb5e",
+      entry_hash: "45ce9a9bc3c85150ee353d0696b45d9b5ad85da6e78b522854b107a45f8f55bb",
       sth: {
         tree_size: 328,
-        root_hash: "0aab912b01b31acf76f1f355d6fae7ffce84c6ed1dcdb7fa5d760096dd573d89",
-        signature: "szp26Al8k8kz68EmYY9PXACQwk75a6Qc+j0/dx+RZmuqLzN1TGGz1g+VfO4MuNCL3LJxQW7iEsP4z8OIgDktBQ==",
+        root_hash: "cf5f8e900f53196e5e8d3133004a72da03879d94476e6e6423a86dcc336c2d9f",
+        signature: "g2OavKdCPeJyAySmRL9tuzll+eVmhou0XKXU9O3/Ar1W7ZsAIL1JwHZGe4tGRbw2Kgl57JlnTqGzLdzrUO3YBg==",
         timestamp: "2025-01-02T02:27:00.000000Z",
-        key_id: "sha256:a44ab2566be8b414783a7b434987f72cca29b399d18852b6f81e1e2b035a162e",
+        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
         tree_version: 2,
       },
     },
@@ -697,20 +698,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
               is_primary: true,
             },
           ],
@@ -722,7 +723,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -733,20 +734,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
               is_primary: true,
             },
           ],
@@ -759,7 +760,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -772,20 +773,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6l8m13z9hiTwyCf6VQHh0t8PQKYSsIgFezgkyGXsWfg=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c1c350841087b0a3d7a2ab36b5723e4cd9efedb7d411eda7a9dd32bf7fa640a3",
+              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
               is_primary: true,
             },
           ],
@@ -798,16 +799,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf34s_eoC_bcXF6QQs9QbkRaQqVpLD3hFCJb_pYk-nNtg_GLB9PhWtJREmxmE0rGEt3KxVNy5dGfjkZMOg5X4XnQ",
-        challenge_signature: "3mbOmWSD91BweQTTsq9ojso21afYsUU95YHveJwJDAmiqlzCmcza9ykXNoNMyXLlw++I+1fuigBr054SR/N4DQ==",
+          "AQEABiqZ4WMtAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZradomNRbfbtpVFF3khR3KtWDKfLI79LoLliIiElBJqmUWsD7SvJXBraNQQnegqPh5_P3EKMnXf2D9v3W5SP8v8gA",
+        challenge_signature: "BD4+Lid2Y5Tpg/fuPQMeedzddyQapqziqFPtWdNRyrW2e9emD7aWzUcpsuDgo389RFWmVlGq+b3N63c5RDTKCw==",
       },
     },
     answer: {
@@ -816,20 +817,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-        endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "eab6cfee5c0a6cf2905f81bcd11bac7472285b0221611d9078baf86a5dbf20e1",
-      entry_hash: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
+      previous_hash: "c62c19578a8d9b7082a5ca7ae0526f61608150b75278f61a48bde78511190557",
+      entry_hash: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
+          digest_hex: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
           is_primary: true,
         },
       ],
@@ -838,19 +839,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAMOXkNIKhJBM4kPLuoHiHBlawS-DnZ3foagriVoL8f9ipbo_4iw-ujk8-moS_zMo-2DXfi6zm48PAYnknZDMJK2XEkCTj4grjrz3YokwOECqObRddZzUtJURAV9ZzNwi6Q",
+          "AQEABiqZ4WMtAKgLrunFDbJwF7Qf6Mz_LkndlGTAfqheCsdRzAm90H3WSEEKcTeTPSVX2EtPG9hAuct1LdpDGtA_wtvzVWTh4wWw1Foa902PwD0Vo2tDA1r9B4awyOrTtacu8RTp7DYJpA",
         challenge_signature:
-          "MEQCIDBvn8i5kKOq1mSN8qHXwnoZOY7oRkp50IJE5gghf5TpAiA2hPviLYBAemEDeixe2s5rk7K05Ajl0ZnFAAncxwLYXg==",
+          "MEUCIQDHchurA1+/lJn9u3U0GwiN15PlxRtCq9Gh0SEmPR1/ugIgFONESLPuYEiTuc484FO2m2mkMisVNISZAWjTZ7Z+MF8=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -869,8 +870,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -878,13 +879,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "74818e537cfbad4c947b1c60e9486a831b1e2f4779655aa274f62da23625b309",
-        entry_hash: "47873cc0cac47c1829a9db188d4fa75e42c3ff14628613052c4252b72645b80a",
+        previous_hash: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
+        entry_hash: "98189bea63a1fa70e09d0f1d5a268bb087946c111b673da8ebff21034a79b40a",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "47873cc0cac47c1829a9db188d4fa75e42c3ff14628613052c4252b72645b80a",
+            digest_hex: "98189bea63a1fa70e09d0f1d5a268bb087946c111b673da8ebff21034a79b40a",
             is_primary: true,
           },
         ],
@@ -893,21 +894,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldf-H6qeUEnnW9heIgM5CBncN3hN7nU1j2mV2CyF3P3G49e22dzHpxw-Ly4-fdY82E2R1S1RXMAXwwui3fO0buB0Q",
-        challenge_signature: "sDFlnI1Tyo7VZDA1JZOFDASltiFTZjcoGih5TdathcWyj8d0c27pfW7MoFiFUenVOurfWkLdkU5XZQNrtFZsBQ==",
+          "AQEABiquAs4UAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraaKCyRlakzgYh_3YovtnMxfOPZTcyEGJpjdQY--l0hCGZA3ousnLLScBEdTAutc31Ob6VvmDhAszE2VLtUj0HRg",
+        challenge_signature: "2STG9opot/U2c0h/k4pmP+Ey7KaZkvF5pZeR0a39ESrxUeBrvTsaE/qeBuE283zqk31FdlHEfh/bKgj6QyyhBQ==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -926,8 +927,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -935,13 +936,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "6f391bd74e638b1e19d50d46e2bb914c6013ee072f3cd5388fc605e1637ebacf",
-        entry_hash: "e5213b8e223cd3d65e467679261d694f08645ffbbcb20d27fc9f259360177e7f",
+        previous_hash: "781b910d66989b4e4943d06337e19d0e266b46573a16cd4bfc0d12092c50ef8a",
+        entry_hash: "632f2590c2c280c5586d23c87779975024e6b478b0a318716c3bbb3c04fcfb20",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "e5213b8e223cd3d65e467679261d694f08645ffbbcb20d27fc9f259360177e7f",
+            digest_hex: "632f2590c2c280c5586d23c87779975024e6b478b0a318716c3bbb3c04fcfb20",
             is_primary: true,
           },
         ],
@@ -950,21 +951,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAMOXkNIKhJBM4kPLuoHiHBlawS-DnZ3foagriVoL8f9isfTF5mVKMe8sL0leu3AMujubldYNZHHOy1759wSNvFTTU6oaG1SnGr4c22JkE_-GAFlRfAB35SmDd9b0gMdJDw",
+          "AQEABiquAs4UAKgLrunFDbJwF7Qf6Mz_LkndlGTAfqheCsdRzAm90H3WKMrHbwk8oEfOnls0PRj3LXRn4TtOiaAuE2W285StZqbEZsXpvCxKCphmYvW8-o5WQmvr2EGOnL3LWcBrQyiycA",
         challenge_signature:
-          "MEYCIQDMCD0TevNEGzeQ2BWXJkPNRsco66guv0BaUS0RKteBTQIhAONwXyZCNTPI3TwOdl/MAVAn7foYbqPHvw8X7KPMf7UT",
+          "MEQCIC+8i9vRe26PYD6UA0A5bOLrbcP2n81hXproeZnMU+p8AiAPBE3SGNnhdhNxyzN2kOdWZYKK9zAcn9Vcw74nb8o6VA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-        endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -983,8 +984,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -992,13 +993,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
-        entry_hash: "b8f721d163ab2799954e686cccaaa8113d84aca21c3d44e8d43d4c8bb314ad48",
+        previous_hash: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
+        entry_hash: "0630130b6b7fc7e4fffbbd7a7447bd352d6b49fb098d79da4c7ac4355c799eed",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "b8f721d163ab2799954e686cccaaa8113d84aca21c3d44e8d43d4c8bb314ad48",
+            digest_hex: "0630130b6b7fc7e4fffbbd7a7447bd352d6b49fb098d79da4c7ac4355c799eed",
             is_primary: true,
           },
         ],
@@ -1007,20 +1008,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAOHD6dAJb9IkS3ZKC46qPtSVcQlzj43b2t7RX46B4ldfEGox4Zyx0wpUXZ8Br337fAeIKT6z3_FZz0M-4JX3LJj8VGiZn1NCVSkLqTJY6Yq8Azup2HHaHGXuGjfJgSBypg",
-        challenge_signature: "KCMHeu6rD7f6BkK7pLLFjMmtVDXPy5eE4FIzPVq7P78ofgSRieYaQNuCbMWgJkpbNaweBt+jHYL2JH+ZGZ1oBg==",
+          "AQEABiquAs4UAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZrarrCBm5AeR9lltALOCDZcbldcEJZYi8Oje0NGo4kHPE_E3fiJzvTH2LwAFgOMrvPOYzNJ99q1NZb3ZEKyRyUd8w",
+        challenge_signature: "as2nzX1DtrbZvefq3E+zOT2xlwlXuL/70Tmvcl6lpGdgGNcqE8AUNZuTLOPx5gzfybqJq1+orUZRY+SbhfsSCg==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-        endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+        compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1030,19 +1031,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-          endorser_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          compromised_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "11750795ba4dd78aa92d241c5bf6d4003d3b399db0758dffc9b707cb95870748",
-        entry_hash: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
+        previous_hash: "2ed3b1399f3df064bf3b7a5f051c9c5a72064abdbf9bf57c1b12701ecf95c27a",
+        entry_hash: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "de7683882f4dde9534ba788d319e82f5bb6f94b87ae766c67f77ce2b88da1547",
+            digest_hex: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
             is_primary: true,
           },
         ],
@@ -1050,13 +1051,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
+    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-          endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1076,14 +1077,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-          endorsed_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1103,13 +1104,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
+    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
-          endorser_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1141,20 +1142,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      root: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       nodes: [
         {
-          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1163,8 +1164,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-          to: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          from: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          to: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1178,9 +1179,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
+    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
     answer: {
-      fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1198,14 +1199,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
+            { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
+            { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1220,26 +1221,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       direct_signer_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1248,17 +1249,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     answer: {
       id: 1,
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1267,17 +1268,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f" },
+    body: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
     answer: {
       id: 1,
-      fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 1 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f", weight: 0.9 },
+        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1295,12 +1296,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "897b7e47-756e-407b-aea5-c437535f3307",
+            id: "b53060fd-486c-4fe0-9195-0b60ed772142",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             signature_algorithm: "ed25519",
-            signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+            signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1314,8 +1315,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "897b7e47-756e-407b-aea5-c437535f3307",
-          signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+          id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+          signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
           layer1: {
             status: "valid",
             details:
@@ -1338,9 +1339,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "897b7e47-756e-407b-aea5-c437535f3307", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "b53060fd-486c-4fe0-9195-0b60ed772142", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+            id: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1349,12 +1350,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-            to: "897b7e47-756e-407b-aea5-c437535f3307",
+            from: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            to: "b53060fd-486c-4fe0-9195-0b60ed772142",
             kind: "signed",
           },
           {
-            from: "897b7e47-756e-407b-aea5-c437535f3307",
+            from: "b53060fd-486c-4fe0-9195-0b60ed772142",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1378,12 +1379,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "897b7e47-756e-407b-aea5-c437535f3307",
+                id: "b53060fd-486c-4fe0-9195-0b60ed772142",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+                signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
                 signature_algorithm: "ed25519",
-                signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+                signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1409,12 +1410,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "897b7e47-756e-407b-aea5-c437535f3307",
+                  id: "b53060fd-486c-4fe0-9195-0b60ed772142",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+                  signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
                   signature_algorithm: "ed25519",
-                  signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+                  signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1447,12 +1448,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "897b7e47-756e-407b-aea5-c437535f3307",
+                  id: "b53060fd-486c-4fe0-9195-0b60ed772142",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+                  signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
                   signature_algorithm: "ed25519",
-                  signature: "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+                  signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1485,13 +1486,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "897b7e47-756e-407b-aea5-c437535f3307",
+                    id: "b53060fd-486c-4fe0-9195-0b60ed772142",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
+                    signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
                     signature_algorithm: "ed25519",
                     signature:
-                      "CkRRUDsuJvegfjl18zvxzzdJGZzN6uL/G9Vf1x5DayjWS/dHfUPng4IWgLNL2S+Cgp6PBzwBzEUCnF+DCHKUAg==",
+                      "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1507,8 +1508,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI4OTdiN2U0Ny03NTZlLTQwN2ItYWVhNS1jNDM3NTM1ZjMzMDciLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJDa1JSVURzdUp2ZWdmamwxOHp2eHp6ZEpHWnpONnVML0c5VmYxeDVEYXlqV1MvZEhmVVBuZzRJV2dMTkwyUytDZ3A2UEJ6d0J6RVVDbkYrRENIS1VBZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmUxYzNlOWQwMDk2ZmQyMjQ0Yjc2NGEwYjhlYWEzZWQ0OTU3MTA5NzM4ZjhkZGJkYWRlZDE1ZjhlODFlMjU3NWYiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "6e47d88e55e8da074277162c9f05a39b41499ea51911d445ecb007a7bb8dcd45",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJiNTMwNjBmZC00ODZjLTRmZTAtOTE5NS0wYjYwZWQ3NzIxNDIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJ3NmY4OEN1Q202bFhiYVNlQWxpY0hERXF6SWxOMDBvdkVNZ0k0VU5QUEIzTE5udlZJcnpENS81WmxXRk5XM01VTGl0SnZ3OFV1cEhLU1htNCtjaUhDZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmFmNWM4NzNhYTFiYTU0NDNiYTc0NDcxYjY2NTYxNGYzMjQ5MjVmYTQzODk4ZGJhMTQ2NmM0ZjIwMDAxOTlhZGEiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "b6cbd86913559de82edaf0d286824f73d1f395453ed3ebc733f04b4732799780",
     },
   },
   get_audit_export: {
@@ -1520,26 +1521,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "d3c8bdd6-884e-472a-97a1-c77e5ed79940",
+            attestation_id: "7605d072-c823-4dcd-87c5-36022d9d6bfc",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCICKfGBfiqs0++a+OZ75uSWRPQrGWzH/7KDl6mrhhnbOrAiEA8eZBG/4hIn4m6kjcti333/WgHg2OfIz2jhJX7YSNmVY=",
+              "MEUCIQC+y1X2zi7Cx3h19mHbz+bjLVyvB4TgFLDDcTlmxVo08QIganuRkgXfEpTjYhCU3vWrjDL43cXpl7oGSQnHTE3LrlI=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+            signer_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "62866a7ca4971baad72caeab3c03f8f9523d657a1ab29dacb9eefedec3869483",
-          entry_hash: "c8b3481b9c6aef4d2480e64b65d923ae69575c218e564e1158c09e43e2881b47",
+          previous_hash: "c129bb7200e5d8fe6639777b016a851dfa4d795b64db22d768c4117985095563",
+          entry_hash: "8ce8ab454d898d9709d98fa748cd68026f11310c4bdd502d31fc7e245615692d",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c8b3481b9c6aef4d2480e64b65d923ae69575c218e564e1158c09e43e2881b47",
+              digest_hex: "8ce8ab454d898d9709d98fa748cd68026f11310c4bdd502d31fc7e245615692d",
               is_primary: true,
             },
           ],
@@ -1556,24 +1557,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
-        commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
-        lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
-        nonce: "eJtAeJLNqjbhojvA",
-        ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
-        recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
+          "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
+        commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
+        lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
+        nonce: "UV75kL3XN1zd+60h",
+        ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
+        recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
-      lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
+      commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
+      lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48" },
+    query: { lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f" },
     answer: {
       entries: [
         {
@@ -1581,23 +1582,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
-            commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
+            ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
+            commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
+              "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
             event_type: "encrypted_claim",
-            lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
-            nonce: "eJtAeJLNqjbhojvA",
-            recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
+            lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
+            nonce: "UV75kL3XN1zd+60h",
+            recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "a37ee924e862c912f46c228e8bd7467b5b1538cd5bffb6c2164c937808d596b3" },
+            { algorithm: "sha2-256", digest_hex: "9dbb3c57294d1bc78e681e0419c3b784e17d882b9c82aef5c87ab97f72036975" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "469272650ff8139363eda2fdaadaa85de9519123078d4b4bfd23acad23ab78a2",
+              digest_hex: "b2fde1a29baf6eaa86b469093323231b906ae49da9823ae3b0a789694cb427f6",
               is_primary: true,
             },
           ],
@@ -1611,31 +1612,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "H64Z/PYpO2CdphmA0b8jrR1Hzw3NBNqQQrve6bClcF9uD7oq2YdGmaLMfqAud1PGvcqJ",
-      commitment: "3c6c2a93db081f2b3b287db254303a682b98b47d208caa1e962405a1867d2910",
+      ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
+      commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BMyi7LZmtnRZd67lUsd+BTjHs45zBIwMkxdTbj0A2e+htSv2nvr+lXFCLnOdYl2/bjBWWOj+aPvkRWFUKnO0g0g=",
-      lookup_key: "604b44bc83f961bbc26bb3eff6a8ffa625cee573e81fb2be83cc480139406a48",
-      nonce: "eJtAeJLNqjbhojvA",
-      recipient_fingerprint: "sha256:4b299e8a419cc4e3fee48de669ed32af5f61e4d7d03fa905d320cf7cd168b354",
+      ephemeral_public_key: "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
+      lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
+      nonce: "UV75kL3XN1zd+60h",
+      recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "9984853e0ca7e13a041c455a6b2d0d855b438a0816692104c7bd936d88b1fc7e",
+      commitment_key: "da7c3010f3e127e231d62dbc7053da220d74a378024e3bd161a94e6abcc67f83",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62", status: "open" },
+    query: { target: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
-          requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-          target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+          requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1652,16 +1653,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
-      requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+      requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1677,11 +1678,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc" },
+    params: { request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b" },
     answer: {
-      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
-      requester_fingerprint: "sha256:e1c3e9d0096fd2244b764a0b8eaa3ed4957109738f8ddbdaded15f8e81e2575f",
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+      requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1691,7 +1692,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+          responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1706,7 +1707,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1717,11 +1718,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62" },
+    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
     answer: {
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       active: {
-        target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+        target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1733,12 +1734,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc" },
+    params: { request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
       status: "declined",
-      responder_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1748,12 +1749,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:c39790d20a84904ce243cbba81e21c195ac12f839d9ddfa1a82b895a0bf1ff62",
+      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1770,7 +1771,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+          request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1786,7 +1787,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "c1361fe1-9c6c-401c-9cf6-3bd6ae9257fc",
+      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,

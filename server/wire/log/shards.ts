@@ -29,7 +29,24 @@ export const END = {
   successor: nullable(Successor),
 };
 
+const Predecessor = Type.Object(
+  {
+    entry_id: EntryId,
+    url: Type.String({ description: "Its address, as a client calls it." }),
+    operator_key: Type.String({ description: "PEM of the key that signed its last head." }),
+    tree_head: TreeHead,
+  },
+  { description: "The frozen log from which this one goes on; null for a log that began by itself." },
+);
+
 export const Shards = Type.Object(
-  { frozen: nullable(Type.Object(END, { description: "How the log ended; null while it may grow." })) },
-  { title: "Shards", description: "What the log says of its end. The entry says the same, and can be proven." },
+  {
+    predecessor: nullable(Predecessor),
+    frozen: nullable(Type.Object(END, { description: "How the log ended; null while it may grow." })),
+  },
+  {
+    title: "Shards",
+    description:
+      "What the log says of its beginning and its end. Its first and its last entry say the same, and can be proven.",
+  },
 );

@@ -1,5 +1,6 @@
 /** Every method of the client, each with the data that must exist before the call. */
 import { randomUUID } from "node:crypto";
+import { beginLog } from "#cairnlog/engine/log/operator/continued.js";
 import {
   type AssembleComposite,
   type AttestedDocument,
@@ -115,6 +116,23 @@ const READING: Steps = {
   "trust.standing": ({ bob }) => ({ act: (client) => client.trust.standing(bob.fingerprint) }),
   "claims.list": ({ lookupKey }) => ({ act: (client) => all(client.claims.list(lookupKey)) }),
   "claims.payload": ({ claimId }) => ({ act: (client) => client.claims.payload(claimId) }),
+  "shards.beginning": () => ({ act: (client) => client.shards.beginning() }),
+  "shards.beginning (continued)": async () => {
+    const last = await ofAnother();
+    const ended = createClient(last);
+    const tree_head = await ended.shards.freeze(ENDING);
+    const next = await startTestService();
+    const predecessor = { url: last.server, operator_key: last.signer.publicKeyPem, tree_head };
+    await next.server.registry.log.execute(beginLog, { predecessor });
+    return { isNew: true, options: { server: next.url }, act: (client) => client.shards.beginning() };
+  },
+  "shards.successor": async () => {
+    const last = await ofAnother();
+    const next = await startTestService();
+    const vkey = (await next.send("GET", "/tlog/vkey")).text.trim();
+    await createClient(last).shards.freeze({ ...ENDING, successor: { url: next.url, vkey } });
+    return { isNew: true, options: { server: last.server }, act: (client) => client.shards.successor() };
+  },
   "shards.end": () => ({ act: (client) => client.shards.end() }),
   "shards.end (frozen)": async () => {
     const ending = await ofAnother();

@@ -109,14 +109,15 @@ describe("an entry after another one", () => {
 
   test("follows it, whether that one was just read or is on disk", () => {
     for (const previous of [behind(first), read(first)]) {
-      const { id, entryHash, chainVersion, micros, canonicalTimestamp } = read(second, previous);
-      expect({ id, entryHash, chainVersion, micros, canonicalTimestamp }).toEqual(behind(second));
+      const { id, entryHash, chainVersion, micros, canonicalTimestamp, isEnd } = read(second, previous);
+      expect({ id, entryHash, chainVersion, micros, canonicalTimestamp, isEnd }).toEqual(behind(second));
       expect(behind(second)).toEqual({
         id: 2,
         entryHash: second.entry_hash,
         chainVersion: 2,
         micros: Date.parse(second.timestamp) * 1000,
         canonicalTimestamp: second.timestamp,
+        isEnd: false,
       });
     }
   });

@@ -9,6 +9,7 @@ import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
+import { beginLog, continuedBy } from "#cairnlog/engine/log/operator/continued.js";
 import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
@@ -224,4 +225,38 @@ test("an entry behind the end is found by a verification, across two batches as 
       { id: 2, tree_size: null, code: "after-the-end", message: "Entry 1 froze the log: no entry may follow it." },
     ]);
   }
+});
+
+describe("the beginning of a log that goes on from another one", () => {
+  const tree_head = {
+    ...{ tree_size: 2, root_hash: "0".repeat(64), signature: "", timestamp: momentNumber(1), key_id: "" },
+    tree_version: 2 as const,
+  };
+  const predecessor = { url: "https://last.example", operator_key: testOperator.public.pem, tree_head };
+  const beginning = { event_type: "log_continues", payload: { event_type: "log_continues", predecessor } };
+
+  test("is its first entry, and no other one", async () => {
+    const { log } = await openTestLog();
+    expect(continuedBy(log.entryAt(0))).toBeNull();
+    await log.execute(beginLog, { predecessor });
+    expect(continuedBy(log.entryAt(0))).toEqual({ entry_id: 1, ...predecessor });
+    expect(await refusal(log.execute(beginLog, { predecessor }))).toMatchObject({ code: "precondition-failed" });
+    await log.append(note);
+    expect(await refusal(log.append(beginning))).toMatchObject({ code: "precondition-failed" });
+    expect(log.size).toBe(2);
+  });
+
+  test("is refused in a history at any other place, and found there by a verification", async () => {
+    const entries = chain([beginning, {}, beginning]);
+    const options = { signer: testOperator, mapSize: MAP_SIZE };
+    const work = importEntries({ ...options, path: temporaryFolder() }, entries as never[]);
+    expect((await refusal(work)).message).toContain("Line 3: Only the first entry of a log says");
+    await importEntries({ ...options, path: temporaryFolder() }, entries.slice(0, 2) as never[]);
+
+    const { log, path } = await openTestLog();
+    await log.append([note, { ...beginning, event_type: "log_continuez" }]);
+    await log.close();
+    await tamper(path, "batches", replaceInBatch(0, '"log_continuez"', '"log_continues"'));
+    expect((await (await openTestReader(path)).verify()).errors).toMatchObject([{ id: 2, code: "not-the-first" }]);
+  });
 });

@@ -93,6 +93,7 @@ const STATEMENTS: Readonly<Partial<Record<EventType, (read: Read) => readonly Pa
     key("fingerprint"),
   ],
   log_frozen: ({ said }) => ["The operator ended the log: ", said("reason")],
+  log_continues: () => ["The log goes on from one that has ended"],
   endorsement_offer: ({ key }) => [
     key("endorser_key_fingerprint"),
     " offered to endorse ",

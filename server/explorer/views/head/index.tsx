@@ -9,12 +9,12 @@ import { ActivityCard } from "./ActivityCard.js";
 import { AnchoringCard } from "./AnchoringCard.js";
 import { CheckpointCard } from "./CheckpointCard.js";
 import { shownCheckpoint } from "./checkpoint.js";
-import { EndCard } from "./EndCard.js";
 import { HeadCard } from "./HeadCard.js";
 import { Introduction } from "./Introduction.js";
 import { LogVerdict } from "./LogVerdict.js";
 import { OperatorCard } from "./OperatorCard.js";
 import { RecentCard } from "./RecentCard.js";
+import { ShardCards } from "./ShardCards.js";
 import "./head.css";
 
 export default function HeadView() {
@@ -44,7 +44,7 @@ export default function HeadView() {
       <Introduction />
       <SearchBox />
       <HeadCard head={head} provenAt={lookedAt} />
-      {head && <EndCard size={head.tree_size} />}
+      {head && <ShardCards size={head.tree_size} />}
       {head === null ? (
         <Card title="Newest entries">
           <Empty title="Nothing has been recorded yet">

@@ -1,5 +1,6 @@
 /** The end of the log, and where it goes on. */
 import type { Log } from "../../../../engine/log/log.js";
+import { continuedBy } from "../../../../engine/log/operator/continued.js";
 import { freeze } from "../../../../engine/log/operator/freeze.js";
 import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
 import type { Gate } from "../../gate.js";
@@ -12,10 +13,10 @@ export const shardRoutes = (log: Log, gate: Gate): Route[] => [
   route({
     method: "GET",
     path: "/api/v1/log/shards",
-    summary: "Whether the log has ended, and where it goes on",
+    summary: "From which log this one goes on, whether it has ended, and where it goes on",
     answer: Shards,
     limit: "general",
-    handle: () => ({ frozen: endOf(log) }),
+    handle: () => ({ predecessor: continuedBy(log.entryAt(0)), frozen: endOf(log) }),
   }),
   route({
     method: "POST",

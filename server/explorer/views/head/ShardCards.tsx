@@ -1,5 +1,6 @@
-/** The end of a log that was frozen, proven by its last entry, and where it goes on. */
+/** From which log this one goes on, whether it has ended, and where it goes on: proven by its first and its last entry. */
 
+import type { LogBeginning, LogEnd } from "../../../client/index.js";
 import { Shards } from "../../../wire/log/shards.js";
 import { Card, Facts, Hash, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
@@ -7,15 +8,37 @@ import { shownText } from "../../state/said/names.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
-/** The end is proven when the service says that there is one: of most logs there is none, whenever they grow. */
-async function provenEnd() {
-  const { frozen } = await http.get(Shards, "/log/shards");
-  return frozen && client.shards.end();
+/** What the service says is proven. Most logs have neither a beginning nor an end, and need no proof whenever they grow. */
+async function provenShards() {
+  const { predecessor, frozen } = await http.get(Shards, "/log/shards");
+  return { begun: predecessor && (await client.shards.beginning()), ended: frozen && (await client.shards.end()) };
 }
 
-export function EndCard({ size }: { readonly size: number }) {
-  const { value: end } = useTask(provenEnd, [size]);
-  if (!end) return null;
+export function ShardCards({ size }: { readonly size: number }) {
+  const { value } = useTask(provenShards, [size]);
+  return (
+    <>
+      {value?.ended && <EndCard end={value.ended} />}
+      {value?.begun && <BeginningCard begun={value.begun} />}
+    </>
+  );
+}
+
+function BeginningCard({ begun: { url, tree_head } }: { readonly begun: LogBeginning }) {
+  return (
+    <Card title="This log goes on from another one">
+      <Facts
+        facts={[
+          ["At", <Address key="last" url={url} />],
+          ["Entries there", tree_head.tree_size],
+          ["Its last root", <Hash key="root" value={tree_head.root_hash} label="last root hash" show="whole" />],
+        ]}
+      />
+    </Card>
+  );
+}
+
+function EndCard({ end }: { readonly end: LogEnd }) {
   const { entry_id, timestamp, reason, successor } = end;
   return (
     <Card title="This log has ended">
