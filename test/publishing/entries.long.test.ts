@@ -1,43 +1,131 @@
-/** `cairnlog publish --entries` of a log that grows. */
+/** `cairnlog publish --entries`: the entries as they are served, and an index of them, beside the tiles. */
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { openStaticLog } from "#cairnlog/server/client/index.js";
-import { begin, interrupt } from "../cli/harness.js";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { beforeAll, expect, test } from "vitest";
+import { cairnlog } from "../cli/harness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { expectEntries } from "./entries.js";
-import { expectWhole, LiveLog } from "./logs.js";
+import { expectWhole, LiveLog, listening, served } from "./logs.js";
 
-test("a run of the index is made of those before it, and a reader finds a document with a range of each", async () => {
-  const own = await LiveLog.start(0);
-  const [ada, target] = [newSigner(), temporaryFolder()];
-  const follower = begin(["publish", own.url, target, "--entries", "--follow", "--interval", "1", "--json"]);
-  for (const to of [4500, 4700, 4900, 5000]) {
-    for (let i = 0; i < 70; i++) await own.attest(ada, newManifest());
-    await own.grow(to);
-    await follower.prints(new RegExp(`"published":${to},`));
-  }
-  await interrupt();
-  expect(await follower.ended).toMatchObject({ code: 0 });
-  const read = (path: string) => readFile(join(target, path)).catch(() => undefined);
-  await expectWhole(read, 5000);
-  const entries = await expectEntries(read, own.service, 5000);
-  let ranges = 0;
-  const files = {
-    server: target,
-    rootBytes: async (path: string, range?: { readonly from: number; readonly to: number }) => {
-      const bytes = await readFile(join(target, path));
-      if (range) ranges++;
-      return range ? bytes.subarray(range.from, range.to) : bytes;
-    },
-  };
-  const published = await openStaticLog({ log: files, trusted: await own.vkey() });
-  for (const { id, payload } of entries.filter(({ payload }) => payload.document_hash !== undefined)) {
-    ranges = 0;
-    const found: number[] = [];
-    for await (const { entry } of published.about(payload.document_hash as string)) found.push(entry.id);
-    expect(found).toEqual([id]);
-    expect(ranges).toBeLessThanOrEqual(2);
-  }
+const reader = (folder: string) => (path: string) => readFile(join(folder, path)).catch(() => undefined);
+const publish = (source: string, target: string, ...args: string[]) => cairnlog(["publish", source, target, ...args]);
+
+let log: LiveLog;
+/** The log at 300 and at 700 entries. */
+const [young, grown] = [temporaryFolder(), temporaryFolder()];
+const whole = async (folder: string, size: number) => {
+  await expectWhole(reader(folder), size);
+  await expectEntries(reader(folder), log.service, size);
+};
+const copyOf = (folder: string) => {
+  const copy = temporaryFolder();
+  cpSync(folder, copy, { recursive: true });
+  return copy;
+};
+
+beforeAll(async () => {
+  log = await LiveLog.start(250);
+  const [ada, bob] = [newSigner(), newSigner()];
+  await log.register(ada, "Ada");
+  const manifest = newManifest();
+  for (const signer of [ada, bob]) await log.attest(signer, manifest);
+  await log.grow(300);
+  expect(await publish(log.url, young, "--entries")).toMatchObject({ code: 0 });
+  cpSync(young, grown, { recursive: true });
+  await log.attest(ada, manifest);
+  await log.grow(700);
+});
+
+test("entries are published twice, and are those of the service; a target that has some gets all without being told", async () => {
+  await whole(young, 300);
+  const again = await publish(log.url, grown, "--json");
+  // Five of tiles; two bundles and the run of 512 entries, which has a fence and a part.
+  expect([again.code, again.stderr, JSON.parse(again.stdout)]).toEqual([0, "", expect.objectContaining({ made: 9 })]);
+  await whole(grown, 700);
+  const third = await publish(log.url, grown, "--audit", "--json");
+  expect([third.code, JSON.parse(third.stdout)]).toEqual([0, expect.objectContaining({ made: 0, is_new: false })]);
+});
+
+test("a target without entries gets those that it lacks when they are asked for", async () => {
+  const target = temporaryFolder();
+  expect(await publish(log.url, target)).toMatchObject({ code: 0 });
+  expect(existsSync(join(target, "entries"))).toBe(false);
+  expect(await publish(log.url, target, "--entries")).toMatchObject({ code: 0 });
+  await whole(target, 700);
+});
+
+test("what was replaced a day ago is removed", async () => {
+  await publish(log.url, grown);
+  const target = copyOf(grown);
+  const dayAgo = new Date(Date.now() - 25 * 3_600_000);
+  for (const name of ["entries/001", "index/0-512/fence"]) utimesSync(join(target, name), dayAgo, dayAgo);
+  expect((await publish(log.url, target)).stdout).toContain(", 3 removed");
+  expect(readdirSync(join(target, "index"))).toEqual(["0-512"]);
+  expect(existsSync(join(target, "entries/001.p"))).toBe(false);
+  await whole(target, 700);
+});
+
+const flip = (bytes: Buffer) => {
+  bytes[bytes.length - 1]! ^= 1;
+  return bytes;
+};
+/** Another text in an entry, or another head. */
+const changed = (from: RegExp, to: string) => (bytes: Buffer) =>
+  gzipSync(gunzipSync(bytes).toString().replace(from, to));
+
+test.each([
+  ["entries/000", flip],
+  ["entries/000", changed(/"ciphertext":""/, '"ciphertext":"x"')],
+  ["entries/000", changed(/"root_hash":"./, '"root_hash":"z')],
+  ["entries/001", changed(/"tree_size":257/, '"tree_size":258')],
+  ["entries/002.p/188", changed(/("signature":")(..)(..)/, "$1$3$2")],
+  ["index/0-512/0", flip],
+  ["index/0-512/fence", flip],
+] as const)("%s is another one than the log's: that is said, and it stays", async (path, change) => {
+  await publish(log.url, grown);
+  const target = copyOf(grown);
+  writeFileSync(join(target, path), change(readFileSync(join(target, path))));
+  const before = readFileSync(join(target, path));
+  const { code, stderr } = await publish(log.url, target, "--audit");
+  expect([code, stderr]).toEqual([3, expect.stringContaining(`${target} has another ${path} than the log`)]);
+  expect(readFileSync(join(target, path))).toEqual(before);
+});
+
+test.each(["entries/000", "entries/002.p/188", "index/0-512/0", "index/0-512/fence", "log/operator-key"])(
+  "%s is lost: it is made again",
+  async (path) => {
+    await publish(log.url, grown);
+    const target = copyOf(grown);
+    rmSync(join(target, path));
+    expect(await publish(log.url, target, "--entries", "--audit")).toMatchObject({ code: 0 });
+    await whole(target, 700);
+  },
+);
+
+test("a service that shows another entry than its tree has is not published", async () => {
+  const liar = await listening(
+    createServer(async (request, response) => {
+      // The command ends without waiting for all that it has asked for.
+      const answer = await fetch(log.service.url + request.url).catch(() => new Response(null, { status: 503 }));
+      const text = Buffer.from(await answer.arrayBuffer()).toString("latin1");
+      const isEntries = request.url!.startsWith("/api/v1/log?");
+      response.writeHead(answer.status);
+      response.end(isEntries ? text.replace('"ciphertext":""', '"ciphertext":"x"') : text, "latin1");
+    }),
+  );
+  const target = temporaryFolder();
+  const { code, stderr } = await publish(`${liar}/tlog`, target, "--entries");
+  expect([code, stderr]).toEqual([1, expect.stringContaining("shows other entries than its tree has. Entry ")]);
+  for (const name of ["checkpoint", "entries/000"]) expect(existsSync(join(target, name))).toBe(false);
+});
+
+test("entries of a source that is no service are not to be had", async () => {
+  const { code, stderr } = await publish(await served(grown), temporaryFolder(), "--entries");
+  expect([code, stderr]).toEqual([2, expect.stringContaining("--entries needs the /tlog of a cairnlog as SOURCE")]);
+  const other = await publish(await served(grown), copyOf(young));
+  expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("SOURCE must be the /tlog of a cairnlog")]);
 });

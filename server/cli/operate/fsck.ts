@@ -11,6 +11,8 @@ import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
 import { publishedHeadPath, tlogCheckpointPath } from "../../settings.js";
 import { flag, text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { trustedBy } from "../log/proof-file.js";
+import { fsckPublished } from "../static/fsck.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
@@ -33,19 +35,35 @@ const OPTIONS = {
   rebuild: flag(
     "restore tiles, postings and derived tables from the entries; never touches an entry, a head or a private row. Interrupted, it is to be run again: the service does not start before",
   ),
+  vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
+  policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
   json: flag("answer in JSON"),
 } as const;
 
 export const fsck = subcommand({
-  forms: ["[--data DIR] [--operator-key FILE.pem] [--rebuild]"],
+  forms: ["[--data DIR] [--operator-key FILE.pem] [--rebuild]", "FOLDER|URL (--vkey VKEY | --policy FILE)"],
   about: `Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
 trees, the RFC 6962 tree and its checkpoint, every tile, every tree head, postings and tables, each against what the entries
-make. Names what differs. If a file is damaged, it reads what can be read.`,
+make. Names what differs. If a file is damaged, it reads what can be read.
+
+Of files that cairnlog publish has put into a FOLDER, s3://BUCKET/PREFIX or behind a URL it checks every tile, bundle and run of the
+index against the checkpoint, and names what is missing or wrong.`,
   options: OPTIONS,
   notes: "Exit codes: 0 nothing differs (any more); 1 something does; 2 the command was not understood.",
-  examples: "cairnlog fsck --data ./data",
+  examples: `cairnlog fsck --data ./data
+cairnlog fsck s3://logs/tlog --vkey log.example/tlog+…`,
   async run(operands, values) {
-    none(operands);
+    const [place, ...more] = operands;
+    const { vkey, policy } = values;
+    none(more);
+    if (place !== undefined) {
+      if (vkey === undefined && policy === undefined) throw new UsageError("published files need --vkey or --policy");
+      if (values.rebuild || values["operator-key"] !== undefined)
+        throw new UsageError("--rebuild and --operator-key are for a data directory");
+      return fsckPublished(place, trustedBy(vkey, policy), values.json);
+    }
+    if (vkey !== undefined || policy !== undefined)
+      throw new UsageError("--vkey and --policy are for published files: name them");
     const path = existingLog(values.data);
     const key = operatorKeyOf(values.data, values["operator-key"]);
     if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");

@@ -11,6 +11,8 @@ import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
 import { flag, text, texts } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { trustedBy } from "../log/proof-file.js";
+import { restoreStatic } from "../static/restore.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
@@ -33,15 +35,20 @@ const OPTIONS = {
     "FILE.pem",
     "a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key that BACKUP names)",
   ),
+  vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
+  policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
   json: flag("answer in JSON"),
 } as const;
 
 export const restore = subcommand({
-  forms: ["BACKUP --to DIR"],
+  forms: ["BACKUP --to DIR", "FOLDER|URL --to DIR (--vkey VKEY | --policy FILE)"],
   about: `Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
 nothing. To go on with it, put the operator's private key beside it; no backup holds that. A log that ends before what was
 published must not go on, because it would sign other entries at sizes that have signed heads already. So say what was
-published.`,
+published.
+
+Of files that cairnlog publish --entries has put into a FOLDER, s3://BUCKET/PREFIX or behind a URL it makes a mirror, which
+cairnlog serve --read-only serves: the same entries, heads and proofs, without timestamp proofs. Stopped, it goes on where it was.`,
   options: OPTIONS,
   notes: "Exit codes: 0 restored; 1 refused or failed, and nothing was written; 2 the command was not understood.",
   examples: "cairnlog restore /backups/cairn --to ./data --published https://mirror.example.org",
@@ -49,6 +56,14 @@ published.`,
     const [from, ...others] = positionals;
     if (from === undefined || others.length) throw new UsageError("name one BACKUP");
     const to = required(values.to, "--to");
+    const { vkey, policy, json } = values;
+    if (vkey !== undefined || policy !== undefined) {
+      if (values.published.length || values.mirror !== undefined || values["may-fork"])
+        throw new UsageError("--published, --mirror and --may-fork are for a backup");
+      const trusted = trustedBy(vkey, policy);
+      const restoring = { from, to, policy: trusted, operatorKey: values["operator-key"], json };
+      return interruptible((signal) => restoreStatic(restoring, signal));
+    }
     const manifest = readManifest(from);
     if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
     const operatorKey = operatorKeyOf(to, values["operator-key"])?.pem ?? manifest.operator_key;

@@ -1,4 +1,5 @@
 /** Handling of interruptions in long-running commands. */
+import { setMaxListeners } from "node:events";
 import { CairnlogError } from "../../../engine/error.js";
 
 /**
@@ -7,6 +8,8 @@ import { CairnlogError } from "../../../engine/error.js";
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
+  // Every request that is under way listens: Node would warn of a leak at eleven.
+  setMaxListeners(0, controller.signal);
   const interrupt = () => controller.abort(new CairnlogError("closed", "Interrupted."));
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   try {

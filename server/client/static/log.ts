@@ -9,8 +9,12 @@ import {
   type Entry,
   formatTlogProof,
   inclusionParts,
+  OperatorKeys,
   type Policy,
   type PolicyVerdict,
+  type PublicKey,
+  parseIJson,
+  parsePublicKey,
   parseVkey,
   verifyByPolicy,
 } from "../../../engine/verify/index.js";
@@ -19,7 +23,7 @@ import { Http } from "../http.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
 import { type BundledEntry, bundleFault, parseBundle } from "./bundle.js";
-import { entriesPath, runPath, runsOf, type Span } from "./layout.js";
+import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";
 import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
 
 /** Bundles that are kept in memory. */
@@ -156,6 +160,19 @@ export class StaticLog {
   async proofFile({ entry, leafIndex }: PublishedEntry): Promise<string> {
     const hashes = await this.inclusion(leafIndex);
     return formatTlogProof({ index: leafIndex, extra: utf8(canonicalJson(entry)), hashes, checkpoint: this.note });
+  }
+
+  /**
+   * The keys that sign the heads in the bundles: a chain that nothing here proves, but that it holds the pinned key.
+   * @param pinned by default the newest one in the chain
+   * @throws ClientError; CairnlogError as `OperatorKeys.verify` does
+   */
+  async operators(pinned?: PublicKey): Promise<OperatorKeys> {
+    const bytes = await this.#served.file(`/${OPERATOR_KEY}`).catch((error: unknown) => {
+      throw error instanceof NotServed ? this.#missing(error) : error;
+    });
+    const shown = parseIJson(new TextDecoder().decode(bytes)) as { public_key?: unknown; operators?: unknown } | null;
+    return OperatorKeys.verify(shown?.operators, pinned ?? parsePublicKey(String(shown?.public_key)));
   }
 
   /**

@@ -1,0 +1,136 @@
+/** `cairnlog restore` and `cairnlog fsck` of published files: a mirror made of them alone, and what is missing or wrong in them. */
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { beforeAll, expect, test } from "vitest";
+import { cairnlog } from "../cli/harness.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
+import { newManifest, newSigner } from "../server/signers.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+import { LiveLog, served } from "./logs.js";
+
+let log: LiveLog;
+let vkey: string;
+const [small, folder] = [temporaryFolder(), temporaryFolder()];
+const ada = newSigner();
+const manifest = newManifest();
+beforeAll(async () => {
+  log = await LiveLog.start(100);
+  await log.register(ada, "Ada");
+  await log.attest(ada, manifest);
+  await log.grow(300);
+  expect(await cairnlog(["publish", log.url, small, "--entries"])).toMatchObject({ code: 0 });
+  cpSync(small, folder, { recursive: true });
+  await log.grow(700);
+  expect(await cairnlog(["publish", log.url, folder, "--entries"])).toMatchObject({ code: 0 });
+  vkey = await log.vkey();
+});
+
+const restore = (from: string, to: string, ...more: string[]) =>
+  cairnlog(["restore", from, "--to", to, "--vkey", vkey, ...more]);
+const fsck = (place: string, ...more: string[]) => cairnlog(["fsck", place, "--vkey", vkey, ...more]);
+
+test("a mirror is made of the files, in two runs, and serves the bytes of the first service", async () => {
+  const to = temporaryFolder();
+  const first = await restore(small, to, "--json");
+  expect([first.code, JSON.parse(first.stdout)]).toEqual([0, expect.objectContaining({ tree_size: 300 })]);
+  expect(await restore(await served(folder), to)).toMatchObject({ code: 0 });
+  expect(await restore(small, to)).toMatchObject({ code: 1, stderr: expect.stringContaining("more than the 300") });
+  const mirror = await startTestService({ SERVICE_DATA_DIR: to, SERVICE_READ_ONLY: "on" });
+  await mirror.checkpointed(700);
+  for (const path of [
+    ...["/log?per_page=200", "/log?page=4&per_page=200", "/log/103", "/log/heads?from=1&limit=1000", "/log/sth/1"],
+    ...[
+      "/log/sth",
+      "/log/proof/102",
+      "/log/103/proof",
+      "/log/proof/3?tree_size=257",
+      "/log/consistency?from=99&to=612",
+    ],
+    ...["/log/operator-key", `/log/by-fingerprint/${ada.fingerprint}`, `/keys/${ada.fingerprint}`, "/log/tile/2/0/1"],
+  ])
+    expect(await mirror.get(path), path).toMatchObject({ status: 200, text: (await log.service.get(path)).text });
+  for (const path of ["checkpoint", "vkey", "tile/0/000", "tile/1/000.p/2", "tile/entries/002.p/188"]) {
+    const [ours, theirs] = [await mirror.send("GET", `/tlog/${path}`), await log.service.send("GET", `/tlog/${path}`)];
+    expect(ours.bytes.equals(theirs.bytes), path).toBe(true);
+  }
+});
+
+test("a directory with another log, or with its private key, stays as it is", async () => {
+  const other = await LiveLog.start(300);
+  const [files, to] = [temporaryFolder(), temporaryFolder()];
+  await cairnlog(["publish", other.url, files, "--entries"]);
+  expect(await cairnlog(["restore", files, "--to", to, "--vkey", await other.vkey()])).toMatchObject({ code: 0 });
+  expect(await restore(folder, to)).toMatchObject({ code: 1, stdout: "" });
+  writeFileSync(join(to, "operator.pem"), "");
+  expect(await restore(folder, to)).toMatchObject({ code: 2, stderr: expect.stringContaining("has the private key") });
+});
+
+test("files in which nothing differs", async () => {
+  for (const place of [folder, await served(folder)])
+    expect(await fsck(place)).toMatchObject({
+      ...{ code: 0, stderr: "" },
+      stdout: expect.stringMatching(/^700 entries of \S+ in 16 objects, and nothing differs\.\n$/),
+    });
+  const bare = temporaryFolder();
+  await cairnlog(["publish", log.url, bare]);
+  expect((await fsck(bare)).stdout).toContain("objects, of hashes alone, and nothing differs");
+});
+
+/** Objects of the newest checkpoint. */
+const OBJECTS = [
+  ...["vkey", "tile/0/000", "tile/0/001", "tile/0/002.p/188", "tile/1/000.p/2"],
+  ...["tile/entries/000", "tile/entries/001", "tile/entries/002.p/188"],
+  ...["entries/000", "entries/001", "entries/002.p/188", "index/0-512/fence", "index/0-512/0", "log/operator-key"],
+];
+
+test("each object that is missing is named, and each that has other bytes", async () => {
+  const everything = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (name) => statSync(join(folder, name)).isFile() && !/\.drafts|001\.p|1\/000\.p\/1$|000\.p\/(?!2$)|0-256/.test(name),
+  );
+  expect(everything.sort()).toEqual([...OBJECTS, "checkpoint"].sort());
+  const target = temporaryFolder();
+  cpSync(folder, target, { recursive: true });
+  const flipped = (path: string, bytes: Buffer) => {
+    if (path.startsWith("entries/"))
+      return gzipSync(gunzipSync(bytes).toString().replace('"ciphertext":""', '"ciphertext":"x"'));
+    bytes[bytes.length - 3]! ^= 1;
+    return bytes;
+  };
+  for (const path of OBJECTS) {
+    const bytes = readFileSync(join(target, path));
+    for (const [what, change] of [
+      ["missing", () => rmSync(join(target, path))],
+      ["wrong", () => writeFileSync(join(target, path), flipped(path, Buffer.from(bytes)))],
+    ] as const) {
+      change();
+      const { code, stdout } = await fsck(target, "--json");
+      const found = JSON.parse(stdout).differences.map((one: { path: string; what: string }) => [one.path, one.what]);
+      expect([code, found]).toEqual([1, [[path, what]]]);
+      writeFileSync(join(target, path), bytes);
+    }
+  }
+  expect(await fsck(target)).toMatchObject({ code: 0 });
+});
+
+test("a tree that contradicts its checkpoint, and what is no such place", async () => {
+  const target = temporaryFolder();
+  cpSync(folder, target, { recursive: true });
+  for (const path of ["tile/0/002.p/188", "tile/entries/002.p/188"])
+    cpSync(join(folder, path.replace("002.p/188", "001.p/44")), join(target, path));
+  const { code, stdout } = await fsck(target);
+  expect([code, stdout]).toEqual([1, expect.stringContaining("tile/0/002.p/188 is wrong.")]);
+  const other = ["fsck", folder, "--vkey", newNoteSigner("other.example").vkey];
+  expect(await cairnlog(other)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is not signed as the policy"),
+  });
+  expect(await fsck(temporaryFolder())).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no checkpoint"),
+  });
+  expect(await cairnlog(["fsck", folder])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--vkey or --policy"),
+  });
+});
