@@ -39,6 +39,7 @@ import type { Network } from "./transport/client-address.js";
 import { PendingBytes } from "./transport/pending.js";
 import { addressOf, Request } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
+import { traceOf } from "./transport/traceparent.js";
 import type {
   ConnectionCount,
   RequestHandler,
@@ -410,8 +411,8 @@ export class HttpServer {
     const milliseconds = performance.now() - started;
     (prepared ?? resource).tally.answered(status, milliseconds / 1000);
     if (this.#logsAnswers) {
-      const { id, method, address } = request;
-      this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
+      const line = { ...lineOf(exchange), status, address: request.address, milliseconds };
+      this.#options.logger.debug(line, "answered");
     }
     this.#end(exchange);
   }
@@ -436,10 +437,15 @@ export class HttpServer {
     exchange.isActive = true;
   }
 
-  #logFailure({ request, resource }: Exchange, status: number, error: unknown): void {
-    const { id, method } = request;
-    this.#options.logger.error({ id, method, route: resource.path, status, err: error }, "request failed");
+  #logFailure(exchange: Exchange, status: number, error: unknown): void {
+    this.#options.logger.error({ ...lineOf(exchange), status, err: error }, "request failed");
   }
+}
+
+/** What every line of the log says of the request that it is about. */
+function lineOf({ request: { id, method, traceparent }, resource }: Exchange): object {
+  const trace = traceOf(traceparent);
+  return { id, ...(trace && { trace_id: trace }), method, route: resource.path };
 }
 
 /** Whether whoever stands between the client and us must have read the request's end where we did. */

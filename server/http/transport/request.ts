@@ -67,6 +67,8 @@ export class Request {
   /** `Cairnlog-Size`: how many entries of the log the client has seen. */
   seen = "";
   acceptEncoding = "";
+  /** `traceparent`, as sent: whoever logs the request has it checked by `traceOf`. Empty if there is more than one. */
+  traceparent = "";
   /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
   forwardedFor = "";
   /** Whether the client wants the connection closed behind the answer. */
@@ -75,6 +77,7 @@ export class Request {
   /** Whether there is more than one `Host` line: a proxy in front may go by another one than we do. */
   readonly hasTwoHosts: boolean;
   #hosts = 0;
+  #traceparents = 0;
   #lengths = 0;
   #length = "";
   #hasEmptyLength = false;
@@ -142,6 +145,9 @@ export class Request {
         break;
       case "accept-encoding":
         this.acceptEncoding ||= value;
+        break;
+      case "traceparent":
+        this.traceparent = this.#traceparents++ ? "" : value;
         break;
       case "origin":
         this.origin ||= value;

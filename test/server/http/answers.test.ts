@@ -315,12 +315,13 @@ test("faults are logged with the id that the client got, and refusals that come 
 
 test("at the level debug every answer is logged, with the client's address", async () => {
   const lines = await logged("debug", async (url) => {
-    await fetch(`${url}/value`, { headers: { "x-request-id": "mine" } });
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    await fetch(`${url}/value`, { headers: { "x-request-id": "mine", traceparent } });
     await fetch(`${url}/nothing`, { method: "POST" });
   });
   const line = { level: 20, msg: "answered", address: "127.0.0.1", milliseconds: expect.any(Number) };
   expect(lines).toMatchObject([
-    { ...line, id: "mine", method: "GET", route: "/value", status: 200 },
+    { ...line, id: "mine", trace_id: "4bf92f3577b34da6a3ce929d0e0e4736", route: "/value", status: 200 },
     { ...line, method: "POST", route: "(unknown)", status: 404 },
   ]);
 });

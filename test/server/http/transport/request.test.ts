@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { parseNetwork, UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { addressOf, Request } from "#cairnlog/server/http/transport/request.js";
+import { traceOf } from "#cairnlog/server/http/transport/traceparent.js";
 import type { TransportRequest, TransportResponse } from "#cairnlog/server/http/transport/transport.js";
 
 type Line = readonly [name: string, value: string];
@@ -46,6 +47,37 @@ describe("an id", () => {
 
   test.each(["", "a b", " a", "a ", "x".repeat(129), "<a>", "a\n", "é"])("%j of the client is not", (id) => {
     expect(requestOf([["x-request-id", id]]).id).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});
+
+describe("the trace of a traceparent", () => {
+  const [trace, step] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+  const of = (...values: readonly string[]) =>
+    traceOf(requestOf(values.map((value): Line => ["traceparent", value])).traceparent);
+
+  test.each([`00-${trace}-${step}-01`, `00-${trace}-${step}-00`, `cc-${trace}-${step}-01`, `cc-${trace}-${step}-01-x`])(
+    "%s is taken",
+    (value) => expect(of(value)).toBe(trace),
+  );
+
+  test.each([
+    "",
+    `00-${trace}-${step}`,
+    `00-${trace}-${step}-01-x`,
+    `00-${trace}-${step}-01-`,
+    `ff-${trace}-${step}-01`,
+    `00-${"0".repeat(32)}-${step}-01`,
+    `00-${trace}-${"0".repeat(16)}-01`,
+    `00-${trace.toUpperCase()}-${step}-01`,
+    `00-${trace}0-${step}-01`,
+    `cc-${trace}-${step}-01x`,
+    ` 00-${trace}-${step}-01`,
+    `00-${trace}-${step}-01\n`,
+  ])("%j is not", (value) => expect(of(value)).toBe(""));
+
+  test("of two headers neither is", () => {
+    const value = `00-${trace}-${step}-01`;
+    for (const count of [2, 3]) expect(of(...Array(count).fill(value))).toBe("");
   });
 });
 
