@@ -20,14 +20,19 @@ export function recordsOfBundle(entries: readonly BundledEntry[], index: number)
   return Buffer.concat(records);
 }
 
-/** Records in the order of their bytes. */
+/** Records in the order of their bytes. An object for each would take twice the memory and time. */
 export function sortedRecords(pieces: readonly Uint8Array[]): Uint8Array {
-  const records = pieces.flatMap((piece) =>
-    Array.from({ length: piece.length / RECORD_BYTES }, (_, i) =>
-      piece.subarray(i * RECORD_BYTES, (i + 1) * RECORD_BYTES),
-    ),
+  const records = Buffer.concat(pieces);
+  const order = Uint32Array.from({ length: records.length / RECORD_BYTES }, (_, i) => i);
+  const at = (i: number) => i * RECORD_BYTES;
+  order.sort(
+    (a, b) =>
+      records.readUInt32BE(at(a)) - records.readUInt32BE(at(b)) ||
+      records.compare(records, at(b), at(b + 1), at(a), at(a + 1)),
   );
-  return Buffer.concat(records.sort(Buffer.compare));
+  const sorted = Buffer.allocUnsafe(records.length);
+  for (const [i, from] of order.entries()) records.copy(sorted, at(i), at(from), at(from + 1));
+  return sorted;
 }
 
 /** The objects of a run, its fence last: path and bytes. */
