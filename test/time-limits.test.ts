@@ -1,19 +1,27 @@
 /** Limits end what hangs, and a busy machine must not reach them. So all tests have those of their suite (`vitest.config.ts`). */
 import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const FOLDER = fileURLToPath(new URL(".", import.meta.url));
-/** Suites with limits of their own. */
-const OTHERS = /^(?:build|browser|interop|openapi|package)\//;
+const files = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter(
+  (path) => path.endsWith(".ts") && !path.startsWith("build/"),
+);
 /** Limits in numbers, and waits that have a second unless they say otherwise: `expect.poll` has that of the suite. */
 const OWN_LIMIT =
   /\bvi\s*\.wait(?:For|Until)\(|^\s*\}, [\d_]{4,}\);$|\{\s*timeout: [\d_]+,?\s*\}, (?:async )?\(|\.poll\([^;]*?\btimeout: [\d_]+/m;
 
 test("no test, hook or wait has a limit of its own", () => {
-  const files = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && !OTHERS.test(path))
-    .filter((path) => !path.endsWith("time-limits.test.ts"));
   expect(files.length).toBeGreaterThan(400);
-  expect(files.filter((path) => OWN_LIMIT.test(readFileSync(`${FOLDER}/${path}`, "utf8")))).toEqual([]);
+  expect(files.filter((path) => OWN_LIMIT.test(readFileSync(join(FOLDER, path), "utf8")))).toEqual([]);
+});
+
+test("every suite says how long a wait may take", () => {
+  const suites = files.filter((path) => /(^|\/)vitest\.(\w+\.)?config\.ts$/.test(path));
+  expect(suites.length).toBeGreaterThan(4);
+  const silent = suites.filter(
+    (path) => !/poll: \{ timeout: |\.\.\.TESTS/.test(readFileSync(join(FOLDER, path), "utf8")),
+  );
+  expect(silent).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** How all tests run that load the compiled code. */
 export const TESTS = {
@@ -13,7 +14,7 @@ export const TESTS = {
   isolate: false,
   setupFiles: ["test/setup.ts"],
   // Many tests wait, for a child process or a disk: with a worker for each core, two cores were busy for 80 % of the time.
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers: availableParallelism() + 2,
   // These end what hangs. A machine that is busy with other things must not reach them.
   testTimeout: 180_000,
   hookTimeout: 180_000,
@@ -57,8 +58,33 @@ export function inProjects(
   ];
 }
 
+/** Runs the files of these names first: what begins last has the machine for itself, and should be short. */
+export const longestFirst = (names: readonly string[]) =>
+  class extends BaseSequencer {
+    override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+      const isLong = ({ moduleId }: TestSpecification) => names.some((name) => moduleId.includes(`/test/${name}.`));
+      const sorted = await super.sort(files);
+      return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    }
+  };
+
+/** Files that take a quarter of a minute and more. */
+const LONG = [
+  "server/life/shutdown",
+  "contract/identity/challenges",
+  "contract/identity/signatures",
+  "contract/log/witnesses",
+  "contract/service/framing",
+  "contract/signing/endorsements",
+  "server/http/docspage",
+  "server/mixing/mixing",
+  "server/life/logname",
+];
+
 /**
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
  * test:long`.
  */
-export default defineConfig({ test: { ...TESTS, projects: inProjects(TESTS) } });
+export default defineConfig({
+  test: { ...TESTS, sequence: { sequencer: longestFirst(LONG) }, projects: inProjects(TESTS) },
+});

@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { readSettings, startServer } from "cairnlog/server";
+import { canonicalJson } from "cairnlog/verify";
 import { ratios } from "../stats.js";
 import { ATTESTATIONS, CONNECTIONS, type Cost, column, load } from "./attestations.js";
 import { answerOrders, startChild } from "./child.js";
@@ -19,6 +20,7 @@ const BATCH = 1_000;
 /** Steps by this prime reach every registered key once before one comes again. */
 const STEP = 7_368_787;
 const REGISTERED = "registered before";
+const ONE = "one of many";
 
 /** Fills a new data directory with a registry of this many keys. */
 interface Fill {
@@ -26,14 +28,19 @@ interface Fill {
   readonly keys: number;
 }
 
-/** The event that `POST /keys/register` records for a key that nobody has shown to hold. */
+/**
+ * The event that `POST /keys/register` records. Keys of even numbers have signed their registration, as the client and the
+ * command have them do; the others were registered by somebody else, so their first signature changes their rows.
+ */
 function registration(n: number) {
-  const { public_key_pem: public_key } = signerIn(REGISTERED, n);
+  const { public_key_pem: public_key, sign } = signerIn(REGISTERED, n);
   const fingerprint = `sha256:${hash("sha256", Buffer.from(public_key.split("\n")[1]!, "base64"))}`;
-  const named = { expiration_date: null, key_algorithm: "ed25519", possession_signature: null };
+  const pseudonym = `signer ${n}`;
+  const statement = { action: "service.key.register.v1", expiration_date: null, fingerprint, pseudonym };
+  const possession_signature = n % 2 ? null : sign(canonicalJson(statement));
   return {
     event_type: "key_registration",
-    payload: { fingerprint, public_key, pseudonym: `signer ${n}`, ...named },
+    payload: { fingerprint, public_key, pseudonym, expiration_date: null, key_algorithm: "ed25519", possession_signature },
   };
 }
 
@@ -69,7 +76,15 @@ export async function measureSigners(stage: Stage, keys: number): Promise<Measur
   const small = await startService({ checkout: CHECKOUT, dataDir: join(stage.folder, "signers") });
   const large = await startService({ checkout: CHECKOUT, dataDir });
   const name = (count: number) => `signers in turn: ${count.toLocaleString("en")}`;
-  const registered = `${keys.toLocaleString("en")} keys registered, a random one signs`;
+  const registered = `${keys.toLocaleString("en")} keys registered`;
+  /** Signers of even or odd numbers, so that each of them signs once. */
+  const random = (parity: 0 | 1) =>
+    contender(stage, large, (round) => ({
+      name: REGISTERED,
+      size: keys,
+      first: (2 * round * ATTESTATIONS * STEP + parity) % keys,
+      step: (2 * STEP) % keys,
+    }));
   const NEW = "a new key signs";
   try {
     const costs = await takeTurns(stage.rounds, {
@@ -84,12 +99,9 @@ export async function measureSigners(stage: Stage, keys: number): Promise<Measur
           })),
         ]),
       ),
-      [registered]: contender(stage, large, (round) => ({
-        name: REGISTERED,
-        size: keys,
-        first: (round * ATTESTATIONS * STEP) % keys,
-        step: STEP % keys,
-      })),
+      [`${registered}, one signs`]: contender(stage, large, () => ({ name: ONE, size: 1, first: 0, step: 1 })),
+      [`${registered}, a random one signs`]: random(0),
+      [`${registered} by others, a random one signs for the first time`]: random(1),
       [NEW]: contender(stage, small, (round) => ({
         name: NEW,
         size: Number.MAX_SAFE_INTEGER,

@@ -18,7 +18,6 @@ import { startTestWitness } from "../witness/harness.js";
 import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
 
 /** A witness is late after ten seconds, and the page looks at least every fifteen. */
-const LATE = { timeout: 90_000 };
 const COUNT = 5;
 
 const append = (service: TestService, count: number) =>
@@ -65,7 +64,7 @@ describe("the checkpoint", () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url);
     const card = cardOf(page);
-    await card.locator("tbody tr").nth(2).getByText("Late").waitFor(LATE);
+    await card.locator("tbody tr").nth(2).getByText("Late").waitFor();
     expect(await rows(page)).toEqual([
       ["A", "Signed", String(COUNT)],
       ["B", "Signed", String(COUNT)],
@@ -139,7 +138,7 @@ describe("a cosignature", () => {
     ["that the service dates to before all times is late", () => "", -(2 ** 53 - 1), "Late", "0 of 1 signed, 1 late"],
   ])("%s", async (_, line, cosigned_at, state, words) => {
     const newest = async () => (await service.send("GET", "/tlog/checkpoint")).text;
-    await expect.poll(newest, LATE).toContain(`\n${COUNT}\n`);
+    await expect.poll(newest).toContain(`\n${COUNT}\n`);
     const note = await newest();
     const [text, own] = [note.slice(0, note.indexOf("\n\n") + 1), note.split("\n").find((one) => one.startsWith("—"))!];
     const reader = await Reader.arrive();
@@ -181,7 +180,7 @@ describe("a witness that dies", () => {
     expect(await verdict.getAttribute("class")).toContain("verdict-good");
     await a.running.close();
     await append(dying, 12);
-    await verdict.getByText("12 newest entries not witnessed yet; A is late.").waitFor(LATE);
+    await verdict.getByText("12 newest entries not witnessed yet; A is late.").waitFor();
     expect(await verdict.getAttribute("class")).toContain("verdict-open");
     // Of the checkpoint that has both signatures.
     expect(await rows(page)).toEqual([

@@ -7,6 +7,8 @@ import { openBrowser } from "./site/chromium.js";
 
 export const DESKTOP = { width: 1280, height: 900 };
 export const TELEPHONE = { width: 360, height: 740 };
+/** A page looks every quarter of a minute, and the machine may be busy. */
+const WAIT_MS = 90_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -32,6 +34,7 @@ export class Reader {
       locale: "en-GB",
       ...options,
     });
+    context.setDefaultTimeout(WAIT_MS);
     return new Reader(context);
   }
 

@@ -335,7 +335,7 @@ describe("the graph", () => {
       const { cy } = (container as unknown as { _cyreg: { cy: import("cytoscape").Core } })._cyreg;
       cy.nodes().style("text-background-opacity", 0);
     });
-    await expect.poll(async () => (await look()).inNames, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await look()).inNames).toBeGreaterThan(0);
     await reader.leave();
   });
 

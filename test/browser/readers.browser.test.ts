@@ -114,9 +114,7 @@ test("an entry's page that is opened by its address asks four times, so that two
   const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "100" });
   await limited.server.registry.log.append(Array.from({ length: 45 }, (_, i) => sayingEvent(`build ${i}`)));
   // The log's name stands in its first checkpoint. A browser remembers it from its first visit.
-  await expect
-    .poll(async () => (await fetch(`${limited.url}/api/v1/log/checkpoint`)).status, { timeout: 20_000 })
-    .toBe(200);
+  await expect.poll(async () => (await fetch(`${limited.url}/api/v1/log/checkpoint`)).status).toBe(200);
   const reader = await Reader.arrive();
   const first = await reader.open(limited.url);
   await first.getByText("First visit.").waitFor();

@@ -65,7 +65,7 @@ beforeAll(async () => {
 async function verdicts(page: Page): Promise<{ readonly finding: string; readonly text: string }[]> {
   await page.locator("main h1").waitFor();
   const found = page.locator("main .verdict");
-  await expect.poll(() => page.locator("main .verdict-busy").count(), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => page.locator("main .verdict-busy").count()).toBe(0);
   return found.evaluateAll((all) =>
     all.map((each) => ({
       finding: /verdict-(\w+)/.exec(each.className)![1]!,

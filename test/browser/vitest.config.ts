@@ -6,13 +6,14 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/browser/**/*.browser.test.ts"],
     pool: "forks",
-    expect: { requireAssertions: true },
-    // Each has a Chromium of its own, which takes most of a core.
-    maxWorkers: 2,
+    // These end what hangs. A machine that is busy with other things must not reach them.
+    expect: { requireAssertions: true, poll: { timeout: 90_000 } },
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    // Each has a Chromium of its own. Pages wait for their next look at the service for most of the time.
+    maxWorkers: 4,
     // A thread of front ends at each start would take a second from them; pages are the same without.
     env: { SERVICE_FRONT_ENDS: "0" },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     server: { deps: { external: [/\/dist\//] } },
   },
 });

@@ -6,7 +6,7 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/openapi/**/*.test.ts"],
     pool: "forks",
-    expect: { requireAssertions: true },
+    expect: { requireAssertions: true, poll: { timeout: 60_000 } },
     // These end what hangs. A machine that is busy with other things must not reach them.
     testTimeout: 900_000,
     hookTimeout: 900_000,

@@ -15,9 +15,7 @@ afterAll(() => folder.remove());
 /** Names in a checkout that are not in git. */
 const MADE = new Set([".git", "node_modules", "dist", "build", "data"]);
 
-test("installed by the documented commands, the program that the unit starts serves", {
-  timeout: 600_000,
-}, async () => {
+test("installed by the documented commands, the program that the unit starts serves", async () => {
   const [, commands] = /^## Install\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(read("docs/operating.md"))!;
   const lines = commands!.trimEnd().split("\n");
   const isPrivileged = (line: string) => /^(?:useradd|systemctl) |\/etc\//.test(line);
