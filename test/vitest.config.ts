@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { BaseSequencer, type TestSequencerConstructor, type TestSpecification } from "vitest/node";
 
 /** How all tests run that load the compiled code. */
 export const TESTS = {
@@ -59,7 +59,7 @@ export function inProjects(
 }
 
 /** Runs the files of these names first: what begins last has the machine for itself, and should be short. */
-export const longestFirst = (names: readonly string[]) =>
+export const longestFirst = (names: readonly string[]): TestSequencerConstructor =>
   class extends BaseSequencer {
     override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
       const isLong = ({ moduleId }: TestSpecification) => names.some((name) => moduleId.includes(`/test/${name}.`));
