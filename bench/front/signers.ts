@@ -40,7 +40,14 @@ function registration(n: number) {
   const possession_signature = n % 2 ? null : sign(canonicalJson(statement));
   return {
     event_type: "key_registration",
-    payload: { fingerprint, public_key, pseudonym, expiration_date: null, key_algorithm: "ed25519", possession_signature },
+    payload: {
+      fingerprint,
+      public_key,
+      pseudonym,
+      expiration_date: null,
+      key_algorithm: "ed25519",
+      possession_signature,
+    },
   };
 }
 
