@@ -16,8 +16,8 @@ const tables = (head: string): Map<string, number[]>[] =>
       const rows = text.split("\n\n")[0]!.trim().split("\n");
       const cells = rows.map((row) =>
         row
+          .replace(/^\||\|$/g, "")
           .split("|")
-          .slice(1, -1)
           .map((cell) => cell.trim()),
       );
       return new Map(cells.map(([name, ...numbers]) => [name!, numbers.map(Number)]));
