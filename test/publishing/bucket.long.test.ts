@@ -246,6 +246,15 @@ test("killed after each of its requests with entries, it goes on where it was", 
     await expectEntries(reader(prefix), log.service, 300);
   }
   expect(kills).toBeGreaterThan(5);
+  const environment = { ...CREDENTIALS, AWS_ENDPOINT_URL: store.url };
+  const key = ["--vkey", await log.vkey()];
+  const read = (...args: string[]) => cairnlog([...args, ...key], environment);
+  expect(await read("fsck", `s3://logs/${prefix}`)).toMatchObject({ code: 0 });
+  expect(await read("log", "show", "300", "--log", `s3://logs/${prefix}`)).toMatchObject({ code: 0 });
+  expect(await read("restore", `s3://logs/${prefix}`, "--to", temporaryFolder())).toMatchObject({ code: 0 });
+  await store.ask("DELETE", `/${prefix}/entries/000`);
+  const { code, stdout } = await read("fsck", `s3://logs/${prefix}`);
+  expect([code, stdout]).toEqual([1, expect.stringContaining("entries/000 is missing.")]);
 });
 
 test("killed in each of its system calls on a folder, it goes on where it was", async () => {

@@ -1,13 +1,18 @@
 /** `cairnlog restore` and `cairnlog fsck` of published files: a mirror made of them alone, and what is missing or wrong in them. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
 import { cairnlog } from "../cli/harness.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
+import { MAIN } from "../service.js";
 import { newNoteSigner } from "../verify/note/notes.js";
-import { LiveLog, served } from "./logs.js";
+import { LiveLog, listening, served } from "./logs.js";
 
 let log: LiveLog;
 let vkey: string;
@@ -54,6 +59,33 @@ test("a mirror is made of the files, in two runs, and serves the bytes of the fi
     const [ours, theirs] = [await mirror.send("GET", `/tlog/${path}`), await log.service.send("GET", `/tlog/${path}`)];
     expect(ours.bytes.equals(theirs.bytes), path).toBe(true);
   }
+});
+
+test("killed after any of its requests, it goes on where it was", async () => {
+  const to = temporaryFolder();
+  let kills = 0;
+  for (let last = 6; ; last++, kills++) {
+    let asked = 0;
+    const source = await listening(
+      createServer(async (request, response) => {
+        const bytes = await readFile(join(folder, request.url!)).catch(() => null);
+        if (++asked === last) child.kill("SIGKILL");
+        response.writeHead(bytes ? 200 : 404).end(bytes);
+      }),
+    );
+    const args = [MAIN, "restore", source, "--to", to, "--vkey", vkey, "--json"];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
+    let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    const [code] = await once(child, "close");
+    if (code === null) continue;
+    expect([code, JSON.parse(said)]).toEqual([0, expect.objectContaining({ tree_size: 700 })]);
+    break;
+  }
+  expect(kills).toBeGreaterThan(2);
+  expect(await cairnlog(["fsck", "--data", to])).toMatchObject({ code: 0 });
 });
 
 test("a directory with another log, or with its private key, stays as it is", async () => {
