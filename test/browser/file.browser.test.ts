@@ -203,7 +203,7 @@ describe("the attestations in the log", () => {
       );
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
-    await page.getByText("7 attestations").waitFor();
+    await page.getByText("7 attestations", { exact: true }).waitFor();
     await page.locator("main").getByText("Signature fits", { exact: true }).nth(4).waitFor();
     await page.getByRole("button", { name: "Later" }).click();
     await page.getByRole("heading", { name: "Signer 7" }).waitFor();
