@@ -2,26 +2,22 @@
  * docs/deploy as its own tools see it: promtool (Debian package prometheus) checks rules, configuration and metrics; nginx and
  * Caddy, with the samples and other addresses, stand before a service.
  */
-import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { cairnlog } from "./cli/harness.js";
-import { freePorts } from "./cluster/servers/cluster.js";
+import { startCaddy, startNginx } from "./proxies.js";
 import { LiveLog } from "./publishing/logs.js";
 import { startTestService, type TestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
 const PROMTOOL = process.env.PROMTOOL ?? "promtool";
-// NGINX is a variable of nginx itself.
-const NGINX = process.env.NGINX_PROGRAM ?? "/usr/sbin/nginx";
-const CADDY = process.env.CADDY ?? "caddy";
 const at = (path: string) => fileURLToPath(new URL(`../docs/deploy/${path}`, import.meta.url));
 const run = promisify(execFile);
 
@@ -43,69 +39,6 @@ test("what /metrics shows, in a service that was used", async () => {
 /** nginx with the sample, before a service. @returns its address, and a request by way of it as `proxied` does */
 const behindNginx = (service: TestService) =>
   startNginx(sample("nginx.conf").replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`));
-
-/** nginx with the site of a sample, at another port and with a certificate of its own. */
-async function startNginx(text: string) {
-  const folder = temporaryFolder();
-  const [port] = await freePorts(1);
-  const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
-  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", certificate];
-  execFileSync("openssl", ["req", "-x509", ...made, "-subj", "/CN=log.example.org"], { stdio: "pipe" });
-  const site = text
-    .replace("listen 443 ssl;", `listen 127.0.0.1:${port} ssl;`)
-    .replace("/etc/ssl/log.example.org.pem", certificate)
-    .replace("/etc/ssl/log.example.org.key", key);
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-    (what) => `${what}_temp_path ${join(folder, what)};`,
-  );
-  const main = `daemon off; master_process off; pid ${join(folder, "pid")}; events {} http { access_log off; ${temporary.join(" ")} ${site} }`;
-  const path = join(folder, "nginx.conf");
-  writeFileSync(path, main);
-  const url = `https://127.0.0.1:${port}`;
-  return { url, get: proxied(NGINX, ["-p", folder, "-c", path, "-e", "stderr"], folder, url) };
-}
-
-/** Runs a proxy until the test ends. @returns a request by way of it, of a client who gives itself another address each time */
-function proxied(program: string, args: readonly string[], home: string, address: string) {
-  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: home } });
-  const failed = new Promise<never>((_, reject) => child.on("error", reject));
-  const ended = once(child, "exit");
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
-  });
-  onTestFinished(async () => {
-    child.kill();
-    await ended;
-  });
-  let requests = 0;
-  const curl = [
-    "-sk",
-    "-o",
-    join(home, "answer"),
-    "-w",
-    "%{http_code} %header{ratelimit-remaining}",
-    "--max-time",
-    "20",
-  ];
-  const get = async (path: string) => {
-    const forged = ["-H", `X-Forwarded-For: 192.0.2.${++requests}`];
-    const { stdout } = await Promise.race([run("curl", [...curl, ...forged, `${address}${path}`]), failed]);
-    const [status, remaining] = stdout.split(" ").map(Number);
-    return { status, remaining, text: readFileSync(join(home, "answer"), "utf8") };
-  };
-  return async (path: string) => {
-    for (;;) {
-      const answer = await get(path).catch((error: { code?: unknown }) => {
-        // 7: nobody listens yet.
-        if (error.code !== 7) throw error;
-        if (child.exitCode !== null) throw new Error(`${program} ended: ${said}`);
-      });
-      if (answer) return answer;
-      await sleep(50);
-    }
-  };
-}
 
 const LIMITED = { SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1" };
 const sample = (path: string) => readFileSync(at(path), "utf8");
@@ -182,16 +115,6 @@ test("behind nginx: a batch of the largest size comes to the service, and what i
   expect(await posted(`${url}/api/v1/attestations/batch`, 3 * 2 ** 20)).toBe(400);
   expect(await posted(`${url}/api/v1/attestations/batch`, 3 * 2 ** 20 + 1)).toBe(413);
 });
-
-/** Caddy with the site of a sample, at another address. @returns that, and a request by way of it as `proxied` does */
-async function startCaddy(text: string) {
-  const folder = temporaryFolder();
-  const address = `http://127.0.0.1:${(await freePorts(1))[0]}`;
-  const path = join(folder, "Caddyfile");
-  writeFileSync(path, `{\n\tadmin off\n}\n${text.replace("log.example.org {", `${address} {`)}`);
-  const get = proxied(CADDY, ["run", "--adapter", "caddyfile", "--config", path], folder, address);
-  return { url: address, get };
-}
 
 test.each(["nginx", "Caddy"])(
   "%s serves a log that was published, with the headers of the specification",

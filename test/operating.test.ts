@@ -1,6 +1,6 @@
 /** docs/operating.md and docs/deploy: the metrics, settings and paths in them exist, and the samples are valid. */
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { BULK_BODIES } from "#cairnlog/server/http/transport/uploads.js";
 import { describeSettings } from "#cairnlog/server/index.js";
 import { TABLE } from "#cairnlog/server/settingtable.js";
 import { FakeSigner } from "./crypto/signer/fakesigner.js";
-import { startTestService } from "./server/harness.js";
+import { startTestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
 const at = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -92,21 +92,58 @@ test("every setting that is named exists", () => {
     "prometheus/prometheus.yml",
     "nginx.conf",
     "Caddyfile",
+    "many/cairnlog@.service",
+    "many/new-log.sh",
   ];
   for (const text of [operating, readFileSync(at("docs/replication.md"), "utf8"), ...names.map(sample)])
     for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
 });
 
-test("the unit runs the service, gives it time to end, and is valid for systemd", () => {
-  const unit = sample("cairnlog.service");
+test.each(["cairnlog.service", "many/cairnlog@.service"])("%s runs the service and is valid for systemd", (name) => {
+  const unit = sample(name);
   const path = /^ExecStart=\S+ \/opt\/cairnlog\/(\S+) serve$/m.exec(unit)![1]!;
   expect(existsSync(at(path))).toBe(true);
   expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1])).toBeGreaterThan(10);
-  const verified = spawnSync("systemd-analyze", ["verify", at("docs/deploy/cairnlog.service")], { encoding: "utf8" });
+  const verified = spawnSync("systemd-analyze", ["verify", at(`docs/deploy/${name}`)], { encoding: "utf8" });
   // On a machine without systemd, this cannot be checked.
   if (verified.error) return;
-  const own = verified.stderr.split("\n").filter((line) => line.includes("cairnlog.service"));
+  const own = verified.stderr.split("\n").filter((line) => /cairnlog@?\.service/.test(line));
   expect(own.filter((line) => !line.includes("is not executable"))).toEqual([]);
+});
+
+test("the unit of one of many logs is that of a single one, with names of its own", () => {
+  const settings = (name: string) => sample(name).match(/^[^#\n].*$/gm)!;
+  const many = settings("many/cairnlog@.service").map((line) => line.replace(/[-/ ]%i/g, ""));
+  const single = settings("cairnlog.service");
+  expect(many.filter((line) => !single.includes(line))).toEqual(["EnvironmentFile=/etc/cairnlog.env"]);
+  expect(many).toHaveLength(single.length);
+});
+
+test("new-log.sh makes key and settings, each log with another port, and never over what is there", () => {
+  const root = temporaryFolder();
+  const make = (...args: string[]) => {
+    const env = { ...process.env, ROOT: root };
+    return spawnSync(at("docs/deploy/many/new-log.sh"), args, { encoding: "utf8", env });
+  };
+  const made = ["a", "b"].map((name) => make(name, `https://${name}.example.org`));
+  expect(made.map(({ status, stderr }) => [status, /:(\d+), then/.exec(stderr)?.[1]])).toEqual([
+    [0, "8101"],
+    [0, "8102"],
+  ]);
+  const [key, settings] = [`${root}/var/lib/cairnlog/a/operator.pem`, `${root}/etc/cairnlog/a.env`];
+  for (const path of [key, settings]) expect(statSync(path).mode & 0o777).toBe(0o600);
+  const before = [key, settings].map((path) => readFileSync(path, "utf8"));
+  expect(make("a", "https://other.example.org")).toMatchObject({ status: 1, stderr: expect.stringMatching(/already/) });
+  expect([key, settings].map((path) => readFileSync(path, "utf8"))).toEqual(before);
+  const wrong = [
+    ["c"],
+    ["../c", "https://c.example"],
+    ["c", "http://c.example"],
+    ["c", "https://c.example/d"],
+    ["c;d", ""],
+  ];
+  for (const args of wrong) expect(make(...args).status, args.join(" ")).toBe(1);
+  expect(readdirSync(`${root}/etc/cairnlog`)).toEqual(["a.env", "b.env"]);
 });
 
 test("the image's health check tells a service that lives from one that does not", async () => {
