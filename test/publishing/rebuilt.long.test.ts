@@ -7,6 +7,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
@@ -86,6 +88,33 @@ test("killed after any of its requests, it goes on where it was", async () => {
   }
   expect(kills).toBeGreaterThan(2);
   expect(await cairnlog(["fsck", "--data", to])).toMatchObject({ code: 0 });
+});
+
+test("a log that was handed to another operator key is published on, and is made again from the files", async () => {
+  const [data, files, to, keys] = [temporaryFolder(), temporaryFolder(), temporaryFolder(), temporaryFolder()];
+  const settings = { SERVICE_DATA_DIR: data, SERVICE_CHECKPOINT_INTERVAL_S: "1" };
+  const before = await LiveLog.start(300, settings);
+  const first = await before.vkey();
+  expect(await cairnlog(["publish", before.url, files, "--entries"])).toMatchObject({ code: 0 });
+  await before.service.close();
+  writeFileSync(join(keys, "next.pem"), generatePrivateKey("ed25519"), { mode: 0o600 });
+  expect(await cairnlog(["operator", "rotate", "--to", join(keys, "next.pem"), "--data", data])).toMatchObject({
+    code: 0,
+  });
+  const after = await startTestService(settings);
+  await after.server.registry.log.append([anyEvent(), anyEvent()]);
+  await after.checkpointed(303);
+  const second = (await after.send("GET", "/tlog/vkey")).text.trim();
+  writeFileSync(join(keys, "policy"), `log ${first}\nlog ${second}\nquorum none\n`);
+  const policy = ["--policy", join(keys, "policy")];
+  const published = await cairnlog(["publish", `${after.url}/tlog`, files, ...policy]);
+  expect([published.code, published.stdout]).toEqual([0, expect.stringMatching(/^published: 303 entries/)]);
+  expect(JSON.parse(readFileSync(join(files, "log/operator-key"), "utf8")).operators).toHaveLength(2);
+  expect(await cairnlog(["fsck", files, ...policy])).toMatchObject({ code: 0 });
+  expect(await cairnlog(["restore", files, "--to", to, ...policy])).toMatchObject({ code: 0 });
+  const mirror = await startTestService({ SERVICE_DATA_DIR: to, SERVICE_READ_ONLY: "on" });
+  for (const path of ["/log/heads?from=299&limit=5", "/log/operator-key", "/log/301", "/log/proof/302"])
+    expect((await mirror.get(path)).text, path).toBe((await after.get(path)).text);
 });
 
 test("a directory with another log, or with its private key, stays as it is", async () => {
