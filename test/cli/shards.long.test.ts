@@ -5,10 +5,12 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { newClient } from "../client/clients.js";
 import { LyingProxy } from "../client/proxy.js";
+import { SettableClock } from "../cluster/rig/clock.js";
 import { newManifest } from "../server/signers.js";
-import { type RunningService, scratchFolder, startService } from "../service.js";
+import { type RunningService, scratchFolder, cairnlog as spawned, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
+const DAY_MS = 86_400_000;
 const scratch = scratchFolder();
 afterAll(() => scratch.remove());
 let count = 0;
@@ -102,4 +104,33 @@ test("an operator does not go on from a log that lies, goes on elsewhere, or wit
   expect((await goOn(ended.url)).stderr).toContain("Only the first entry of a log says");
   for (const service of [other, ended, last]) await service.stop();
   rmSync(data, { recursive: true });
+});
+
+test("at a day the log ends by itself, though the service is away then; an old client is refused from then on", async () => {
+  const clock = new SettableClock(join(scratch.path, `${count}-clock`));
+  const env = { ...process.env, ...clock.environment };
+  const midnight = Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS;
+  const day = new Date(midnight).toISOString().slice(0, 10);
+  const proxy = await LyingProxy.before(last.url);
+  const { client } = newClient(proxy.url);
+  await client.keys.register({ pseudonym: "Ada" });
+  const freezing = ["operator", "freeze", "--data", lastData, "--reason", "The year is over."];
+  const args = [...freezing, "--server", proxy.url, "--as", last.url, "--json"];
+  expect((await spawned([...freezing, "--at", day])).stderr).toContain("--at is for a service that runs");
+  expect((await spawned([...args, "--at", "soon"])).code).toBe(2);
+  const waiting = spawned([...args, "--at", day], { env });
+  // An hour before.
+  clock.set(midnight - Date.now() - 3_600_000);
+  await client.attest(newManifest().document);
+  expect(await client.shards.end()).toBeNull();
+  let tries = 0;
+  proxy.seize = (path, response) => path === "/log/freeze" && tries++ === 0 && !!response.writeHead(503).end();
+  clock.set(midnight - Date.now());
+  const { code, stdout, stderr } = await waiting;
+  expect({ code, said: stderr.trim() }).toEqual({ code: 0, said: expect.stringContaining("answered 503") });
+  expect(JSON.parse(stdout)).toMatchObject({ reason: "The year is over.", sth: { tree_size: 3 } });
+  await expect(client.attest(newManifest().document)).rejects.toMatchObject({ code: "frozen", status: 410 });
+  // Once more, as by a supervisor.
+  expect((await spawned([...args, "--at", day], { env })).stdout).toBe(stdout);
+  await last.stop();
 });

@@ -227,6 +227,27 @@ export const PROTOCOLS: readonly Protocol[] = [
     },
   },
   {
+    name: "the end of a log",
+    steps: `
+      lock data/log, commit data/log, free data/log
+    `,
+    // What is kept of the clock is written when it likes, and a start may commit, too.
+    seen: /^(?:lock|commit|free) /,
+    repeats: true,
+    async prepare({ data }, root) {
+      place(data, join(root, "data"));
+    },
+    run: (_, stage) =>
+      run(stage, ["operator", "freeze", "--reason", "It is full.", "--data", join(stage.root, "data")]),
+    async look({ pool }, root) {
+      const { root: _, ...found } = (await lookAtData(join(root, "data"), pool))!;
+      const registry = await openData(join(root, "data"), pool);
+      const { frozen } = registry.log;
+      await registry.close();
+      return { ...found, reason: frozen?.reason ?? null };
+    },
+  },
+  {
     name: "rotation of the operator key",
     done: /is or was an operator key of this log/,
     steps: `

@@ -12,12 +12,13 @@ import { webAddress } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { none, required, UsageError } from "../usage.js";
 import { continueLog, endedLog } from "./continue.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
-import { endingOf, freezeAt, freezeLog } from "./freeze.js";
+import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
 import { isSocket, keyAt, openSoundLog } from "./keys/operator-log.js";
 import { vkeyOf } from "./keys/vkey.js";
@@ -41,6 +42,8 @@ const OPTIONS = {
     "URL",
     "the service that writes the log; without it, the log in the data directory, which no service writes",
   ),
+  as: text("ORIGIN", "how that service is known, where a tunnel or a proxy gives it another address"),
+  at: text("TIME", "wait until this day (by UTC) or time, and end the log of the service then"),
   predecessor: text("URL", "address of the log that has ended"),
   "predecessor-key": text("FILE.pem", "its operator key (PEM)"),
   json: flag("print what was done, or the key or the token, as one line of JSON"),
@@ -70,10 +73,10 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
   actions: {
     rotate: { form: "--to NEW.pem [--data DIR]", about: "Hands the log over to another operator key.", takes: ["to"] },
     freeze: {
-      form: "--reason TEXT [--successor URL --vkey VKEY] [--server URL] [--data DIR]",
+      form: "--reason TEXT [--successor URL --vkey VKEY] [--server URL [--at TIME]] [--data DIR]",
       about:
         "Ends the log: its last entry says why, and where it goes on. Every write is refused from then on; all else is served as before. This cannot be taken back, and the operator key cannot be rotated any more.",
-      takes: ["reason", "successor", "vkey", "server"],
+      takes: ["reason", "successor", "vkey", "server", "as", "at"],
     },
     continue: {
       form: "--predecessor URL --predecessor-key FILE.pem [--data DIR]",
@@ -137,14 +140,21 @@ async function rotate(values: Given): Promise<number> {
 
 async function freeze(values: Given): Promise<number> {
   const ending = endingOf(values);
+  const at = values.at === undefined ? null : readTime(values.at);
+  if (at !== null && values.server === undefined)
+    throw new UsageError("--at is for a service that runs: give --server, too");
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
   const signers: SocketSigner[] = [];
   try {
     const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
-    const sth = await (values.server === undefined
+    const { server } = values;
+    const say = (sentence: string) => console.error(printable(sentence));
+    const sth = await (server === undefined
       ? freezeLog(settings, key, ending)
-      : freezeAt(values.server, key, ending));
+      : interruptible((signal) =>
+          freezeAt({ server: webAddress(server, "--server"), publicOrigin: values.as, key, ending, at, signal, say }),
+        ));
     console.log(
       values.json
         ? printableJson({ ...ending, sth })

@@ -134,6 +134,20 @@ describe("POST /log/anchor", () => {
     expect((await service.get("/log/anchor-status")).body).toEqual({ ...status1, proof_status: "confirmed" });
   });
 
+  test("of a frozen log: its last entry can still be anchored, and what was pending at the end is confirmed", async () => {
+    await registeredSigner(service);
+    await service.post("/log/anchor", {}, operator);
+    await service.post("/log/freeze", { reason: "The year is over." }, operator);
+    expect((await service.post("/log/anchor", {}, operator)).body).toMatchObject({ anchored_entry_id: 2 });
+    calendar.height = 800_000;
+    await world.anchoring.upgrade();
+    for (const id of [1, 2]) {
+      const { ots_proof } = (await service.get(`/log/${id}`)).body;
+      expect(commitments(ots_proof)).toMatchObject([{ kind: "pending" }, { kind: "bitcoin", height: 800_000 }]);
+    }
+    expect((await service.get("/log/anchor-status")).body).toMatchObject({ proof_status: "confirmed" });
+  });
+
   test("is shown in the metrics", async () => {
     const metric = async (name: string) =>
       Number(
