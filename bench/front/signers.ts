@@ -37,7 +37,7 @@ function registration(n: number) {
   const fingerprint = `sha256:${hash("sha256", Buffer.from(public_key.split("\n")[1]!, "base64"))}`;
   const pseudonym = `signer ${n}`;
   const statement = { action: "service.key.register.v1", expiration_date: null, fingerprint, pseudonym };
-  const possession_signature = n % 2 ? null : sign(canonicalJson(statement));
+  const possession_signature = n % 2 ? null : sign(Buffer.from(canonicalJson(statement)));
   return {
     event_type: "key_registration",
     payload: {
