@@ -86,6 +86,27 @@ test("the client reads entries, proofs, documents and keys from a web server", a
   expect(await cairnlog(["verify", file, "--proof", proof, "--vkey", vkey])).toMatchObject({ code: 0 });
 });
 
+test("a file that could not be read once is asked for again by the next call", async () => {
+  const failing = new Set<string>();
+  const url = await listening(
+    createServer((request, response) => {
+      const path = request.url!;
+      if (failing.delete(path)) response.writeHead(503).end();
+      else
+        readFile(join(folder, path)).then(
+          (bytes) => response.end(bytes),
+          () => response.writeHead(404).end(),
+        );
+    }),
+  );
+  for (const path of ["/entries/000", "/index/0-256/fence"]) {
+    const log = await openStaticLog({ log: url, trusted: vkey });
+    failing.add(path);
+    await expect(all(log.about(document)), path).rejects.toThrow();
+    expect((await all(log.about(document))).map(({ entry }) => entry.id)).toEqual(ids);
+  }
+});
+
 const verify = (log: string, ...more: string[]) => cairnlog(["verify", file, "--log", log, "--vkey", vkey, ...more]);
 
 test("cairnlog verify says who signed a file, from a folder and from a web server", async () => {

@@ -180,12 +180,9 @@ export class StaticLog {
    * @throws ClientError `log-misbehaved`; `NotServed`
    */
   bundle(index: number): Promise<readonly BundledEntry[]> {
-    const known = this.#bundles.get(index);
-    if (known) return known;
-    const read = this.#read(index);
-    if (this.#bundles.size >= KEPT_BUNDLES) this.#bundles.delete(this.#bundles.keys().next().value!);
-    this.#bundles.set(index, read);
-    return read;
+    if (this.#bundles.size >= KEPT_BUNDLES && !this.#bundles.has(index))
+      this.#bundles.delete(this.#bundles.keys().next().value!);
+    return kept(this.#bundles, index, () => this.#read(index));
   }
 
   async #read(index: number): Promise<readonly BundledEntry[]> {
@@ -231,9 +228,7 @@ export class StaticLog {
 
   #fence(run: Span): Promise<Fence> {
     const path = runPath(run, "fence");
-    const read = this.#fences.get(path) ?? this.#readFence(path);
-    this.#fences.set(path, read);
-    return read;
+    return kept(this.#fences, path, () => this.#readFence(path));
   }
 
   async #readFence(path: string): Promise<Fence> {
@@ -253,6 +248,16 @@ export class StaticLog {
   #misbehaved(sentence: string): ClientError {
     return new ClientError("log-misbehaved", sentence);
   }
+}
+
+/** What was read under `key`, or is being read. A failure is not kept: the next call asks again. */
+function kept<K, T>(known: Map<K, Promise<T>>, key: K, read: () => Promise<T>): Promise<T> {
+  const before = known.get(key);
+  if (before) return before;
+  const reading = read();
+  known.set(key, reading);
+  reading.catch(() => known.delete(key));
+  return reading;
 }
 
 /** Whether the index has an entry under a term. */
