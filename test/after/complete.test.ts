@@ -29,6 +29,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/cli/log/receipt.ts": OF_A_PROCESS,
   "server/cli/log/webhook-listen.ts": OF_A_PROCESS,
   "server/cli/log/witness.ts": OF_A_PROCESS,
+  "server/cli/operate/freeze.ts": OF_A_PROCESS,
   "server/cli/operate/fsck.ts": OF_A_PROCESS,
   "server/cli/operate/parent.ts": "test/server/life/parent kills its children, time and again",
   "server/cli/operate/serve.ts": OF_A_PROCESS,

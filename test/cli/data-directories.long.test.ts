@@ -233,7 +233,8 @@ process.emit = function (name, task, ...more) {
     for (const [args, sentence] of [
       [["--data", newFolder()], /^cairnlog: there is no log in \//],
       [["--data", keyless], /^cairnlog: --operator-key is missing, and there is none in the data directory\n/],
-      [["--data", data, "surplus"], /surplus is one argument too many/],
+      [["--data", data, "files"], /published files need --vkey or --policy/],
+      [["--data", data, "files", "surplus"], /surplus is one argument too many/],
     ] as const)
       expect(await cairnlog(["fsck", ...args])).toMatchObject({
         code: 2,
