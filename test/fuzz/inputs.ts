@@ -37,6 +37,9 @@ const HEADERS = [
 const unescaped = (text: string): string =>
   Buffer.from(text.replace(/[\s\0-\x20\x7f]/g, "+"), "utf8").toString("latin1");
 
+/** Where it succeeds, every write afterwards is refused, and nothing else would be reached. */
+const ENDS_THE_LOG = "/log/freeze";
+
 export class Inputs {
   readonly #world: World;
   readonly #values: SchemaValues;
@@ -49,7 +52,9 @@ export class Inputs {
       Object.entries(methods).flatMap(([name, document]) => {
         const method = name.toUpperCase();
         // HEAD is among the odd methods, which every operation gets at times.
-        return method === "HEAD" ? [] : [{ name: `${method} ${path}`, method, path, document }];
+        return method === "HEAD" || path.endsWith(ENDS_THE_LOG)
+          ? []
+          : [{ name: `${method} ${path}`, method, path, document }];
       }),
     );
   }
