@@ -36,8 +36,8 @@ export const OVER_NODE_HTTP = {
   env: { SERVICE_TRANSPORT: "node", SERVICE_FRONT_ENDS: "" },
 } satisfies TestUserConfig;
 
-/** What decides how requests are served; these tests have front ends, as users have. */
-const OF_SERVING = ["test/contract/**", "test/server/**"];
+/** What decides how requests are served; these tests have front ends, as users have. One of them calls every operation. */
+const OF_SERVING = ["test/contract/service/**", "test/contract/log/**", "test/server/**"];
 
 /**
  * `tests` in two projects. A front end is a thread that loads the code for itself, which is half of the CPU of a start, so
