@@ -31,7 +31,7 @@ const PARTS = {
   client: {
     name: "@cairnlog/client",
     description: "Client of a cairnlog transparency log that verifies every answer, for Node and browsers.",
-    exports: { ".": "server/client/index" },
+    exports: { ".": "server/client/index", "./static": "server/client/static/log" },
   },
 };
 

@@ -67,12 +67,12 @@ interface KindOf<M extends Members> extends EventKind {
   readonly about: readonly (keyof M & string)[];
 }
 
-/** What most kinds have in common: webhooks do not report them, and they are neither good news nor bad. */
-const COMMON = { webhook: null, tone: "neutral" } as const;
+/** What kinds have in common that do not say otherwise: they name no key, and webhooks do not report them. */
+const COMMON = { keys: [], actor: null, changesGraph: false, webhook: null, tone: "neutral" } as const;
 
 /** A kind, with what is common. `keys` and `about` must name members of `payload`. */
 const kind = <M extends Members>(
-  described: Omit<KindOf<M>, keyof typeof COMMON> & Partial<Pick<EventKind, keyof typeof COMMON>>,
+  described: Omit<KindOf<M>, keyof typeof COMMON> & Partial<Pick<KindOf<M>, keyof typeof COMMON>>,
 ): KindOf<M> => ({ ...COMMON, ...described });
 
 const KEY = {
@@ -93,7 +93,19 @@ const ENDORSEMENT = {
 };
 /** An event that accepts or ends an endorsement repeats the offer and names its entry. */
 const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: nullable(text) };
-const PARTIES = ["endorser_key_fingerprint", "endorsed_key_fingerprint"] as const;
+const OF_ENDORSEMENTS = {
+  keys: ["endorser_key_fingerprint", "endorsed_key_fingerprint"],
+  changesGraph: true,
+  scope: "endorsements",
+  about: ["endorsed_key_fingerprint"],
+} as const;
+
+const OF_REPLACEMENTS = {
+  keys: ["old_fingerprint", "fingerprint"],
+  actor: "old_fingerprint",
+  changesGraph: true,
+  scope: "keys",
+} as const;
 
 /** Every kind with a single event type. The event type of attestations is their predicate; see `ATTESTATION_KIND`. */
 export const EVENT_KINDS = {
@@ -101,10 +113,8 @@ export const EVENT_KINDS = {
     // The signature proves possession of the key; null if nobody has proven it.
     payload: { ...KEY, possession_signature: nullable(text) },
     keys: ["fingerprint"],
-    actor: null,
     added: ["possession_signature"],
-    // A new key has no endorsements, and a busy log has many registrations.
-    changesGraph: false,
+    // The graph stays: a new key has no endorsements, and a busy log has many registrations.
     scope: "keys",
     webhook: "key.registered",
     label: "Key registered",
@@ -114,11 +124,8 @@ export const EVENT_KINDS = {
   key_succession: kind({
     // The signature is by the new key; null if nobody has proven to hold it.
     payload: { old_fingerprint: text, ...KEY, new_key_signature: nullable(text) },
-    keys: ["old_fingerprint", "fingerprint"],
-    actor: "old_fingerprint",
+    ...OF_REPLACEMENTS,
     added: ["new_key_signature"],
-    changesGraph: true,
-    scope: "keys",
     label: "Key replaced",
     tone: "info",
     about: ["old_fingerprint"],
@@ -147,10 +154,7 @@ export const EVENT_KINDS = {
       old_key_signature: text,
       new_key_signature: text,
     },
-    keys: ["old_fingerprint", "fingerprint"],
-    actor: "old_fingerprint",
-    changesGraph: true,
-    scope: "keys",
+    ...OF_REPLACEMENTS,
     label: "Operator key replaced",
     tone: "warning",
     about: ["fingerprint"],
@@ -158,9 +162,6 @@ export const EVENT_KINDS = {
   log_frozen: kind({
     // The last entry that a log can have. The head of its size is the operator's signature over it.
     payload: { successor: nullable(objectOf({ url: text, vkey: text })), reason: text },
-    keys: [],
-    actor: null,
-    changesGraph: false,
     scope: "keys",
     label: "Log frozen",
     tone: "warning",
@@ -169,9 +170,6 @@ export const EVENT_KINDS = {
   log_continues: kind({
     // The first entry of a log that goes on from a frozen one: the last head of that, and the key that signed it.
     payload: { predecessor: objectOf({ url: text, operator_key: text, tree_head: TREE_HEAD }) },
-    keys: [],
-    actor: null,
-    changesGraph: false,
     scope: "keys",
     label: "Log continued",
     tone: "info",
@@ -179,44 +177,32 @@ export const EVENT_KINDS = {
   }),
   endorsement_offer: kind({
     payload: ENDORSEMENT,
-    keys: PARTIES,
+    ...OF_ENDORSEMENTS,
     actor: "endorser_key_fingerprint",
-    changesGraph: true,
-    scope: "endorsements",
     label: "Endorsement offered",
-    about: ["endorsed_key_fingerprint"],
   }),
   endorsement_acceptance: kind({
     payload: ENDORSEMENT_CHANGE,
-    keys: PARTIES,
+    ...OF_ENDORSEMENTS,
     actor: "endorsed_key_fingerprint",
-    changesGraph: true,
-    scope: "endorsements",
     webhook: "endorsement.created",
     label: "Endorsement accepted",
-    about: ["endorsed_key_fingerprint"],
   }),
   endorsement_withdrawal: kind({
     payload: ENDORSEMENT_CHANGE,
-    keys: PARTIES,
+    ...OF_ENDORSEMENTS,
     actor: "endorser_key_fingerprint",
-    changesGraph: true,
-    scope: "endorsements",
     webhook: "endorsement.revoked",
     label: "Endorsement withdrawn",
     tone: "warning",
-    about: ["endorsed_key_fingerprint"],
   }),
   acceptance_revocation: kind({
     payload: ENDORSEMENT_CHANGE,
-    keys: PARTIES,
+    ...OF_ENDORSEMENTS,
     actor: "endorsed_key_fingerprint",
-    changesGraph: true,
-    scope: "endorsements",
     webhook: "endorsement.revoked",
     label: "Acceptance revoked",
     tone: "warning",
-    about: ["endorsed_key_fingerprint"],
   }),
   endorser_revocation_alert: kind({
     payload: {
@@ -248,7 +234,6 @@ export const EVENT_KINDS = {
     },
     keys: ["requester_fingerprint", "target_fingerprint"],
     actor: "requester_fingerprint",
-    changesGraph: false,
     scope: "requests",
     label: "Attestation requested",
     about: ["intent_statement", "attestation_type"],
@@ -263,7 +248,6 @@ export const EVENT_KINDS = {
     },
     keys: ["responder_fingerprint"],
     actor: "responder_fingerprint",
-    changesGraph: false,
     scope: "requests",
     label: "Request answered",
     about: ["reason", "decision"],
@@ -277,7 +261,6 @@ export const EVENT_KINDS = {
     },
     keys: ["target_fingerprint"],
     actor: "target_fingerprint",
-    changesGraph: false,
     scope: "requests",
     label: "Request policy",
     about: ["target_fingerprint"],
@@ -291,10 +274,7 @@ export const EVENT_KINDS = {
       commitment: text,
       lookup_key: text,
     },
-    keys: [],
-    // The log does not contain who posts a claim.
-    actor: null,
-    changesGraph: false,
+    // No actor: the log does not contain who posts a claim.
     scope: "claims",
     label: "Encrypted claim",
     about: [],
@@ -311,7 +291,6 @@ export const ATTESTATION_KIND = kind({
   },
   keys: ["signer_key_fingerprint"],
   actor: "signer_key_fingerprint",
-  changesGraph: false,
   scope: "attestations",
   webhook: "attestation.created",
   label: "Attestation",

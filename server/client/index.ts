@@ -21,7 +21,6 @@ export type { NewPolicy, PoliciesClient } from "./signing/policies.js";
 export type { Attested } from "./signing/receipts.js";
 export type { Answer, InboxClient, NewRequest, RequestFilter, RequestsClient } from "./signing/requests.js";
 export type { GraphFilter, NewTrustConfig, TrustClient } from "./signing/trust.js";
-export { openStaticLog, type PublishedEntry, type StaticLog, type StaticLogOptions } from "./static/log.js";
 export { ClientState, memoryStore, type State, type Store } from "./store.js";
 export type * from "./types.js";
 export type { WebhooksClient } from "./webhooks.js";

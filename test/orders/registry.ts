@@ -156,7 +156,7 @@ export async function changingScene(step: Step, { world, postings }: Filed, subj
   };
 }
 
-/** Who asks while an older question is under way is not answered with what was true when that one began. */
+/** A question that comes while an older one is under way gets an answer of its own, and not what was true when that one began. */
 export async function askedMeanwhile({ world }: Filed, subject: Subject): Promise<void> {
   const key = await newKey(world);
   const link = new Case(world, world.operator.fingerprint, key);

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openStaticLog } from "#cairnlog/server/client/index.js";
+import { openStaticLog } from "#cairnlog/server/client/static/log.js";
 import { begin, interrupt } from "../cli/harness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";

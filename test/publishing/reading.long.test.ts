@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Entry, rfc6962 } from "#cairnlog/engine/verify/index.js";
-import { openStaticLog } from "#cairnlog/server/client/index.js";
+import { openStaticLog } from "#cairnlog/server/client/static/log.js";
 import { cairnlog } from "../cli/harness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";

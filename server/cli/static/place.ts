@@ -50,7 +50,7 @@ export function filesAt(place: string, patient: (send?: typeof fetch) => typeof 
   return new TargetFiles(targetOf(place, undefined, patient));
 }
 
-/** A folder or bucket, of which only is read. */
+/** A folder or bucket that is read and not written. */
 class TargetFiles implements Files {
   readonly #target: Target;
 
