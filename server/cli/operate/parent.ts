@@ -111,7 +111,8 @@ class Watched {
 
   #endedBy(signal: NodeJS.Signals): number {
     if (this.#isForced) return endBy(this.#told!);
-    if (REQUESTS.includes(signal)) return endBy(signal);
+    // During its exit it no longer takes signals, and one that is passed on late ends it after all is closed.
+    if (REQUESTS.includes(signal)) return this.#reports.exit ?? endBy(signal);
     if (this.#isOverdue) return this.#endedLate();
     const { failureFile = null } = this.#reports;
     const isOutOfMemory = signal === "SIGKILL" && oomKills() > this.#oomKillsBefore;

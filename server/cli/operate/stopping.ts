@@ -43,6 +43,7 @@ export async function stopInTime(server: Pick<RunningServer, "close">, seconds: 
   try {
     const { hanging, isSettled } = await server.close((closing) => report({ closing }));
     if (hanging.length > 0) exit(hanging, isSettled ? 0 : 1);
+    report({ closing: "the exit", exit: 0 });
     return 0;
   } finally {
     const patience = Math.min(performance.now() + LINGER_MS, last);

@@ -138,6 +138,17 @@ test("a second signal ends both at once", async () => {
   await until(hasEnded(service.child));
 });
 
+// The terminal has sent it to both processes, and the parent passes it on late: the service has taken down its handlers by then.
+test("a signal passed on during the exit does not change the exit code", async () => {
+  const late = `process.on("exit", () => process.removeAllListeners("SIGINT").kill(process.pid, "SIGINT"));`;
+  const hook = `if (process.argv[1].endsWith("child.js")) ${late}`;
+  const environment = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+  const service = await start(join(folder.path, "late"), environment);
+  service.process.kill("SIGINT");
+  expect(await service.exited).toBe(0);
+  expect(await service.stderr).toBe("");
+});
+
 test("a start that is told to end: the parent ends by the same signal", async () => {
   const hook = `if (process.argv[1].endsWith("child.js")) await new Promise(() => setInterval(() => {}, 2 ** 30));`;
   const env = {
