@@ -1,12 +1,12 @@
 /** The engine below the tools of docs/bundlers.md: with threads that sign, in a bundle, and refused inside one. */
-import { execFile } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "vite";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { scratchFolder } from "../service.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { scratchFolder, startService } from "../service.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const folder = scratchFolder();
@@ -54,7 +54,7 @@ beforeAll(async () => {
   });
   const [{ filename }] = JSON.parse(packing.stdout) as [{ filename: string }];
   const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
-  const tools = ["esbuild@0.25", "jest@30"];
+  const tools = ["esbuild@0.25", "jest@30", "bun@1", "deno@2", "next@16", "react@19", "react-dom@19"];
   await promisify(execFile)("npm", ["install", ...quiet, join(folder.path, filename), ...tools], { cwd: project });
   symlinkSync(join(root, "node_modules", "vitest"), join(project, "node_modules", "vitest"));
   write("use.mjs", PROGRAM);
@@ -119,4 +119,54 @@ test("Jest", async () => {
   const options = { NODE_OPTIONS: "--experimental-vm-modules" };
   const { code, said } = await run(bin("jest"), ["--config", "jest.config.json"], options);
   expect({ code, said: code === 0 ? "" : said }).toEqual({ code: 0, said: "" });
+});
+
+test("Next.js", async () => {
+  const route = join(project, "app", "log");
+  mkdirSync(route, { recursive: true });
+  write("next.config.mjs", 'export default { serverExternalPackages: ["cairnlog"] };\n');
+  write("app/layout.jsx", "export default ({ children }) => <html><body>{children}</body></html>;\n");
+  write(
+    "app/log/route.js",
+    `import { use } from "../../use.mjs";
+export const runtime = "nodejs";
+export const dynamic = "force-dynamic";
+export const GET = async () => new Response(String(await use(process.env.DATA)));
+`,
+  );
+  const env = { NEXT_TELEMETRY_DISABLED: "1", DATA: data() };
+  expect(await run(bin("next"), ["build"], env)).toMatchObject({ code: 0 });
+  const server = spawn(bin("next"), ["start", "--port", "0"], { cwd: project, env: { ...process.env, ...env } });
+  try {
+    const url = await new Promise<string>((resolve, reject) => {
+      let said = "";
+      server.stdout.on("data", (text) => {
+        said += text;
+        const [, found] = /Local:\s+(http:\S+)[\s\S]*Ready/.exec(said) ?? [];
+        if (found) resolve(found);
+      });
+      server.on("exit", () => reject(new Error(`Next.js ended: ${said}`)));
+    });
+    expect(await (await fetch(`${url}/log`)).text()).toBe("100");
+  } finally {
+    server.kill();
+  }
+});
+
+describe.each([
+  ["Bun", "bun", []],
+  ["Deno", "deno", ["run", "--allow-all"]],
+] as const)("%s", (_, command, options) => {
+  test("the engine", async () => {
+    expect(await run(bin(command), [...options, "main.mjs", data()])).toEqual(WORKED);
+  });
+
+  test("the client and the verifier, as docs/client.md shows them", async () => {
+    const [, example] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, "docs/client.md"), "utf8"))!;
+    write("client.mjs", example!);
+    const service = await startService(data());
+    const ran = await run(bin(command), [...options, "client.mjs"], { SERVER: service.url });
+    await service.stop();
+    expect(ran).toEqual({ code: 0, said: expect.stringMatching(/^entry 2\ntrue\n1 key_registration\n2 https:\S+\n$/) });
+  });
 });
