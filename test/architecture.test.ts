@@ -20,6 +20,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "engine/owner.ts": [],
   "engine/recent.ts": [],
   "engine/search.ts": [],
+  "engine/tracing.ts": [],
   "engine/turns.ts": [],
   "engine/verify": ["wasm", "engine/error.ts"],
   "engine/crypto": [
@@ -56,6 +57,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     "engine/owner.ts",
     "engine/recent.ts",
     "engine/search.ts",
+    "engine/tracing.ts",
     "engine/turns.ts",
     "wasm",
   ],

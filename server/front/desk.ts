@@ -9,6 +9,7 @@ import { commandNamed } from "../../engine/log/write/commands.js";
 import type { Committed } from "../../engine/log/write/executor.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
+import { below } from "../tracing.js";
 import {
   type BatchHead,
   type CallId,
@@ -43,7 +44,7 @@ export class Desk {
   constructor(parts: DeskParts) {
     this.#parts = parts;
     parts.port.on("message", (message: ToWriter) => {
-      if (message.kind === "commands") for (const command of message.commands) this.#enqueue(command);
+      if (message.kind === "commands") for (const command of message.commands) this.#take(command);
       else if (message.kind === "call") void this.#call(message);
       else parts.heard(message);
     });
@@ -58,10 +59,16 @@ export class Desk {
     this.#parts.port.close();
   }
 
-  #enqueue([id, name, input, client, isReached = false]: CommandMessage): void {
+  #take(message: CommandMessage): void {
+    const traceparent = message[5];
+    if (traceparent) below(traceparent, () => this.#enqueue(message));
+    else this.#enqueue(message);
+  }
+
+  #enqueue([id, name, input, client = null, isReached = false]: CommandMessage): void {
     const command = commandNamed(name);
     const reject = (error: unknown) => this.#ended([id, faultOf(error)]);
-    const payer = client === undefined ? null : { client, isReached };
+    const payer = client === null ? null : { client, isReached };
     if (command)
       this.#parts.log.enqueue(command, input as never, (committed) => this.#committed(id, committed), reject, payer);
     else reject(new CairnlogError("invalid-input", `There is no command of the name ${name}.`));
@@ -111,10 +118,11 @@ export class Desk {
     return joined;
   }
 
-  async #call({ id, name, args }: ToWriter & { kind: "call" }): Promise<void> {
+  async #call({ id, name, args, traceparent }: ToWriter & { kind: "call" }): Promise<void> {
     try {
       const call = this.#parts.calls[name] as (...args: readonly unknown[]) => unknown;
-      this.send({ kind: "answer", id, value: await call(...args) });
+      const value = await (traceparent ? below(traceparent, () => call(...args)) : call(...args));
+      this.send({ kind: "answer", id, value });
     } catch (error) {
       this.send({ kind: "refusal", id, fault: faultOf(error) });
     }

@@ -91,12 +91,15 @@ export function errorOf(fault: Fault): Error {
   return error;
 }
 
-/** A command of a front end: its id, name and input, and who pays for it, member by member; nobody, if these are absent. */
+/**
+ * A command of a front end: its id, name and input, and who pays for it, member by member; nobody, if these are absent or
+ * null. With a tracer, the span that it is a step of follows (`server/tracing.ts`).
+ */
 export type CommandMessage = readonly [
   id: CallId,
   name: string,
   input: unknown,
-  ...payer: readonly [] | readonly [client: string, isReached: boolean],
+  ...payer: readonly [] | readonly [client: string | null, isReached: boolean, traceparent?: string],
 ];
 
 /**
@@ -118,7 +121,13 @@ export type BatchHead = Pick<TreeHead, "timestamp" | "key_id" | "tree_version">;
 export type ToWriter =
   /** All commands of one turn of its event loop. */
   | { readonly kind: "commands"; readonly commands: readonly CommandMessage[] }
-  | { readonly kind: "call"; readonly id: CallId; readonly name: CallName; readonly args: readonly unknown[] }
+  | {
+      readonly kind: "call";
+      readonly id: CallId;
+      readonly name: CallName;
+      readonly args: readonly unknown[];
+      readonly traceparent?: string;
+    }
   | { readonly kind: "opened" }
   | { readonly kind: "listening"; readonly port: number }
   /** A line for the logger of the program that embeds the service. */

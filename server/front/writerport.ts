@@ -8,6 +8,8 @@ import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { Command } from "../../engine/log/write/commands.js";
 import type { Committed, Receipt } from "../../engine/log/write/executor.js";
 import type { Payer } from "../../engine/log/write/payer.js";
+import { registeredTracer } from "../../engine/tracing.js";
+import { traceHeaders, traceparent } from "../tracing.js";
 import type { Control } from "./control.js";
 import {
   type CallArguments,
@@ -34,6 +36,7 @@ export class WriterPort {
   readonly #port: MessagePort;
   readonly #control: Pick<Control, "fed">;
   readonly #waiting = new Waiting<Caller>();
+  readonly #isTracing = registeredTracer() !== null;
   #commands: CommandMessage[] = [];
   /** Messages of the feed that have been followed. */
   #followed: number;
@@ -82,17 +85,20 @@ export class WriterPort {
     payer: Payer | null = null,
   ): void {
     const id = this.#waiting.add({ resolve, reject });
-    const message: CommandMessage = payer
+    let message: CommandMessage = payer
       ? [id, command.name, input, payer.client, payer.isReached]
       : [id, command.name, input];
+    if (this.#isTracing)
+      message = [id, command.name, input, payer?.client ?? null, payer?.isReached ?? false, traceparent()];
     // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
     if (this.#commands.push(message) === 1) process.nextTick(() => this.#flush());
   }
 
   call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
-    return new Promise((resolve, reject) =>
-      this.send({ kind: "call", id: this.#waiting.add({ resolve, reject }), name, args }),
-    );
+    return new Promise((resolve, reject) => {
+      const message = { kind: "call", id: this.#waiting.add({ resolve, reject }), name, args } as const;
+      this.send(this.#isTracing ? { ...message, ...traceHeaders() } : message);
+    });
   }
 
   send(message: ToWriter): void {

@@ -4,12 +4,15 @@
  */
 
 import { CairnlogError } from "../../engine/error.js";
+import { failed, registeredTracer } from "../../engine/tracing.js";
+import { traceOf } from "../tracing.js";
 import { readBody } from "./body/body.js";
 import { NO_CANONICAL } from "./body/wanted.js";
 import type { Exchange } from "./exchange.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Logger } from "./observing/logger.js";
 import type { Measures } from "./observing/measures.js";
+import { answered, requestSpan, within } from "./observing/spans.js";
 import type { PageRules } from "./pages.js";
 import {
   ambiguousLength,
@@ -39,7 +42,6 @@ import type { Network } from "./transport/client-address.js";
 import { PendingBytes } from "./transport/pending.js";
 import { addressOf, Request } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
-import { traceOf } from "./transport/traceparent.js";
 import type {
   ConnectionCount,
   RequestHandler,
@@ -92,6 +94,7 @@ export class HttpServer {
   readonly #logsAnswers: boolean;
   /** Whether every request's address is wanted. */
   readonly #asksAddress: boolean;
+  readonly #tracer = registeredTracer();
   /** Requests that are being handled, or whose answer is not written yet. */
   #active = 0;
   #drained: (() => void) | null = null;
@@ -198,6 +201,7 @@ export class HttpServer {
       resource,
       prepared,
       started,
+      span: this.#tracer ? requestSpan(this.#tracer, request, prepared ? method : null, resource.path) : null,
       refusal,
       // What a page of another origin sends counts as a request of its reader's, and uses up no limit of a kind.
       standing: limits && standingOf(limits, refusal ? undefined : prepared, request.address),
@@ -252,7 +256,7 @@ export class HttpServer {
    * reads are answered before the library's callback returns, with no promise and no closure made for them.
    */
   #proceed(exchange: Exchange): void {
-    const { request, resource, prepared, isWanted, body, refusal, standing } = exchange;
+    const { isWanted, body, refusal, standing, span } = exchange;
     if (exchange.isAborted) return;
     let value: unknown;
     try {
@@ -261,7 +265,7 @@ export class HttpServer {
       if (isWanted && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
-      value = prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request, this.#options);
+      value = span ? within(span, () => this.#made(exchange, body)) : this.#made(exchange, body);
     } catch (error) {
       this.#refuse(exchange, error);
       return;
@@ -273,6 +277,12 @@ export class HttpServer {
         (error) => this.#refuse(exchange, error),
       );
     } else this.#finish(exchange, value);
+  }
+
+  /** What is answered, or a promise of it. */
+  #made(exchange: Exchange, body: Buffer | null): unknown {
+    const { request, resource, prepared } = exchange;
+    return prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request, this.#options);
   }
 
   /** What the route makes of the request, or a promise of it. */
@@ -406,8 +416,9 @@ export class HttpServer {
   }
 
   #sent(exchange: Exchange, status: number): void {
-    const { request, resource, prepared, started } = exchange;
+    const { request, resource, prepared, started, span } = exchange;
     exchange.state = "sent";
+    if (span) answered(span, status);
     const milliseconds = performance.now() - started;
     (prepared ?? resource).tally.answered(status, milliseconds / 1000);
     if (this.#logsAnswers) {
@@ -419,6 +430,7 @@ export class HttpServer {
 
   #aborted(exchange: Exchange): void {
     exchange.isAborted = true;
+    if (exchange.span) failed(exchange.span, { code: "aborted" });
     this.#options.measures.aborted();
     if (exchange.state !== "handled") this.#end(exchange);
   }
@@ -426,6 +438,8 @@ export class HttpServer {
   #end(exchange: Exchange): void {
     exchange.upload?.release();
     exchange.answer?.release();
+    exchange.span?.end();
+    exchange.span = null;
     if (!exchange.isActive) return;
     exchange.isActive = false;
     if (!--this.#active) this.#drained?.();
@@ -443,8 +457,8 @@ export class HttpServer {
 }
 
 /** What every line of the log says of the request that it is about. */
-function lineOf({ request: { id, method, traceparent }, resource }: Exchange): object {
-  const trace = traceOf(traceparent);
+function lineOf({ request: { id, method, traceparent }, resource, span }: Exchange): object {
+  const trace = span ? span.spanContext().traceId : traceOf(traceparent);
   return { id, ...(trace && { trace_id: trace }), method, route: resource.path };
 }
 

@@ -1,4 +1,5 @@
 /** A request and its answer, while they are under way. */
+import type { Span } from "@opentelemetry/api";
 import type { Standing } from "./limits/limits.js";
 import type { HttpError } from "./problems.js";
 import type { PreparedRoute, Resource } from "./resources.js";
@@ -15,6 +16,8 @@ export interface Exchange {
   readonly resource: Resource;
   readonly prepared: PreparedRoute | undefined;
   readonly started: number;
+  /** Null without a tracer, and when it has ended. */
+  span: Span | null;
   /** Why nothing of it is done, known before its body; null for most. */
   readonly refusal: HttpError | null;
   /** Null when nothing is limited. */

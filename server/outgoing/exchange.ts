@@ -5,6 +5,9 @@
 import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
+import { type Attributes, SpanKind } from "@opentelemetry/api";
+import { inSpan, registeredTracer } from "../../engine/tracing.js";
+import { traceHeaders } from "../tracing.js";
 import { VERSION } from "../version.js";
 
 export interface Question {
@@ -12,6 +15,8 @@ export interface Question {
   readonly headers: OutgoingHttpHeaders;
   /** Sent by POST; null for a GET. */
   readonly body: Uint8Array | null;
+  /** What its span says besides method and status. */
+  readonly attributes?: Attributes;
 }
 
 export interface Bounds {
@@ -42,17 +47,38 @@ export interface Answered {
  *   late, too long, or broken off
  */
 export function exchange(
-  { url, headers, body }: Question,
+  question: Question,
+  bounds: Bounds,
+  failed: (reason: string, options?: ErrorOptions) => Error,
+  door?: Door,
+): Promise<Answered> {
+  const method = methodOf(question);
+  // An address that a stranger chose may be a secret of theirs.
+  const address = door ? {} : { "server.address": question.url.hostname, "server.port": portOf(question.url) };
+  const attributes = { "http.request.method": method, ...address, ...question.attributes };
+  return inSpan(registeredTracer(), method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+    const answered = await ask(question, bounds, failed, door);
+    span?.setAttribute("http.response.status_code", answered.status);
+    return answered;
+  });
+}
+
+const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
+const methodOf = ({ body }: Question): string => (body ? "POST" : "GET");
+
+function ask(
+  question: Question,
   { timeoutMs, maxBytes, signal }: Bounds,
   failed: (reason: string, options?: ErrorOptions) => Error,
   door?: Door,
 ): Promise<Answered> {
+  const { url, headers, body } = question;
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
-  const all: OutgoingHttpHeaders = { "user-agent": `cairnlog/${VERSION}`, ...headers };
+  const all: OutgoingHttpHeaders = { "user-agent": `cairnlog/${VERSION}`, ...traceHeaders(), ...headers };
   if (body) all["content-length"] = body.length;
   return new Promise((resolve, reject) => {
     // The connection is closed afterwards: none stays open, and none outlives the check of its address.
-    const options = { method: body ? "POST" : "GET", headers: all, agent: false, signal } as const;
+    const options = { method: methodOf(question), headers: all, agent: false, signal } as const;
     const request = send(url, door ? { ...options, lookup: door.lookup } : options);
     // Rejects at once: for an answer that is too long, the end may already have arrived.
     const refuse = (reason: string, options?: ErrorOptions) => {

@@ -114,7 +114,7 @@ export function httpSender(options: {
       );
     };
     return exchange(
-      { url: target, headers, body: Buffer.from(body) },
+      { url: target, headers, body: Buffer.from(body), attributes: { "cairnlog.delivery": headers["webhook-id"] } },
       { timeoutMs, maxBytes: MAX_ANSWER_BYTES, signal },
       (reason, options) => new Unanswered(reason, options),
       {

@@ -22,6 +22,7 @@ export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly accept: string | undefined;
+  readonly traceparent: string | undefined;
   readonly body: Buffer;
 }
 
@@ -71,7 +72,8 @@ export class TestCalendar {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", url: path = "" } = request;
     const body = Buffer.concat((await request.toArray()) as Buffer[]);
-    this.requests.push({ method, path, accept: request.headers.accept, body });
+    const { accept, traceparent } = request.headers as Readonly<Record<string, string | undefined>>;
+    this.requests.push({ method, path, accept, traceparent, body });
     for (const resolve of this.#waiting.splice(0)) resolve();
     const answer = this.misbehave ? this.misbehave({ method, body }) : this.#answer(method, path, body);
     // Without an answer, the connection stays open until one side closes it.

@@ -12,15 +12,18 @@
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
  * with it, and memory is read from disk again: a failed write may be there all the same.
  */
+import { context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import type { TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
+import { registeredTracer } from "../../tracing.js";
 import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import type { BatchReport, Committed } from "./executor.js";
 import type { Payer } from "./payer.js";
 import type { Signer } from "./signer.js";
+import { WriteSpans } from "./spans.js";
 import { answer } from "./stages/answers.js";
 import type { FormedBatch, Waiting } from "./stages/batch.js";
 import { Company } from "./stages/company.js";
@@ -70,6 +73,8 @@ export class Sequencer {
   readonly #signingGate = new Gate();
   readonly #writingGate = new Gate();
   readonly #company: Company | null;
+  /** Null without a tracer. */
+  readonly #spans: WriteSpans | null;
   #queue: Waiting[] = [];
   #scheduled = false;
   /** Set while a batch waits for others. */
@@ -93,6 +98,8 @@ export class Sequencer {
     const { store, applier, signer, operatorKey, published } = parts;
     this.#parts = parts;
     this.#company = parts.isRemote ? new Company() : null;
+    const tracer = registeredTracer();
+    this.#spans = tracer && new WriteSpans(tracer);
     this.#committed = new CommittedRows(store);
     this.#forming = new Forming(parts, this.#committed);
     this.#signing = new Signing(signer, operatorKey);
@@ -142,7 +149,8 @@ export class Sequencer {
       reject(refusal);
       return;
     }
-    this.#queue.push({ command, input, resolve, reject, payer } as Waiting);
+    const waiting = { command, input, resolve, reject, payer } as Waiting;
+    this.#queue.push(this.#spans ? this.#spans.command(waiting) : waiting);
     this.#schedule();
   }
 
@@ -189,11 +197,13 @@ export class Sequencer {
       return;
     }
     this.#scheduled = true;
-    // The end of the turn: whatever else this turn of the event loop brings joins the batch.
-    setImmediate(() => {
+    const form = () => {
       this.#scheduled = false;
       this.#form();
-    });
+    };
+    // The end of the turn: whatever else this turn of the event loop brings joins the batch. What follows from a batch is no
+    // part of the trace of the command that came first.
+    setImmediate(this.#spans ? context.bind(ROOT_CONTEXT, form) : form);
   }
 
   #form(): void {
@@ -229,6 +239,7 @@ export class Sequencer {
 
   /** Takes a batch through the remaining stages. Never rejects. */
   async #carry(batch: FormedBatch): Promise<void> {
+    const span = this.#spans ? this.#spans.batch(batch) : null;
     const leaveSigning = await this.#signingGate.enter();
     let leaveWriting = () => {};
     this.#formed = null;
@@ -236,7 +247,7 @@ export class Sequencer {
     try {
       this.#checkFailure();
       const started = performance.now();
-      const signed = await this.#signing.sign(batch);
+      const signed = await (span ? span.stage("sign", () => this.#signing.sign(batch)) : this.#signing.sign(batch));
       const wasSigned = performance.now();
       // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
       // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
@@ -244,12 +255,17 @@ export class Sequencer {
       leaveSigning();
       this.#checkFailure();
       const written = performance.now();
-      if (await this.#writing.write(batch, signed)) this.lastFailure = null;
+      const writing = span
+        ? span.stage("commit", () => this.#writing.write(batch, signed))
+        : this.#writing.write(batch, signed);
+      if (await writing) this.lastFailure = null;
       const took = performance.now() - written;
       this.#report(batch, (wasSigned - started) / 1000, took / 1000);
       this.#company?.answered(batch.ran.length, this.#queue.length, took);
+      span?.end();
       answer(batch, signed, this.#parts.signer.fingerprint);
     } catch (error) {
+      span?.fail(error);
       this.#fail(batch, error);
     }
     this.#forming.drop(batch);

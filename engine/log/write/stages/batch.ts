@@ -1,4 +1,5 @@
 /** A batch on its way through the sequencer's stages: formed, signed, written, answered. */
+import type { SpanContext } from "@opentelemetry/api";
 import type { JoinedEntries } from "../../../store/batch.js";
 import type { Layer, TileChange } from "../../../store/changeset.js";
 import type { Command } from "../commands.js";
@@ -12,6 +13,8 @@ export interface Waiting {
   readonly input: unknown;
   /** Whose budget it takes from; null for a command that nobody pays. */
   readonly payer: Payer | null;
+  /** Of its span, if there is a tracer. */
+  readonly trace?: SpanContext;
   readonly resolve: (committed: Committed<unknown>) => void;
   readonly reject: (error: unknown) => void;
 }
