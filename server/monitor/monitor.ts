@@ -324,7 +324,7 @@ export class Monitor {
   async #expectEnd(mirror: Mirror, treeSize: number, evidence: Partial<MonitorEvidence>): Promise<void> {
     const entry = mirror.end;
     if (!entry || treeSize <= mirror.size) return;
-    const detail = `Entry ${entry.id} froze the log at ${mirror.size} leaves, and a signed head has ${treeSize}.`;
+    const detail = `Entry ${entry.id} froze the log at size ${mirror.size}, and a signed head has ${treeSize}.`;
     throw await this.#caught("after-freeze", detail, { known: mirror.head(mirror.size) ?? null, ...evidence, entry });
   }
 

@@ -33,9 +33,15 @@ export class Memory {
   readonly #notifications = new Set<string>();
   #checked = 0;
   #round = 0;
+  /** The entry that ended the log, once it was found on disk. */
+  #end: number | null = null;
 
   get entries(): number {
     return this.#seen.length;
+  }
+
+  get hasEnded(): boolean {
+    return this.#end !== null;
   }
 
   /**
@@ -63,6 +69,7 @@ export class Memory {
         ...checkRows(registry, ledger),
         ...checkDeliveries(registry, ledger),
         ...checkCounts(registry),
+        ...this.#checkEnd(registry, ledger),
       ];
     } catch (error) {
       return [`the log cannot be read: ${(error as Error).stack}`];
@@ -114,6 +121,13 @@ export class Memory {
     if (event_type === "attestation_request_response")
       this.#notifications.add(`${this.#requests.get(request_id)?.asker} ${id} attestation_request_declined`);
     return problems;
+  }
+
+  /** Checks that a log whose end was acknowledged, or found, has ended there, and that nothing is behind it. */
+  #checkEnd({ log }: Registry, { end }: Ledger): string[] {
+    this.#end ??= end ?? log.frozen?.entry_id ?? null;
+    if (this.#end === null || (log.frozen?.entry_id === this.#end && log.size === this.#end)) return [];
+    return [`entry ${this.#end} was the end, and the log has ${log.size} entries and is frozen by ${json(log.frozen)}`];
   }
 
   #checkReceipts({ log }: Registry, { entries }: Ledger, random: Random, isThorough: boolean): string[] {

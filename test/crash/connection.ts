@@ -23,6 +23,8 @@ export class Connection {
   readonly #ledger: Ledger;
   /** Set when the service is asked to stop. From then on it may refuse requests. */
   isStopping = false;
+  /** Set when the operator ends the log. From then on every write may be refused for that. */
+  isEnding = false;
   answered = 0;
 
   constructor(url: string, ledger: Ledger) {
@@ -51,6 +53,7 @@ export class Connection {
     }
     this.answered++;
     if (this.isStopping && response.status === 503) throw new CutOff(path);
+    if (this.isEnding && response.status === 410 && answer.code === "frozen") throw new CutOff(path);
     if (response.status !== status)
       throw new WrongAnswer(`${method} ${path} answered ${response.status}, not ${status}: ${JSON.stringify(answer)}`);
     if (method !== "GET" && status < 300) {

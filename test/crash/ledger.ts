@@ -32,6 +32,8 @@ export class Ledger {
   /** Acknowledged entries that must be delivered to its endpoint. */
   readonly told: number[] = [];
   readonly delivered: ReadonlySet<number>;
+  /** The entry that ended the log, once that was acknowledged. */
+  end: number | null = null;
   /** Writes that were acknowledged, by route. */
   readonly writes = new Map<string, number>();
 

@@ -77,6 +77,12 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
     text: ": transaction.first(signed.submission_term);",
     replacement: ": undefined; signed = { ...signed, may_differ: true };",
   },
+  {
+    name: "goes on behind the end of the log after a restart",
+    file: "engine/log/tree/frontier.js",
+    text: "this.frozen = frozenBy(newest);",
+    replacement: "",
+  },
 ];
 
 /** Faults that the injected failures must find. */

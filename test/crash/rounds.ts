@@ -12,7 +12,7 @@ import { Random } from "../reliability/random.js";
 import { newSigner } from "../server/signers.js";
 import { type RunningService, scratchFolder, startService } from "../service.js";
 import { Memory, Monitor } from "./checks.js";
-import { Connection } from "./connection.js";
+import { Connection, CutOff } from "./connection.js";
 import { Ledger } from "./ledger.js";
 import { Crew, operatorSigner, type Scene, subscribeTo, subscriptionOf } from "./load.js";
 import { Outside } from "./outside.js";
@@ -115,6 +115,7 @@ class Crash {
       progress?.(round + 1, this.#report);
     }
     if (!problems.length) await this.#finish().catch((error: Error) => problems.push(`at the end: ${error.stack}`));
+    if (!problems.length) problems.push(...(await this.#checkDisk(true)));
     return this.#report;
   }
 
@@ -194,14 +195,51 @@ class Crash {
     await starting;
   }
 
-  /** Starts the service once more. It then delivers everything and stops normally. */
+  /** The operator ends the log under load, and the service is killed at that moment, until the end is on disk. */
+  async #freeze(): Promise<void> {
+    const random = this.#random;
+    const service = await this.#start();
+    try {
+      const connection = await this.#prepare(service);
+      const token = await connection.login(this.#scene.operator!);
+      const load = this.#crew.work(connection, random.fork());
+      const enough = connection.answered + random.between(30, 100);
+      while (connection.answered < enough) await Promise.race([sleep(2), load]);
+      connection.isEnding = true;
+      const freezing = this.#end(connection, token);
+      await (random.chance(0.5) ? sleep(random.between(0, 20)) : freezing);
+      await kill(service.process);
+      await Promise.all([load, freezing]);
+    } finally {
+      await kill(service.process);
+    }
+  }
+
+  async #end(connection: Connection, token: string): Promise<void> {
+    try {
+      const receipt = await connection.send("/log/freeze", { reason: "It is full." }, { token });
+      this.#ledger.add(receipt, { reason: "It is full." });
+      this.#ledger.end = receipt.log_entry_id;
+    } catch (error) {
+      if (!(error instanceof CutOff)) throw error;
+    }
+  }
+
+  /** Ends the log, starts the service once more, and tries to write. It then delivers everything and stops normally. */
   async #finish(): Promise<void> {
     const { problems } = this.#report;
+    while (!this.#memory.hasEnded) {
+      await this.#freeze();
+      problems.push(...(await this.#checkDisk(false)));
+      if (problems.length) return;
+    }
     this.#outside.answers = true;
     const service = await this.#start();
     try {
       const connection = await this.#prepare(service);
       problems.push(...(await this.#monitor!.check(connection, this.#ledger, this.#random)));
+      connection.isEnding = true;
+      await this.#crew.work(connection, this.#random.fork());
       const missing = () => this.#ledger.told.filter((id) => !this.#outside.delivered.has(id));
       for (const until = Date.now() + DELIVERY_MS; missing().length && Date.now() < until; ) await sleep(50);
       for (const id of missing().slice(0, 5)) problems.push(`the webhook was never told of entry ${id}`);

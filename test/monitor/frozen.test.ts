@@ -55,7 +55,7 @@ test("a head behind the end is an alarm for a monitor, with the end and both hea
   const { monitor } = newMonitor(proxy.url);
   await monitor.round();
   await goOn();
-  const evidence = await caught(monitor.round(), "after-freeze", /^Entry 3 froze the log at 3 leaves/);
+  const evidence = await caught(monitor.round(), "after-freeze", /^Entry 3 froze the log at size 3/);
   expect(evidence).toMatchObject({
     known: { tree_size: 3 },
     shown: { tree_size: 4 },

@@ -158,7 +158,7 @@ async function freeze(values: Given): Promise<number> {
     console.log(
       values.json
         ? printableJson({ ...ending, sth })
-        : printable(`The log is frozen. Its last head has ${sth.tree_size} leaves and the root ${sth.root_hash}.`),
+        : printable(`The log is frozen. Its last head is of size ${sth.tree_size}, with the root ${sth.root_hash}.`),
     );
   } finally {
     for (const signer of signers) await signer.close();

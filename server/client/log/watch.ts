@@ -318,7 +318,7 @@ export class Watch {
     const { end } = this.#pins;
     if (!end || shown.tree_size <= end.tree_size) return;
     const entry = await this.entry(end.entry_id).catch(() => null);
-    const detail = `Entry ${end.entry_id} froze the log at ${end.tree_size} leaves, and there is a head of ${shown.tree_size}.`;
+    const detail = `Entry ${end.entry_id} froze the log at size ${end.tree_size}, and there is a head of ${shown.tree_size}.`;
     throw await this.misbehaved(detail, { shown, entry });
   }
 
