@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Builds the explorer: server/explorer → dist/server/explorer, each file compressed.
+// Builds the explorer: server/explorer → dist/server/explorer, each file compressed. index.html is the page of a service,
+// static.html that of published files, which `cairnlog publish` puts beside them with the parts that it loads (static.json).
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -47,6 +48,41 @@ const firstScript = {
   },
 };
 
+/** That of `STRICT_POLICY` in server/http/transport/static.ts, as far as a page can say it: static hosts send no headers of ours. */
+const POLICY = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "connect-src", "font-src", "worker-src"].map((what) => `${what} 'self'`),
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+/** Says the policy before everything that is loaded. */
+const policyOfFiles = {
+  name: "policy-of-files",
+  transformIndexHtml: {
+    order: "post",
+    handler: (html, { path }) =>
+      path === "/static.html"
+        ? html.replace("<head>", `<head>\n    <meta http-equiv="Content-Security-Policy" content="${POLICY}">`)
+        : html,
+  },
+};
+
+/** The names of a page's parts, and of theirs. Each has a hash in it, so that it is nothing else where it stands. */
+function partsOf(page, names, textOf) {
+  const parts = new Set();
+  const follow = (text) => {
+    for (const name of names)
+      if (!parts.has(name) && text.includes(name)) {
+        parts.add(name);
+        follow(textOf(name));
+      }
+  };
+  follow(page);
+  return [...parts].sort();
+}
+
 export async function buildExplorer() {
   await build({
     configFile: false,
@@ -56,7 +92,7 @@ export async function buildExplorer() {
     base: "./",
     publicDir: false,
     logLevel: "warn",
-    plugins: [{ ...onlyUsedTypes, enforce: "pre" }, portableKernel, firstScript],
+    plugins: [{ ...onlyUsedTypes, enforce: "pre" }, portableKernel, firstScript, policyOfFiles],
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
     build: {
       outDir: out,
@@ -70,6 +106,7 @@ export async function buildExplorer() {
       chunkSizeWarningLimit: 1000,
       // What several views share is one file: ten files of a few hundred bytes take 4 KB more, and as many requests.
       rolldownOptions: {
+        input: ["index.html", "static.html"].map((name) => join(root, "server", "explorer", name)),
         output: {
           codeSplitting: {
             groups: [
@@ -80,7 +117,11 @@ export async function buildExplorer() {
       },
     },
   });
+  const textOf = (name) => readFileSync(join(out, name), "utf8");
+  const names = readdirSync(join(out, "explorer"));
+  const parts = partsOf(textOf("static.html"), names, (name) => textOf(join("explorer", name)));
   compress(out);
+  writeFileSync(join(out, "static.json"), JSON.stringify(parts));
 }
 
 /** Replaces every file by `name.br`; the service makes the other encodings of it when a client asks for one. */

@@ -4,9 +4,10 @@
  */
 import { execFile, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -121,7 +122,7 @@ test.each(["nginx", "Caddy"])(
   async (name) => {
     const log = await LiveLog.start(300);
     const target = temporaryFolder();
-    expect((await cairnlog(["publish", log.url, target])).code).toBe(0);
+    expect((await cairnlog(["publish", log.url, target, "--entries"])).code).toBe(0);
     // nginx runs its workers as another user, if it is root's.
     chmodSync(target, 0o755);
     const [start, file] = name === "nginx" ? [startNginx, "publish/nginx.conf"] : [startCaddy, "publish/Caddyfile"];
@@ -141,7 +142,22 @@ test.each(["nginx", "Caddy"])(
       expect(await headersOf(path)).toEqual(["200", "application/octet-stream", "public, max-age=31536000, immutable"]);
     for (const path of ["checkpoint", "vkey"])
       expect(await headersOf(path)).toEqual(["200", "text/plain; charset=utf-8", "no-cache"]);
-    for (const path of ["tile/0/002", "tile/0/001.p/45", "nothing", ".drafts/"]) {
+    expect(await headersOf("")).toEqual(["200", "text/html; charset=utf-8", "no-cache"]);
+    expect((await get("/tlog/")).text).toContain("<!doctype html>");
+    for (const [ending, type] of [
+      ["js", "text/javascript"],
+      ["css", "text/css"],
+      ["svg", "image/svg+xml"],
+    ] as const) {
+      const part = readdirSync(join(target, "explorer")).find((name) => name.endsWith(`.${ending}`));
+      const [status, shown, keep] = await headersOf(`explorer/${part}`);
+      expect([status, shown, keep]).toEqual([
+        "200",
+        expect.stringContaining(type),
+        "public, max-age=31536000, immutable",
+      ]);
+    }
+    for (const path of ["tile/0/002", "tile/0/001.p/45", "nothing", ".drafts/", "explorer/", "explorer/nothing.js"]) {
       const [status, , keep] = await headersOf(path);
       expect([path, status, keep]).toEqual([path, expect.stringMatching(/40[34]/), undefined]);
     }

@@ -3,18 +3,7 @@
  * is loaded when it is first shown. The rest of the address belongs to the view: `#/entries/5?tags=a` gives the view
  * `entries` the path `["5"]` and the query `tags=a`.
  */
-import type { ComponentType } from "preact";
-import type { ViewProps } from "./views/view.js";
-
-export interface ViewRoute {
-  /** First part of the address; empty for the view at `#/`. */
-  readonly name: string;
-  /** Name in the navigation. */
-  readonly label: string;
-  /** Whether it is reached from elsewhere, and is not in the navigation. */
-  readonly isUnlisted?: true;
-  load(): Promise<{ readonly default: ComponentType<ViewProps> }>;
-}
+import type { ViewRoute } from "./views/view.js";
 
 export const ROUTES: readonly ViewRoute[] = [
   { name: "", label: "Head", load: () => import("./views/head/index.js") },

@@ -4,12 +4,14 @@
  * publishers are not safe.
  */
 import { createHash } from "node:crypto";
+import { extname } from "node:path";
 import { SpanKind } from "@opentelemetry/api";
 import { AwsV4Signer } from "aws4fetch";
 import { CairnlogError } from "../../engine/error.js";
 import { inSpan, registeredTracer } from "../../engine/tracing.js";
 import { ClientError, unreachable } from "../client/error.js";
 import { DIRECTIVES } from "../http/transport/caching.js";
+import { TYPES } from "../http/transport/static.js";
 import { traceHeaders } from "../tracing.js";
 import type { Listed, Stored, Target } from "./target.js";
 
@@ -38,7 +40,15 @@ const HEADERS: Readonly<Record<string, typeof KEPT>> = {
   entries: { ...KEPT, "content-type": "application/gzip" },
   index: KEPT,
   log: { ...TEXT, "content-type": "application/json" },
+  "index.html": { ...TEXT, "content-type": TYPES[".html"]! },
 };
+
+/** The headers with which an object is served. */
+function headersOf(path: string): typeof KEPT {
+  const [first = ""] = path.split("/");
+  const type = first === "explorer" ? TYPES[extname(path)] : undefined;
+  return type === undefined ? (HEADERS[first] ?? TEXT) : { ...KEPT, "content-type": type };
+}
 
 /** Of a request that makes an object. */
 const CREATE = { "if-none-match": "*" };
@@ -135,7 +145,7 @@ export class BucketTarget implements Target {
 
   /** @returns whether it was put; null if the store says that it does not know the condition */
   async #put(path: string, bytes: Uint8Array, condition: Readonly<Record<string, string>>): Promise<boolean | null> {
-    const headers = { ...(HEADERS[path.split("/")[0]!] ?? TEXT), ...condition };
+    const headers = { ...headersOf(path), ...condition };
     for (let tries = 1; ; tries++) {
       const { status } = await this.#send("PUT", path, headers, [200, 201, 204, 404, 409, 412, 501], bytes);
       if (status === 501) return null;

@@ -24,6 +24,7 @@ import { entriesPath } from "../client/static/layout.js";
 import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
 import { Content, type Maker, oldRuns } from "./content.js";
+import { oldParts, putPage } from "./page.js";
 import type { SourceEntries } from "./source.js";
 import { LEFT_FOR_MS, type Stored, type Target } from "./target.js";
 
@@ -79,6 +80,8 @@ export interface Published {
   /** Number of objects that were made, and their bytes. */
   readonly made: number;
   readonly bytes: number;
+  /** Whether the target has a page that is not ours, so that the explorer is not put there. */
+  readonly hasOtherPage: boolean;
 }
 
 /** What a round looks at again that was published before: `edge` is what the checkpoint's newest entry hangs below. */
@@ -95,6 +98,8 @@ export class Publisher {
   readonly #options: PublisherOptions;
   /** The newest checkpoint that was published, or was there. */
   #newest: { readonly note: string; readonly verdict: PolicyVerdict } | null = null;
+  /** Whether the explorer is there; null before the first round. */
+  #hasPage: boolean | null = null;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -118,7 +123,7 @@ export class Publisher {
   async #round(again: Again): Promise<Published> {
     const { source, target, entries, policy, isPinned, onProgress } = this.#options;
     if (again === "nothing" && this.#newest && (await source.checkpoint()) === this.#newest.note)
-      return { verdict: this.#newest.verdict, isNew: false, made: 0, bytes: 0 };
+      return { verdict: this.#newest.verdict, isNew: false, made: 0, bytes: 0, hasOtherPage: this.#hasPage === false };
     const store = new TargetStore({ target, entries, policy, isPinned }, again);
     const copy = new TiledCopy({ served: source, policy, store, onProgress });
     const from = (known: KnownCheckpoint | null) => {
@@ -127,9 +132,10 @@ export class Publisher {
     };
     // Where the checkpoint was there already, the entries may come later.
     const { verdict, evidence } = await copy.follow(from, () => store.finish());
+    if (entries) this.#hasPage ??= await putPage(target, (path, page) => store.create(path, page), again === "all");
     const { isNew, made, bytes } = store;
     this.#newest = { note: evidence.shown!, verdict };
-    return { verdict, isNew, made, bytes };
+    return { verdict, isNew, made, bytes, hasOtherPage: this.#hasPage === false };
   }
 
   /** Refusals in the words of who publishes. */
@@ -156,7 +162,7 @@ export class Publisher {
     return error;
   }
 
-  /** Removes what another object replaced a day ago: partial tiles and bundles, runs of the index. @returns how many */
+  /** Removes what another object replaced a day ago: partial tiles and bundles, runs of the index, parts of the page. @returns how many */
   async prune(size: number): Promise<number> {
     const { target, keepPartial } = this.#options;
     if (keepPartial) return 0;
@@ -164,7 +170,7 @@ export class Publisher {
     let removed = await this.#pruneTiles("tile", size);
     if (!entries) return removed;
     removed += await this.#pruneTiles("entries", size);
-    for (const path of await oldRuns(target, size)) {
+    for (const path of [...(await oldRuns(target, size)), ...(await oldParts(target))]) {
       await target.remove(path);
       removed++;
     }

@@ -40,8 +40,8 @@ const reader = (prefix: string) => async (path: string) => {
 };
 const whole = (prefix: string, size: number) => expectWhole(reader(prefix), size);
 
-/** Kills with entries happen at every fifth request: a run has about forty. */
-const KILL_STRIDE = 5;
+/** Kills with entries happen at every eighth request: a run has about sixty. */
+const KILL_STRIDE = 8;
 
 interface Asked {
   readonly request: IncomingMessage;
@@ -252,6 +252,17 @@ test("killed after each of its requests with entries, it goes on where it was", 
   expect(await read("fsck", `s3://logs/${prefix}`)).toMatchObject({ code: 0 });
   expect(await read("log", "show", "300", "--log", `s3://logs/${prefix}`)).toMatchObject({ code: 0 });
   expect(await read("restore", `s3://logs/${prefix}`, "--to", temporaryFolder())).toMatchObject({ code: 0 });
+  const page = await store.ask("GET", `/${prefix}/index.html`);
+  expect([page.headers.get("content-type"), page.headers.get("cache-control")]).toEqual([
+    "text/html; charset=utf-8",
+    "no-cache",
+  ]);
+  const [, part] = /src="\.\/(explorer\/[^"]+\.js)"/.exec(await page.text())!;
+  const { headers } = await store.ask("GET", `/${prefix}/${part}`);
+  expect([headers.get("content-type"), headers.get("cache-control")]).toEqual([
+    "text/javascript; charset=utf-8",
+    "public, max-age=31536000, immutable",
+  ]);
   await store.ask("DELETE", `/${prefix}/entries/000`);
   const { code, stdout } = await read("fsck", `s3://logs/${prefix}`);
   expect([code, stdout]).toEqual([1, expect.stringContaining("entries/000 is missing.")]);

@@ -58,6 +58,34 @@ test("a target without entries gets those that it lacks when they are asked for"
   await whole(target, 700);
 });
 
+test("the explorer is put there, replaces an earlier version, and goes on where it was; a page of somebody else stays", async () => {
+  const page = readFileSync(join(young, "index.html"), "utf8");
+  const parts = readdirSync(join(young, "explorer")).sort();
+  for (const [, part] of page.matchAll(/(?:src|href)="\.\/explorer\/([^"]+)"/g)) expect(parts).toContain(part);
+  expect(parts.filter((name) => !/-[\w-]{8}\.(?:js|css|svg)$/.test(name))).toEqual([]);
+  const target = copyOf(grown);
+  writeFileSync(join(target, "index.html"), page.replace("</title>", " of an earlier version</title>"));
+  for (const name of ["earlier-12345678.js", "notes.txt"]) writeFileSync(join(target, "explorer", name), "");
+  rmSync(join(target, "explorer", parts[0]!));
+  await publish(log.url, target);
+  expect(readFileSync(join(target, "index.html"), "utf8")).toBe(page);
+  const there = () => readdirSync(join(target, "explorer")).sort();
+  expect(there()).toEqual([...parts, "earlier-12345678.js", "notes.txt"].sort());
+  const dayAgo = new Date(Date.now() - 25 * 3_600_000);
+  for (const name of parts) utimesSync(join(target, "explorer", name), dayAgo, dayAgo);
+  rmSync(join(target, "explorer", parts[1]!));
+  await publish(log.url, target, "--audit");
+  // The one that was made again is young.
+  expect(there()).toEqual([...parts, "earlier-12345678.js", "notes.txt"].sort());
+  utimesSync(join(target, "explorer", parts[1]!), dayAgo, dayAgo);
+  await publish(log.url, target);
+  expect(there()).toEqual([...parts, "notes.txt"].sort());
+  writeFileSync(join(target, "index.html"), "<h1>My log</h1>");
+  const { code, stderr } = await publish(log.url, target);
+  expect([code, stderr]).toEqual([0, expect.stringContaining("has an index.html of its own, which stays")]);
+  expect(readFileSync(join(target, "index.html"), "utf8")).toBe("<h1>My log</h1>");
+});
+
 test("what was replaced a day ago is removed", async () => {
   await publish(log.url, grown);
   const target = copyOf(grown);

@@ -28,7 +28,7 @@ const OPTIONS = {
   ),
   policy: text("FILE", "its keys, and the witnesses that must have cosigned them (tlog-policy)"),
   entries: flag(
-    "publish the entries as they are served, too, with an index by document: SOURCE is the /tlog of a service, follower or mirror; goes without saying where the target has them",
+    "publish the entries as they are served, too, with an index by document, and a page that shows and verifies them: SOURCE is the /tlog of a service, follower or mirror; goes without saying where the target has them",
   ),
   endpoint: text("URL", "address of the S3 store (default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or else Amazon's)"),
   follow: flag("go on until it is interrupted; without it, one round, for timers"),
@@ -78,6 +78,7 @@ class Run {
   readonly #interrupted: AbortSignal;
   #publisher: Publisher | null = null;
   #bar: Progress | null = null;
+  #hasToldOfPage = false;
   /** When partial tiles were looked for, by a clock that nobody sets. */
   #pruned: number | null = null;
 
@@ -130,6 +131,7 @@ class Run {
       const published = await this.#publisher.round(again);
       const removed = await this.#prune(this.#publisher, published.verdict.checkpoint.treeSize);
       this.#endBar();
+      this.#tellOfPage(published);
       if (published.isNew || published.made || removed || again !== "nothing") this.#tell(published, removed);
       return EXIT.fine;
     } catch (error) {
@@ -194,6 +196,13 @@ class Run {
     console.log(
       printable(`${what}: ${tree_size} entries, root ${root_hash}, checkpoint of ${origin}${by}; ${objects}`),
     );
+  }
+
+  /** Once. */
+  #tellOfPage({ hasOtherPage }: Published): void {
+    if (hasOtherPage && !this.#hasToldOfPage)
+      this.#say(`${this.#target.name} has an index.html of its own, which stays: the explorer was not put there.`);
+    this.#hasToldOfPage = hasOtherPage;
   }
 
   #accuse({ kind, message: detail, evidence }: Misbehaviour<NonNullable<Misbehaviour["evidence"]>>): number {

@@ -3,7 +3,7 @@
  * the policy: every entry is compared with the tree of a checkpoint that a log of the policy has signed, with a quorum of its
  * witnesses. What the index leaves out is not noticed.
  */
-import { utf8 } from "../../../engine/verify/encoding.js";
+import { toHex, utf8 } from "../../../engine/verify/encoding.js";
 import {
   canonicalJson,
   type Entry,
@@ -18,6 +18,7 @@ import {
   parseVkey,
   verifyByPolicy,
 } from "../../../engine/verify/index.js";
+import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { ClientError } from "../error.js";
 import { Http } from "../http.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
@@ -129,23 +130,45 @@ export class StaticLog {
     }
   }
 
+  /** The entry at a leaf of the tree. @throws ClientError as `entry` does */
+  async at(leafIndex: number): Promise<PublishedEntry> {
+    const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
+    return { entry, leafIndex };
+  }
+
   /**
-   * Entries that the index has for a document's hash, or for the fingerprint of a key: then the events of the key. Oldest first.
+   * The leaves of the entries that the index has for a document's hash, or for the fingerprint of a key: then of the events of the
+   * key. In their order.
    * @param hash SHA-256 in lower-case hex, with or without `sha256:`
    * @throws ClientError as `entry` does; `invalid-input` for what is no hash
    */
-  async *about(hash: string): AsyncGenerator<PublishedEntry, void, undefined> {
-    const term = termOf(hash);
-    if (term === undefined) throw new ClientError("invalid-input", `${hash} is no SHA-256 in hexadecimal.`);
-    for (const run of runsOf(this.size))
-      for (const leafIndex of await this.#leaves(run, term)) {
-        const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
-        if (isAbout(entry, term)) yield { entry, leafIndex };
-        else throw this.#misbehaved(`The index names entry ${entry.id} for ${hash}, which it is not about.`);
-      }
+  async leavesAbout(hash: string): Promise<readonly number[]> {
+    const term = checkedTerm(hash);
+    const leaves: number[] = [];
+    for (const run of runsOf(this.size)) leaves.push(...(await this.#leaves(run, term)));
     // The unfinished bundle is in no run.
-    for await (const found of this.entries(this.size - (this.size % FULL_TILE)))
+    for await (const { entry, leafIndex } of this.entries(this.size - (this.size % FULL_TILE)))
+      if (isAbout(entry, term)) leaves.push(leafIndex);
+    return leaves;
+  }
+
+  /**
+   * The entries that `leavesAbout` finds.
+   * @param leaves those of them that are wanted; by default all
+   * @throws ClientError as `leavesAbout` does
+   */
+  async *about(hash: string, leaves?: readonly number[]): AsyncGenerator<PublishedEntry, void, undefined> {
+    const term = checkedTerm(hash);
+    for (const leafIndex of leaves ?? (await this.leavesAbout(hash))) {
+      const found = await this.at(leafIndex);
       if (isAbout(found.entry, term)) yield found;
+      else throw this.#misbehaved(`The index names entry ${found.entry.id} for ${hash}, which it is not about.`);
+    }
+  }
+
+  /** The root of the tree when it had `size` leaves, in hex: that of every checkpoint of this log. @throws ClientError */
+  async rootAt(size: number): Promise<string> {
+    return toHex(await judged(this.#served, this.#tiles.fold(peakPositions(size))));
   }
 
   /** The proof that a leaf is in the tree of the checkpoint, from the leaf's sibling to the child of the root. @throws ClientError */
@@ -258,6 +281,13 @@ function kept<K, T>(known: Map<K, Promise<T>>, key: K, read: () => Promise<T>): 
   known.set(key, reading);
   reading.catch(() => known.delete(key));
   return reading;
+}
+
+/** @throws ClientError `invalid-input` */
+function checkedTerm(hash: string): string {
+  const term = termOf(hash);
+  if (term === undefined) throw new ClientError("invalid-input", `${hash} is no SHA-256 in hexadecimal.`);
+  return term;
 }
 
 /** Whether the index has an entry under a term. */

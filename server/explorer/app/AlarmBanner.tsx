@@ -3,6 +3,7 @@
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
 import { type Alarm, beginAnew, putAway } from "../state/alarm.js";
+import { server } from "../state/reading/source.js";
 import { lookNow } from "../state/watching.js";
 
 export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
@@ -22,7 +23,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
               </dd>
             </div>
             <div>
-              <dt>Shown by the service now</dt>
+              <dt>Shown by {server().toLowerCase()} now</dt>
               <dd>
                 <Hash value={alarm.keys.shown} label="fingerprint that the service shows" show="whole" />
               </dd>
@@ -31,8 +32,8 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
         )}
         <p>
           Raised <Time at={alarm.raised_at} />. Keep the evidence and show it to other readers of this log: it contains
-          the head that this browser had verified, the answer of the service, and the proof that fails. Do not trust new
-          data of this log until somebody has explained this.
+          the head that this browser had verified, the answer of {server().toLowerCase()}, and the proof that fails. Do
+          not trust new data of this log until somebody has explained this.
         </p>
         <div class="alarm-actions">
           <button

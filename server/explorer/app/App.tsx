@@ -2,30 +2,38 @@
 import { alarms } from "../state/alarm.js";
 import { announcement } from "../state/announcements.js";
 import { useCell } from "../state/cell.js";
+import { hasService } from "../state/reading/source.js";
+import type { ViewRoute } from "../views/view.js";
 import { AlarmBanner } from "./AlarmBanner.js";
 import { ConnectionBar } from "./ConnectionBar.js";
 import { Header } from "./Header.js";
 import { View } from "./View.js";
 
-export function App() {
+export function App({ routes }: { readonly routes: readonly ViewRoute[] }) {
   const raised = useCell(alarms);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to content
       </button>
-      <Header />
+      <Header routes={routes} />
       {raised.map((alarm) => (
         <AlarmBanner key={alarm.raised_at + alarm.detail} alarm={alarm} />
       ))}
       <ConnectionBar />
       <main id="main" tabIndex={-1}>
-        <View />
+        <View routes={routes} />
       </main>
       <footer class="foot">
         <p>
-          “Verified” means that this browser computed it itself from the data that the service sent.{" "}
-          <a href="docs">API</a>
+          {hasService() ? (
+            <>
+              “Verified” means that this browser computed it itself from the data that the service sent.{" "}
+              <a href="docs">API</a>
+            </>
+          ) : (
+            "“Verified” means that this browser computed it itself from the files that were published here."
+          )}
         </p>
       </footer>
       <Announcer />

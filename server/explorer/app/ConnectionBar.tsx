@@ -1,6 +1,7 @@
 /** Shown in every view while the service does not answer, or refuses because of too many requests. */
 import { Countdown } from "../look/states.js";
 import { useCell } from "../state/cell.js";
+import { server } from "../state/reading/source.js";
 import { failure, lookNow } from "../state/watching.js";
 
 const again = () => void lookNow();
@@ -13,7 +14,7 @@ export function ConnectionBar() {
     <section class="connection" aria-label="Connection">
       <div class="connection-inner">
         <p>
-          <strong>{isLimited ? "Too many requests." : "The service does not answer correctly."}</strong>{" "}
+          <strong>{isLimited ? "Too many requests." : `${server()} does not answer correctly.`}</strong>{" "}
           {isLimited ? "This address has reached the limit of requests for now." : failed.detail}
         </p>
         {failed.retryAfter ? (

@@ -1,11 +1,11 @@
 /** The header: name and state of the log, navigation, colour scheme. */
 import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../look/icons.js";
-import { ROUTES } from "../routes.js";
 import { alarms } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";
 import { addressOf, place } from "../state/location.js";
 import { changeTheme, type Theme, theme } from "../state/theme.js";
 import { failure, logName, sight } from "../state/watching.js";
+import type { ViewRoute } from "../views/view.js";
 
 const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: () => preact.JSX.Element }>> = {
   system: { label: "Colours: like the system", icon: SystemIcon },
@@ -13,7 +13,7 @@ const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: ()
   dark: { label: "Colours: dark", icon: MoonIcon },
 };
 
-export function Header() {
+export function Header({ routes }: { readonly routes: readonly ViewRoute[] }) {
   const name = useCell(logName);
   const current = useCell(place).path[0] ?? "";
   return (
@@ -27,15 +27,17 @@ export function Header() {
           </span>
         </a>
         <nav class="views" aria-label="Views">
-          {ROUTES.filter(({ isUnlisted }) => !isUnlisted).map((route) => (
-            <a
-              key={route.name}
-              href={addressOf([route.name].filter(Boolean))}
-              {...(route.name === current ? { "aria-current": "page" as const } : {})}
-            >
-              {route.label}
-            </a>
-          ))}
+          {routes
+            .filter(({ isUnlisted }) => !isUnlisted)
+            .map((route) => (
+              <a
+                key={route.name}
+                href={addressOf([route.name].filter(Boolean))}
+                {...(route.name === current ? { "aria-current": "page" as const } : {})}
+              >
+                {route.label}
+              </a>
+            ))}
         </nav>
         <div class="top-end">
           <Standing />

@@ -2,17 +2,17 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, Heading, Loading } from "../components/index.js";
-import { ROUTES, type ViewRoute } from "../routes.js";
 import { arrivals } from "../state/arrivals.js";
 import { useCell } from "../state/cell.js";
 import { place } from "../state/location.js";
-import type { ViewProps } from "../views/view.js";
+import { hasService, server } from "../state/reading/source.js";
+import type { ViewProps, ViewRoute } from "../views/view.js";
 
 type Loaded = { readonly route: ViewRoute; readonly component: ComponentType<ViewProps> };
 
-export function View() {
+export function View({ routes }: { readonly routes: readonly ViewRoute[] }) {
   const { path, query } = useCell(place);
-  const route = ROUTES.find(({ name }) => name === (path[0] ?? ""));
+  const route = routes.find(({ name }) => name === (path[0] ?? ""));
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [isLost, setLost] = useState(false);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function View() {
     return (
       <>
         <Heading title="Nothing here" />
-        <Empty title="There is no such page.">
+        <Empty title={hasService() ? "There is no such page." : "These files have no such page: it needs the service."}>
           <a href="#/">Go to the head of the log</a>
         </Empty>
       </>
@@ -41,7 +41,7 @@ export function View() {
       <>
         <Heading title={route.label} />
         <Empty title="This view could not be loaded.">
-          <p>The service does not answer, or has a newer version of this page.</p>
+          <p>{server()} does not answer, or has a newer version of this page.</p>
           <button type="button" class="button" onClick={() => window.location.reload()}>
             Load the page again
           </button>

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { ClientError } from "../../client/index.js";
 import { useNow } from "../components/Time.js";
+import { server } from "../state/reading/source.js";
 import type { Task } from "../state/task.js";
 import { AlarmIcon } from "./icons.js";
 
@@ -97,15 +98,15 @@ export function TaskView<T>({
 function describe(error: unknown): { title: string; text: string } {
   if (!(error instanceof ClientError)) return { title: "This page failed", text: String(error) };
   if (error.code === "no-answer")
-    return { title: "The service does not answer", text: "It may be restarting, or you may be offline." };
+    return { title: `${server()} does not answer`, text: "It may be restarting, or you may be offline." };
   if (error.code === "rate-limited")
     return { title: "Too many requests", text: "This address has reached the limit of requests for now." };
   if (error.code === "log-misbehaved") return { title: "The log misbehaves", text: error.detail };
   if (error.code === "operator-key-mismatch") return { title: "The operator key has changed", text: error.detail };
-  if (error.code === "stale-answer") return { title: "The service shows an older log", text: error.detail };
-  if (error.code === "malformed-answer") return { title: "The service sent an unexpected answer", text: error.detail };
+  if (error.code === "stale-answer") return { title: `${server()} shows an older log`, text: error.detail };
+  if (error.code === "malformed-answer") return { title: `${server()} sent an unexpected answer`, text: error.detail };
   if (error.status === 404) return { title: "Not found", text: error.detail };
-  if (error.status >= 500) return { title: "The service has an error", text: error.detail + idOf(error) };
+  if (error.status >= 500) return { title: `${server()} has an error`, text: error.detail + idOf(error) };
   return { title: "That did not work", text: error.detail };
 }
 

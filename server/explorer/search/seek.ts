@@ -5,11 +5,12 @@
 import type { Entry } from "../../../engine/verify/index.js";
 import { kindOf } from "../../../engine/verify/kinds.js";
 import { soughtWords } from "../../../engine/verify/titles.js";
-import { ClientError, type KeySummary } from "../../client/index.js";
+import { ClientError, type EntryFilter, type KeySummary } from "../../client/index.js";
 import { KeyDetail, KeyPage } from "../../wire/identity/keys.js";
 import { kindsNamed } from "../components/index.js";
-import { type EntryFilter, matchingEntries, type Stretch } from "../state/entries.js";
+import { matchingEntries } from "../state/entries.js";
 import { addressOf } from "../state/location.js";
+import type { Stretch } from "../state/reading/source.js";
 import { http } from "../state/service.js";
 import { sight } from "../state/watching.js";
 

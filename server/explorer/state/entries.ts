@@ -6,21 +6,13 @@
 import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
+import type { Stretch } from "./reading/source.js";
 import { learnNames } from "./said/names.js";
 import { client, http, store } from "./service.js";
 import { firstHead } from "./watching.js";
 
-export type { EntryFilter };
-
 /** The service's maximum. */
 const MAX_PER_PAGE = 200;
-
-/** A part of a list, newest first; each entry's content has been checked against its hashes. */
-export interface Stretch {
-  readonly entries: readonly Entry[];
-  /** Number of entries in the whole list, according to the service. */
-  readonly total: number;
-}
 
 /** The entries of leaves `[from, to)`, verified to be in the tree of `head`. @throws ClientError `log-misbehaved` */
 export async function provenEntries(head: TreeHead, from: number, to: number): Promise<Entry[]> {

@@ -13,7 +13,7 @@ import { Cell } from "./cell.js";
 /** Logs below several paths of one address have a memory each. */
 const PREFIX = `cairnlog${window.location.pathname.replace(/[^/]*$/, "").slice(0, -1)}.`;
 /** What is remembered of the log. The rest is the reader's. */
-const OF_LOG = ["alarm", "state", "visit", "name"];
+const OF_LOG = ["alarm", "state", "visit", "name", "published"];
 
 /** The state at the last successful check. */
 export const Visit = Type.Object({

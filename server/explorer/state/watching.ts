@@ -2,15 +2,14 @@
  * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed, or one to
  * which that key handed the log, and that is proven to extend the last one, of this visit or an earlier one.
  */
-import Type from "typebox";
-import { OperatorKeys, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
+import type { OperatorKeys, TreeHead } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
-import { LogHead, OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
-import { alarms, raise, raiseFor } from "./alarm.js";
+import { alarms, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
-import { client, generalAllowance, http } from "./service.js";
+import { source } from "./reading/source.js";
+import { generalAllowance } from "./service.js";
 
 /** The state of the newest head. */
 export type Sight =
@@ -44,8 +43,6 @@ export const pinnedAt = lastVisit?.pinned_at ?? new Date().toISOString();
 let delay = SOONEST;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isLooking = false;
-let isKeyCompared = false;
-let isNameSought = false;
 
 export function startWatching(): void {
   document.addEventListener("visibilitychange", () => {
@@ -89,77 +86,17 @@ export async function lookNow(): Promise<void> {
 
 async function look(): Promise<void> {
   const known = sight.value.status === "proven" ? (sight.value.head?.tree_size ?? 0) : -1;
-  if (!isKeyCompared) await compareKeys();
-  const head = (await isStillEmpty()) ? null : ((await client.log.head()) ?? null);
-  if (head) operators.value = await client.log.operators();
+  const head = await source().look();
   sight.value = { status: "proven", head, at: Date.now() };
   remember("visit", { head, seen_at: new Date().toISOString(), pinned_at: pinnedAt } satisfies Visit);
   delay = head && head.tree_size !== known ? SOONEST : Math.min(delay * SLOWING, LATEST);
-  if (head && !isNameSought) void learnName();
-}
-
-/**
- * Whether the log has no entry, as the service says of one in which this browser has never seen any. A head cannot be
- * asked for then; the next entry brings one, which is verified.
- */
-async function isStillEmpty(): Promise<boolean> {
-  const known = sight.value.status === "proven" ? sight.value.head : lastVisit?.head;
-  return !known && (await http.get(LogHead, "/log/head")).entry_count === 0;
-}
-
-/** Compares the operator keys of the service with the pinned one; on the first visit, pins the newest. */
-async function compareKeys(): Promise<void> {
-  const pinned = await client.log.operatorKey();
-  operators.value = OperatorKeys.of(pinned);
-  const shown = await http.get(OperatorPublicKey, "/log/operator-key");
-  isKeyCompared = true;
-  if (shown.fingerprint === pinned.fingerprint) return;
-  // Handed over by the pinned key: whether the log has that, too, the client checks with the next head.
-  const chain = await OperatorKeys.verify(shown.operators, pinned).catch(() => null);
-  if (chain?.current.fingerprint === shown.fingerprint) return;
-  const head = await http.get(TreeHeadSchema, "/log/sth").catch(() => null);
-  raise({
-    detail: "The service shows an operator key that is not the one that this browser pinned.",
-    evidence: {
-      operatorKey: pinned.pem,
-      operators: OperatorKeys.of(pinned).chain,
-      known: lastVisit?.head ?? null,
-      shown: head,
-      proof: null,
-      entry: null,
-    },
-    keys: { pinned: pinned.fingerprint, shown: shown.fingerprint },
-  });
-}
-
-/** The log's name, as a checkpoint that this key signed had it. */
-const KnownName = Type.Object({ key_id: Type.String(), name: Type.String() });
-
-/**
- * Reads the log's name once. The operator's signature covers it. Without a name the page shows the service's address.
- */
-async function learnName(): Promise<void> {
-  isNameSought = true;
-  const signer = operators.value?.current.fingerprint;
-  const known = recall("name", KnownName);
-  if (known && known.key_id === signer) {
-    logName.value = known.name;
-    return;
-  }
-  const response = await fetch("api/v1/log/checkpoint").catch(() => null);
-  if (!response?.ok || !operators.value) return;
-  const note = await response.text();
-  const name = note.slice(0, note.indexOf("\n"));
-  if (!(await verifyCheckpoint(note, operators.value, name))) return;
-  logName.value = name;
-  remember("name", { key_id: signer, name });
 }
 
 async function lookFailed(error: unknown): Promise<void> {
   if (raiseFor(error)) {
-    // If a head is signed by another key, find out whether the service itself now shows that key.
-    isKeyCompared = false;
-    await compareKeys().catch(() => {});
+    await source()
+      .accused()
+      .catch(() => {});
     delay = LATEST;
     failure.value = null;
     return;

@@ -16,7 +16,8 @@ type Encoding = (typeof ENCODINGS)[number];
 /** On the thread pool: to compress the largest file takes longer than a turn of the event loop may. */
 const [decompressed, gzipped] = [promisify(brotliDecompress), promisify(gzip)];
 
-const TYPES: Readonly<Record<string, string>> = {
+/** By the ending of a name. */
+export const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",

@@ -1,5 +1,5 @@
 /** The explorer's files as the service serves them: content, caching, and the content security policy. */
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -23,6 +23,8 @@ const POLICY = [
 
 /** Everything that is sent to a reader who opens every view, compressed. */
 const BUDGET_BYTES = 300_000;
+/** The same for the page of published files. */
+const STATIC_BUDGET_BYTES = 140_000;
 
 let service: TestService;
 let page: string;
@@ -169,6 +171,18 @@ test("SERVICE_EXPLORER=off leaves it out", async () => {
 test("it is not in the API's description", async () => {
   const paths = Object.keys((await service.openApi()).paths);
   expect(paths.filter((path) => path === "/" || path.startsWith("/explorer"))).toEqual([]);
+});
+
+test("the page of published files has the same policy in it, as far as a page can say it, and no view that needs a service", () => {
+  const html = brotliDecompressSync(readFileSync(join(BUILT, "static.html.br"))).toString();
+  const [, said = ""] = /<head>\s*<meta http-equiv="Content-Security-Policy" content="([^"]+)">/.exec(html)!;
+  expect(said.split("; ").sort()).toEqual(POLICY.split("; ").slice(0, -1).sort());
+  expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:|https?:\/\/|"\//);
+  const parts: string[] = JSON.parse(readFileSync(join(BUILT, "static.json"), "utf8"));
+  for (const [, name] of html.matchAll(/(?:src|href)="\.\/explorer\/([^"]+)"/g)) expect(parts).toContain(name);
+  const size = parts.reduce((sum, name) => sum + statSync(join(BUILT, "explorer", `${name}.br`)).size, 0);
+  expect(size).toBeLessThan(STATIC_BUDGET_BYTES);
+  expect(parts.filter((name) => /^(?:operator|search|uPlot|cytoscape|index)/.test(name))).toEqual([]);
 });
 
 test("all of it together, compressed, keeps to its budget", () => {

@@ -13,9 +13,8 @@ import {
   type SignedMembers,
   verifyBundle,
 } from "../../../../engine/verify/index.js";
-import type { KeyDetail, ProvenEntry } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
-import { client, http } from "../service.js";
+import type { KeyDetail } from "../../../client/index.js";
+import { hasService, type Proven, source } from "../reading/source.js";
 
 export interface CheckedAttestation {
   /** The event in the verified entry. */
@@ -26,7 +25,7 @@ export interface CheckedAttestation {
   readonly signed: SignedMembers | null;
   /** `open`: everything is verified except the signature, which cannot be checked without the whole manifest. */
   readonly standing: "holds" | "open" | "wrong";
-  /** Null if the log does not contain the whole manifest. */
+  /** Null if the log does not contain the whole manifest, or the page reads files, which do not have the proof for it. */
   readonly bundle: AttestationBundle | null;
 }
 
@@ -36,17 +35,18 @@ export interface CheckedAttestation {
  * @throws ClientError if the signer's key cannot be fetched
  */
 export async function checkAttestation(
-  { entry, proof, head }: ProvenEntry,
+  proven: Proven,
   event: AttestationEvent,
   fileHash: string = event.document_hash,
 ): Promise<CheckedAttestation> {
-  const [key, operatorKey] = await Promise.all([
-    http.get(KeySchema, `/keys/${encodeURIComponent(event.signer_key_fingerprint)}`),
-    client.log.operatorKey(),
+  const [key, operatorKey, evidence] = await Promise.all([
+    source().key(event.signer_key_fingerprint),
+    source().operatorKey(),
+    source().evidence(proven),
   ]);
   const attested = normaliseContentHash(event.document_hash) ?? event.document_hash;
   const manifest = rebuiltManifest(event, attested);
-  const { ots_proof: _, ...bare } = entry;
+  const { ots_proof: _, ...bare } = proven.entry;
   const bundle: AttestationBundle = {
     format: BUNDLE_FORMAT,
     // Without the real manifest, everything else can still be checked.
@@ -63,16 +63,16 @@ export async function checkAttestation(
     },
     public_key: key.public_key,
     entry: bare,
-    proof,
-    tree_head: head,
+    ...evidence,
   };
-  const { chain } = await client.log.knownOperators();
-  const handed = chain.length > 1 ? { ...bundle, operators: chain } : bundle;
-  const { checks, valid, signed } = await verifyBundle(handed, { fileHash, operatorKey });
-  if (manifest) return { event, key, checks, signed, standing: valid ? "holds" : "wrong", bundle: handed };
+  const verdict = await verifyBundle(bundle, { fileHash, operatorKey });
+  const checks = verdict.checks.map((check) => source().judged(check, proven));
+  const standing = checks.every(({ ok }) => ok) ? "holds" : "wrong";
+  const { signed } = verdict;
+  if (manifest) return { event, key, checks, signed, standing, bundle: hasService() ? bundle : null };
   const isOpen = checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
-  const standing = isOpen ? "open" : "wrong";
-  return { event, key, checks: checks.map(withoutManifest), signed: null, standing, bundle: null };
+  const rest = { signed: null, standing: isOpen ? "open" : "wrong", bundle: null } as const;
+  return { event, key, checks: checks.map(withoutManifest), ...rest };
 }
 
 const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);

@@ -14,7 +14,7 @@ import {
   verifySignature,
 } from "../../../../engine/verify/index.js";
 import { isPredicate } from "../../../../engine/verify/kinds.js";
-import type { ProvenEntry } from "../../../client/index.js";
+import type { Proven } from "../reading/source.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "./attestation.js";
 
 export interface SignatureCheck {
@@ -44,7 +44,7 @@ interface Shown {
 }
 
 /** @throws ClientError if what is needed for the check cannot be fetched */
-export async function checkSignatures(proven: ProvenEntry): Promise<CheckedSignatures> {
+export async function checkSignatures(proven: Proven): Promise<CheckedSignatures> {
   const { entry } = proven;
   if (isPredicate(entry.event_type) && isAttestation(entry.payload)) {
     const attestation = await checkAttestation(proven, entry.payload);

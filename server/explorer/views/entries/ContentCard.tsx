@@ -18,6 +18,7 @@ import {
 } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { addressOf } from "../../state/location.js";
+import { hasService } from "../../state/reading/source.js";
 import { shownText } from "../../state/said/names.js";
 
 export function ContentCard({ entry }: { readonly entry: Entry }) {
@@ -60,11 +61,15 @@ const asTags: Show = (value) =>
     <span class="tag-links">
       {value
         .filter((tag) => typeof tag === "string")
-        .map((tag) => (
-          <a key={tag} href={addressOf(["entries"], { tags: tag })}>
-            <Said text={tag} />
-          </a>
-        ))}
+        .map((tag) =>
+          hasService() ? (
+            <a key={tag} href={addressOf(["entries"], { tags: tag })}>
+              <Said text={tag} />
+            </a>
+          ) : (
+            <Said key={tag} text={tag} />
+          ),
+        )}
     </span>
   ) : undefined;
 const asDocument: Show = (value) =>
@@ -145,6 +150,8 @@ function Text({ value, name }: { readonly value: string; readonly name: string |
 
 function addressBehind(name: string, value: string): string | undefined {
   if (KEY_MEMBERS.has(name) && /^sha256:[0-9a-f]{64}$/.test(value)) return addressOf(["keys", value]);
-  if (SEARCH_MEMBERS.some((member) => member === name)) return addressOf(["entries"], { search: value });
+  // Published files have an index of documents and keys alone.
+  if (hasService() ? SEARCH_MEMBERS.some((member) => member === name) : name === "document_hash")
+    return addressOf(["entries"], { search: value });
   return undefined;
 }

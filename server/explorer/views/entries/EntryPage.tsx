@@ -3,7 +3,7 @@
  */
 import { useState } from "preact/hooks";
 import type { Entry } from "../../../../engine/verify/index.js";
-import { ClientError, type ProvenEntry } from "../../../client/index.js";
+import { ClientError } from "../../../client/index.js";
 import {
   Badge,
   Card,
@@ -18,9 +18,8 @@ import {
 } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
-import { client } from "../../state/service.js";
+import { hasService, type Proven, type Source, source } from "../../state/reading/source.js";
 import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
@@ -35,9 +34,9 @@ const NUMBER = new Intl.NumberFormat();
 const IDLE = { isBusy: false, error: undefined };
 
 export function EntryPage({ id }: { readonly id: number }) {
-  const task = useTask(() => provenEntry(id), [id]);
+  const task = useTask(() => source().opened(id), [id]);
   const { value: proven, error } = task;
-  const around = useTask(async () => (proven ? neighbours(proven) : undefined), [proven]);
+  const around = useTask(async () => (proven ? source().neighbours(proven) : undefined), [proven]);
   const signatures = useTask(async () => (proven ? checkSignatures(proven) : undefined), [proven]);
   const title = `Entry ${NUMBER.format(id)}`;
   if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
@@ -73,10 +72,10 @@ export function EntryPage({ id }: { readonly id: number }) {
   );
 }
 
-type Around = Awaited<ReturnType<typeof neighbours>> | undefined;
+type Around = Awaited<ReturnType<Source["neighbours"]>> | undefined;
 
 interface PartsProps {
-  readonly proven: ProvenEntry;
+  readonly proven: Proven;
   readonly around: Task<Around>;
   readonly signatures: Task<CheckedSignatures | undefined>;
 }
@@ -93,23 +92,24 @@ function Parts({ proven, around, signatures }: PartsProps) {
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
       <div class="downloads">
-        <button type="button" class="button" onClick={save}>
-          <DownloadIcon /> Download the proof
-        </button>
-        <ProofFile id={entry.id} />
+        {hasService() && (
+          <button type="button" class="button" onClick={save}>
+            <DownloadIcon /> Download the proof
+          </button>
+        )}
+        <ProofFile proven={proven} />
       </div>
     </>
   );
 }
 
 /** Saves the proof file for tools of other logs, which is made and verified when it is asked for. */
-function ProofFile({ id }: { readonly id: number }) {
+function ProofFile({ proven }: { readonly proven: Proven }) {
   const [state, setState] = useState<{ readonly isBusy: boolean; readonly error: unknown }>(IDLE);
   const save = async () => {
     setState({ isBusy: true, error: undefined });
     try {
-      const { text } = await client.tlog.proofFile(id);
-      saveFile(`${id}.tlog-proof`, text, "text/plain");
+      saveFile(`${proven.entry.id}.tlog-proof`, await source().proofFile(proven), "text/plain");
       setState(IDLE);
     } catch (error) {
       raiseFor(error);

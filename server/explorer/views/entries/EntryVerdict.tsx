@@ -1,13 +1,14 @@
 /** What this page found about the entry: whether the log proves it, and whether the signature in it fits. */
 import type { Entry } from "../../../../engine/verify/index.js";
 import { kindOf } from "../../../../engine/verify/kinds.js";
-import { ClientError, type ProvenEntry } from "../../../client/index.js";
+import { ClientError } from "../../../client/index.js";
 import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
+import { type Proven, teller } from "../../state/reading/source.js";
 import type { CheckedSignatures } from "../../state/signed/signatures.js";
 import type { Task } from "../../state/task.js";
 
 export interface EntryVerdictProps {
-  readonly proven: ProvenEntry;
+  readonly proven: Proven;
   readonly around: Task<unknown>;
   readonly signatures: Task<CheckedSignatures | undefined>;
 }
@@ -55,7 +56,8 @@ export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVer
   const isRevoked = attestation?.key.status === "revoked";
   return (
     <Verdict finding={isRevoked ? "open" : "holds"}>
-      {recorded}, and the signature fits{isRevoked ? "; but the service says that the key was revoked." : "."}
+      {recorded}, and the signature fits
+      {isRevoked ? `; but ${teller().toLowerCase()} says that the key was revoked.` : "."}
     </Verdict>
   );
 }

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { EVENT_TYPES } from "../../../../engine/verify/kinds.js";
+import type { EntryFilter } from "../../../client/index.js";
 import { SearchIcon } from "../../components/index.js";
-import type { EntryFilter } from "../../state/entries.js";
 import { addressOf, goTo } from "../../state/location.js";
+import { hasService } from "../../state/reading/source.js";
 
 /** A whole number is read as an entry id: as the beginning of a hash it would match too much. */
 const ENTRY_ID = /^#?([1-9]\d{0,9})$/;
@@ -31,20 +32,33 @@ export function Filters({ filter, total }: FiltersProps) {
     <search>
       <form class="filters" onSubmit={submit}>
         <Field
-          label="Hash, fingerprint, or number of an entry"
+          label={
+            hasService()
+              ? "Hash, fingerprint, or number of an entry"
+              : "Whole hash of a document, whole fingerprint of a key, or number of an entry"
+          }
           value={search}
           change={setSearch}
-          placeholder={total ? `e.g. 9f86d081 or ${total}` : "e.g. 9f86d081"}
+          placeholder={hasService() ? `e.g. 9f86d081${total ? ` or ${total}` : ""}` : `e.g. ${total || 1}`}
           class="filters-search"
         />
-        <Field label="Words of a title or name" value={title} change={setTitle} placeholder="any, e.g. annual rep" />
-        <Field label="Event type" value={eventType} change={setEventType} placeholder="any" list="event-types" />
-        <Field label="Tags" value={tags} change={setTags} placeholder="any, e.g. release,2026" />
-        <datalist id="event-types">
-          {EVENT_TYPES.map((type) => (
-            <option key={type} value={type} />
-          ))}
-        </datalist>
+        {hasService() && (
+          <>
+            <Field
+              label="Words of a title or name"
+              value={title}
+              change={setTitle}
+              placeholder="any, e.g. annual rep"
+            />
+            <Field label="Event type" value={eventType} change={setEventType} placeholder="any" list="event-types" />
+            <Field label="Tags" value={tags} change={setTags} placeholder="any, e.g. release,2026" />
+            <datalist id="event-types">
+              {EVENT_TYPES.map((type) => (
+                <option key={type} value={type} />
+              ))}
+            </datalist>
+          </>
+        )}
         <div class="filters-actions">
           <button type="submit" class="button button-strong">
             <SearchIcon /> Find

@@ -7,6 +7,7 @@ import {
   entryPreimage,
 } from "../../../../engine/verify/index.js";
 import { Card, Check, Hash, Scroll } from "../../components/index.js";
+import { server } from "../../state/reading/source.js";
 
 /** A part of the preimage, in order. */
 interface Part {
@@ -60,7 +61,7 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
           <Hash value={computed} label="computed hash" show="whole" />
         </li>
         <li>
-          <p>The entry hash that the service shows:</p>
+          <p>The entry hash that {server().toLowerCase()} shows:</p>
           <Hash value={entry.entry_hash} label="entry hash" show="whole" />
           <div class="note">
             <Check holds={computed === entry.entry_hash}>

@@ -1,5 +1,6 @@
 /** All entries, or those that match a filter, newest first. */
 import { useRef } from "preact/hooks";
+import type { EntryFilter } from "../../../client/index.js";
 import {
   Card,
   Empty,
@@ -14,8 +15,8 @@ import {
 import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
-import { type EntryFilter, matchingEntries, provenEntries, type Stretch } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
+import { hasService, type Stretch, source, teller } from "../../state/reading/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
 import { Filters } from "./Filters.js";
@@ -101,12 +102,12 @@ async function load(filter: EntryFilter, page: number, total: number | undefined
   const skip = (page - 1) * PER_PAGE;
   if (isFiltered(filter)) {
     const size = total === undefined ? {} : { total };
-    const stretch = await matchingEntries({ path: "/log", filter }, { skip, count: PER_PAGE, ...size });
+    const stretch = await source().matching(filter, { skip, count: PER_PAGE, ...size });
     return { ...stretch, isProven: false, head: head?.tree_size ?? 0 };
   }
   const size = total ?? head?.tree_size ?? 0;
   const to = Math.max(0, size - skip);
-  const entries = head && to > 0 ? await provenEntries(head, Math.max(0, to - PER_PAGE), to) : [];
+  const entries = head && to > 0 ? await source().entries(head, Math.max(0, to - PER_PAGE), to) : [];
   return { entries, total: size, isProven: true, head: head?.tree_size ?? 0 };
 }
 
@@ -129,16 +130,20 @@ function ListVerdict({ task: { value: shown, error }, isFiltered, isUnknown }: L
     return (
       <Verdict finding="open">
         {count === 0
-          ? "The service says that no entry matches, and nothing proves it."
-          : "Each entry's content matches its hash. Nothing can prove that no match is missing. Open an entry to verify that it is in the log."}
+          ? `${teller()} says that no entry matches, and nothing proves it.`
+          : hasService()
+            ? "Each entry's content matches its hash. Nothing can prove that no match is missing. Open an entry to verify that it is in the log."
+            : "Each of these entries is in the tree of the signed checkpoint. Nothing can prove that no match is missing."}
       </Verdict>
     );
   if (count === 0) return <Verdict finding="open">There is no entry here that could be verified.</Verdict>;
   return (
     <Verdict finding="holds">
-      {count === 1 ? "It is" : `All ${count} are`} in the log: each entry's content matches its hash, each hash covers
-      the one before it, and the newest of these entries is in the tree that the operator signed. Signatures are checked
-      on the pages of the entries.
+      {count === 1 ? "It is" : `All ${count} are`} in the log: each entry's content matches its hash,{" "}
+      {hasService()
+        ? "each hash covers the one before it, and the newest of these entries is in the tree that the operator signed"
+        : "and each is in the tree of the signed checkpoint"}
+      . Signatures are checked on the pages of the entries.
     </Verdict>
   );
 }
@@ -174,9 +179,16 @@ function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: 
   if (!isFiltered(filter))
     return (
       <Empty title="Nothing has been recorded yet">
-        New entries appear here: <code>cairnlog attest FILE</code> makes one.
+        New entries appear here
+        {hasService() && (
+          <>
+            : <code>cairnlog attest FILE</code> makes one
+          </>
+        )}
+        .
       </Empty>
     );
+  if (!hasService()) return <Empty title="No entry matches." />;
   return (
     <Empty title="No entry matches.">
       <p>

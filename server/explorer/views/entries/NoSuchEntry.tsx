@@ -1,19 +1,20 @@
 /** The page for an entry that the log does not have. */
-import { LogHead } from "../../../wire/log/log.js";
 import { Empty, Heading, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { http } from "../../state/service.js";
+import { hasService, source } from "../../state/reading/source.js";
 import { useTask } from "../../state/task.js";
 
 const NUMBER = new Intl.NumberFormat();
 
 export function NoSuchEntry({ id }: { readonly id: number }) {
-  const newest = useTask(() => http.get(LogHead, "/log/head"), []).value?.head?.id;
+  const newest = useTask(() => source().newestId(), []).value;
   return (
     <div class="stack">
       <Heading title={`No entry ${NUMBER.format(id)}`} />
-      <Verdict finding="open">
-        The service says that there is no entry {NUMBER.format(id)}. Nothing proves that.
+      <Verdict finding={hasService() ? "open" : "holds"}>
+        {hasService()
+          ? `The service says that there is no entry ${NUMBER.format(id)}. Nothing proves that.`
+          : `There is no entry ${NUMBER.format(id)} in the tree of the signed checkpoint.`}
       </Verdict>
       <Empty title="The log has no such entry.">
         {newest !== undefined && (

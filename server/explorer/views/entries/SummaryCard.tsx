@@ -1,8 +1,9 @@
 /** Facts about an entry, in sentences; this page has verified each of them. */
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
-import { ClientError, type ProvenEntry } from "../../../client/index.js";
+import { ClientError } from "../../../client/index.js";
 import { Card, Check, Facts, Hash, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
+import type { Proven } from "../../state/reading/source.js";
 import type { CheckedSignatures } from "../../state/signed/signatures.js";
 import type { Task } from "../../state/task.js";
 
@@ -12,7 +13,7 @@ const NUMBER = new Intl.NumberFormat();
 type Around = { readonly previous: Entry | null } | undefined;
 
 export interface SummaryCardProps {
-  readonly proven: ProvenEntry;
+  readonly proven: Proven;
   readonly around: Task<Around>;
   readonly signatures: Task<CheckedSignatures | undefined>;
 }
@@ -25,8 +26,14 @@ export function SummaryCard({ proven: { entry, proof, head }, around, signatures
       <div class="check-list">
         <Check holds>Its content matches its entry hash.</Check>
         <Check holds>
-          It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose
-          head the operator signed <Time at={head.timestamp} as="age" />.
+          It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose{" "}
+          {head.timestamp === undefined ? (
+            "checkpoint the log signed."
+          ) : (
+            <>
+              head the operator signed <Time at={head.timestamp} as="age" />.
+            </>
+          )}
         </Check>
         <Link entry={entry} isFirst={proof.leaf_index === 0} around={around} />
         {signatures.value?.checks.map(({ holds, detail }) => (

@@ -1,8 +1,9 @@
 /** The place of an entry in the tree: the path up to the root, with each hash computed before the reader's eyes. */
 import { useEffect, useState } from "preact/hooks";
-import { height, type InclusionProof, type TreeHead } from "../../../../engine/verify/index.js";
+import { height } from "../../../../engine/verify/index.js";
 import { Card, Check, Hash } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
+import type { Way as Path, Rooted } from "../../state/reading/source.js";
 import { type Ascent, begin, climb } from "./ascent.js";
 import { TreeDrawing } from "./TreeDrawing.js";
 
@@ -13,8 +14,8 @@ const NUMBER = new Intl.NumberFormat();
 const counted = (count: number, what: string): string => `${NUMBER.format(count)} ${what}${count === 1 ? "" : "s"}`;
 
 export interface TreeCardProps {
-  readonly proof: InclusionProof;
-  readonly head: TreeHead;
+  readonly proof: Path;
+  readonly head: Rooted;
 }
 
 /** Nothing is computed or drawn before it is opened. */
@@ -59,7 +60,9 @@ function Way({ proof, head }: TreeCardProps) {
             </dd>
           </div>
           <div>
-            <dt class="soft">Root that the operator signed</dt>
+            <dt class="soft">
+              Root that {head.tree_version === "rfc6962" ? "the checkpoint has" : "the operator signed"}
+            </dt>
             <dd>
               <Hash value={head.root_hash} label="signed root" show="whole" />
             </dd>
@@ -85,7 +88,7 @@ function Way({ proof, head }: TreeCardProps) {
 }
 
 /** Climbs level by level; without animation for readers who want no motion. */
-function useClimb(proof: InclusionProof, head: TreeHead) {
+function useClimb(proof: Path, head: Rooted) {
   const [ascent, setAscent] = useState<Ascent>(() => begin(proof, head));
   useEffect(() => {
     if (ascent.isComplete) return undefined;
@@ -119,7 +122,9 @@ function Rungs({ ascent }: { readonly ascent: Ascent }) {
             <span class="soft">
               {partner.from === "self"
                 ? "has no neighbour and is hashed with itself"
-                : `is hashed with its ${partner.side} neighbour`}
+                : partner.from === "none"
+                  ? "has no neighbour and goes up as it is"
+                  : `is hashed with its ${partner.side} neighbour`}
             </span>
           )}
           {partner?.from === "proof" && <Hash value={partner.hash} label={`sibling on level ${level}`} show={12} />}

@@ -2,8 +2,8 @@
  * The path to the root as a drawing: one row for each level, the leaf at the bottom. The node on the path is left or
  * right as in the tree, beside the node with which it is hashed.
  */
-import type { InclusionProof } from "../../../../engine/verify/index.js";
 import { shortened } from "../../components/index.js";
+import type { Way } from "../../state/reading/source.js";
 import type { Ascent, Rung } from "./ascent.js";
 
 /** In pixels; the drawing fits a telephone. */
@@ -20,7 +20,7 @@ export interface TreeDrawingProps {
   readonly ascent: Ascent;
   /** Level of the root. */
   readonly top: number;
-  readonly proof: InclusionProof;
+  readonly proof: Way;
 }
 
 export function TreeDrawing({ ascent, top, proof }: TreeDrawingProps) {
@@ -70,6 +70,9 @@ function curve(fromX: number, fromY: number, toX: number, toY: number): string {
   return `M${fromX} ${fromY}C${fromX} ${middle} ${toX} ${middle} ${toX} ${toY}`;
 }
 
+/** What stands beside a node on its way, by where it comes from. */
+const NAMES = { proof: "", self: "itself", none: "no neighbour" } as const;
+
 interface LevelProps {
   readonly rung: Rung | undefined;
   readonly x: number;
@@ -88,9 +91,9 @@ function Level({ rung, x, y, isRoot, isLeaf }: LevelProps) {
         <Box
           x={other}
           y={y}
-          hash={rung?.partner?.hash}
-          kind={rung?.partner ? rung.partner.from : "waiting"}
-          name={rung?.partner?.from === "self" ? "itself" : ""}
+          hash={rung?.partner?.from === "none" ? undefined : rung?.partner?.hash}
+          kind={rung?.partner && rung.partner.from !== "none" ? rung.partner.from : "waiting"}
+          name={NAMES[rung?.partner?.from ?? "proof"]}
         />
       )}
     </>

@@ -1,6 +1,7 @@
 /** The place where a file is dropped or chosen, with the progress of its hashing. */
 import { useState } from "preact/hooks";
 import { Card, Facts, Hash } from "../../components/index.js";
+import { hasService } from "../../state/reading/source.js";
 import type { Hashing } from "./hashing/useHashing.js";
 
 export interface DropCardProps {
@@ -12,7 +13,7 @@ export interface DropCardProps {
 
 export function DropCard({ file, hashing, take, cancel }: DropCardProps) {
   return (
-    <Card title="The file" aside="It stays on your machine: only its hash is sent.">
+    <Card title="The file" aside={`It stays on your machine: only its hash is ${hasService() ? "sent" : "looked up"}.`}>
       <DropZone take={take} isSmall={file !== null} />
       {file && <Progress file={file} hashing={hashing} cancel={cancel} />}
     </Card>

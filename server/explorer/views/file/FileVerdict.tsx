@@ -1,6 +1,7 @@
 /** Who signed the file, when, and whether the log proves it. The receipt is judged, if there is one, and what the log has. */
 import type { ComponentChildren } from "preact";
 import { FailedVerdict, KeyName, Time, Verdict } from "../../components/index.js";
+import { teller } from "../../state/reading/source.js";
 import type { CheckedReceipt } from "./ReceiptCard.js";
 import type { Claims } from "./records.js";
 import type { Result } from "./results.js";
@@ -47,7 +48,7 @@ export function FileVerdict({ claims, error, results, receipt }: FileVerdictProp
   const rest = [
     open.length > 0 &&
       `Of ${counted(open.length, "more attestation")}, the signature can be checked only with the signer’s .attestation.json.`,
-    revoked > 0 && `The service says that ${revoked === 1 ? "a key was" : `${revoked} of the keys were`} revoked.`,
+    revoked > 0 && `${teller()} says that ${revoked === 1 ? "a key was" : `${revoked} of the keys were`} revoked.`,
     results.length < claims.total &&
       `${NUMBER.format(results.length)} of ${counted(claims.total, "attestation")} were checked here.`,
   ].filter(Boolean);
@@ -56,7 +57,7 @@ export function FileVerdict({ claims, error, results, receipt }: FileVerdictProp
       <Verdict finding="open">
         {open.length > 0
           ? "The log has this file on record, but no signature could be checked here: drop its .attestation.json, too."
-          : "The service says that nobody has signed this file, and nothing proves that."}
+          : `${teller()} says that nobody has signed this file, and nothing proves that.`}
       </Verdict>
     );
   return (

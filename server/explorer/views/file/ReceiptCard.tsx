@@ -6,7 +6,7 @@ import {
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
-import { client } from "../../state/service.js";
+import { source } from "../../state/reading/source.js";
 import type { Task } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 
@@ -64,7 +64,7 @@ export async function checkReceipt(receipt: File, fileHash: string): Promise<Che
     checks: [{ name: "format" as const, ok: false, detail }],
   });
   if (receipt.size > MAX_BYTES) return misread(`${receipt.name} is too large for an attestation file.`);
-  const operatorKey = await client.log.operatorKey();
+  const operatorKey = await source().operatorKey();
   let bundle: unknown;
   try {
     bundle = parseIJson(await receipt.text());

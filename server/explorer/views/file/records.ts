@@ -1,8 +1,7 @@
 /** The attestations of a document in the log. */
 import type { AttestationEvent, Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
-import { EntryPage } from "../../../wire/log/log.js";
-import { client, http } from "../../state/service.js";
+import { source } from "../../state/reading/source.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "../../state/signed/attestation.js";
 
 /** Number of attestations shown and verified at a time: each takes three requests. */
@@ -16,7 +15,7 @@ export interface Claim {
 
 export interface Claims {
   readonly claims: readonly Claim[];
-  /** Number of entries that name the document, as the service says it. */
+  /** Number of entries that name the document, as who lists them says it. */
   readonly total: number;
 }
 
@@ -25,9 +24,8 @@ export interface Claims {
  * @throws ClientError
  */
 export async function claimsAbout(documentHash: string, page: number): Promise<Claims> {
-  const query = { document_hash: documentHash, page, per_page: PER_PAGE };
-  const { entries, total } = await http.get(EntryPage, "/log/audit-trail", query);
-  const claims = (entries as Entry[]).flatMap((entry) => {
+  const { entries, total } = await source().naming(documentHash, page, PER_PAGE);
+  const claims = entries.flatMap((entry) => {
     const event = entry.payload as Partial<AttestationEvent>;
     return isAttestation(event) ? [{ entry, event }] : [];
   });
@@ -39,9 +37,8 @@ export async function claimsAbout(documentHash: string, page: number): Promise<C
  * @throws ClientError `log-misbehaved` for an entry that is not in the log; others if something cannot be fetched
  */
 export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedAttestation> {
-  const proven = await client.log.entry(id);
+  const proven = await source().entry(id);
   const event = proven.entry.payload as Partial<AttestationEvent>;
-  if (!isAttestation(event))
-    throw new ClientError("malformed-answer", `Entry ${id} is not the entry that the service lists.`);
+  if (!isAttestation(event)) throw new ClientError("malformed-answer", `Entry ${id} is not the entry that was listed.`);
   return checkAttestation(proven, event, documentHash);
 }

@@ -4,6 +4,7 @@ import { Badge, Card, Facts, Hash, Loading, Time } from "../../components/index.
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { isDemonstration } from "../../state/memory.js";
+import { server } from "../../state/reading/source.js";
 import { lastVisit, operators, pinnedAt } from "../../state/watching.js";
 
 export function OperatorCard() {
@@ -44,13 +45,13 @@ export function OperatorCard() {
           />
           <p class="soft note">
             {isOtherShown
-              ? "The service shows another key: see the alarm above."
+              ? `${server()} shows another key: see the alarm above.`
               : isSpared
                 ? "The log is a demonstration, whose key ends with it: this browser does not pin it."
                 : retired.length
                   ? "Each key has signed that the next one follows it, and the log has that on record."
                   : lastVisit
-                    ? "The service still shows the key that this browser pinned."
+                    ? `${server()} still shows the key that this browser pinned.`
                     : "Trusted on the first visit: compare it with the fingerprint that the operator published elsewhere."}
           </p>
         </>

@@ -4,14 +4,14 @@ import type { TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { provenEntries } from "../../state/entries.js";
+import { source } from "../../state/reading/source.js";
 import { useTask } from "../../state/task.js";
 
 const SHOWN = 8;
 
 export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
   const task = useTask(
-    async () => (head ? provenEntries(head, Math.max(0, head.tree_size - SHOWN), head.tree_size) : undefined),
+    async () => (head ? source().entries(head, Math.max(0, head.tree_size - SHOWN), head.tree_size) : undefined),
     [head?.tree_size],
   );
   const isAlarmed = useCell(alarms).length > 0;

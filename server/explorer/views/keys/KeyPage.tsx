@@ -3,22 +3,7 @@ import { normaliseContentHash } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { TrustStatus } from "../../../wire/signing/trust.js";
-import {
-  Card,
-  Check,
-  Digits,
-  Empty,
-  Facts,
-  FailedVerdict,
-  Hash,
-  Heading,
-  KeyStatusBadge,
-  TaskView,
-  Time,
-  Verdict,
-  whoseName,
-} from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { Digits, Empty, FailedVerdict, Heading, TaskView, Verdict } from "../../components/index.js";
 import { shownText } from "../../state/said/names.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -26,13 +11,11 @@ import { AlertsCard } from "./AlertsCard.js";
 import { ChainCard } from "./ChainCard.js";
 import { EndorsementsCard } from "./EndorsementsCard.js";
 import { EntriesCard } from "./EntriesCard.js";
-import { fingerprintOf } from "./fingerprint.js";
 import { GraphCard } from "./graph/GraphCard.js";
+import { IdentityCard } from "./IdentityCard.js";
 import { KeyVerdict } from "./KeyVerdict.js";
 import { Namesakes } from "./Namesakes.js";
 import { TrustCard } from "./TrustCard.js";
-
-const NUMBER = new Intl.NumberFormat();
 
 export interface KeyPageProps {
   readonly fingerprint: string;
@@ -106,43 +89,6 @@ function Facets({ shown, fingerprint, query }: KeyPageProps & { readonly shown: 
       )}
       <EntriesCard fingerprint={fingerprint} query={query} />
     </div>
-  );
-}
-
-function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; readonly fingerprint: string }) {
-  const computed = fingerprintOf(shown.public_key);
-  const holds = computed === fingerprint && shown.fingerprint === fingerprint;
-  return (
-    <Card title="The key" aside={<KeyStatusBadge status={shown.status} />}>
-      <div class="key-facts">
-        <Check holds={holds}>
-          {holds
-            ? "The public key has this fingerprint: this page computed it from the SPKI bytes."
-            : "The public key that the service shows does not have this fingerprint."}
-        </Check>
-        <Facts
-          facts={[
-            ["Fingerprint", <Hash key="hash" value={fingerprint} label="fingerprint" show="whole" />],
-            !holds && ["Computed", computed ?? "This is not a public key that this log accepts."],
-            ["Algorithm", shown.algorithm],
-            ["Registered", <Time key="time" at={shown.registered_at} />],
-            ["Name and expiration", whoseName(shown)],
-            shown.expires_at !== null && ["Expires", <Time key="expires" at={shown.expires_at} />],
-            shown.log_entry_id !== null && [
-              "Recorded in",
-              <a key="entry" href={addressOf(["entries", shown.log_entry_id])}>
-                entry {NUMBER.format(shown.log_entry_id)}
-              </a>,
-            ],
-          ]}
-        />
-        <details>
-          <summary>Public key</summary>
-          <Hash value={shown.public_key} label="public key in PEM" show="whole" />
-        </details>
-        <p class="soft">This page cannot verify name and status; the entries about them are in the log.</p>
-      </div>
-    </Card>
   );
 }
 

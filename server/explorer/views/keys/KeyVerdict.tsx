@@ -2,6 +2,7 @@
 import type { KeyDetail } from "../../../client/index.js";
 import { FailedVerdict, Time, Verdict } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
+import { server, teller } from "../../state/reading/source.js";
 import { useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
 import { fingerprintOf } from "./fingerprint.js";
@@ -17,7 +18,7 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
   const task = useTask(() => recordedKey(shown), [shown]);
   const isOperator = useCell(operators)?.current.fingerprint === fingerprint;
   if (shown.fingerprint !== fingerprint || fingerprintOf(shown.public_key) !== fingerprint)
-    return <Verdict finding="wrong">The service shows another public key than the one with this fingerprint.</Verdict>;
+    return <Verdict finding="wrong">{server()} shows another public key than the one with this fingerprint.</Verdict>;
   if (task.error !== undefined) return <FailedVerdict error={task.error} what="The entry of this key" />;
   if (task.value === undefined) return <Verdict finding="busy">Checking the entry of this key…</Verdict>;
   if (task.value === null)
@@ -47,7 +48,7 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
         : signatures.standing === "open"
           ? "whether its holder has signed that cannot be checked here."
           : "nothing there shows that its holder wanted it."}
-      {!isActive && ` The service says that the key is ${shown.status}.`}
+      {!isActive && ` ${teller()} says that the key is ${shown.status}.`}
     </Verdict>
   );
 }

@@ -1,10 +1,10 @@
 /** The entry by which a key came into the log, proven, with the signatures that it holds. */
-import { ClientError, type KeyDetail, type ProvenEntry } from "../../../client/index.js";
-import { client } from "../../state/service.js";
+import { ClientError, type KeyDetail } from "../../../client/index.js";
+import { type Proven, source } from "../../state/reading/source.js";
 import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
 
 export interface RecordedKey {
-  readonly proven: ProvenEntry;
+  readonly proven: Proven;
   /** Whether the entry is about this key. */
   readonly isItsOwn: boolean;
   readonly signatures: CheckedSignatures;
@@ -13,10 +13,12 @@ export interface RecordedKey {
 /** Null if the service names no entry. @throws ClientError */
 export async function recordedKey({ fingerprint, log_entry_id: id }: KeyDetail): Promise<RecordedKey | null> {
   if (id === null) return null;
-  const proven = await client.log.entry(id).catch((error: unknown) => {
-    if (!(error instanceof ClientError) || error.status !== 404) throw error;
-    throw new ClientError("malformed-answer", `The service names entry ${id}, and says that there is none.`);
-  });
+  const proven = await source()
+    .entry(id)
+    .catch((error: unknown) => {
+      if (!(error instanceof ClientError) || error.status !== 404) throw error;
+      throw new ClientError("malformed-answer", `The service names entry ${id}, and says that there is none.`);
+    });
   const { payload } = proven.entry;
   const isItsOwn = [payload.fingerprint, payload.signer_key_fingerprint].includes(fingerprint);
   return { proven, isItsOwn, signatures: await checkSignatures(proven) };

@@ -1,0 +1,45 @@
+/** A key as the entries about it say: what a service keeps of it, worked out here. */
+import { canonicalTimestamp, type Entry } from "../../../../engine/verify/index.js";
+import { showsPossession } from "../../../../engine/verify/keys/possession.js";
+import type { KeyDetail } from "../../../client/index.js";
+
+/**
+ * Undefined if no entry records the key. What strangers recorded gives way to the first entry that the key has signed.
+ * @param entries about the key, oldest first
+ */
+export function keyFrom(fingerprint: string, entries: readonly Entry[]): KeyDetail | undefined {
+  let key: KeyDetail | undefined;
+  for (const entry of entries) {
+    const { event_type, payload } = entry;
+    const isOfKeys = event_type === "key_registration" || event_type === "key_succession";
+    if (isOfKeys && payload.fingerprint === fingerprint) {
+      const created = keyOf(fingerprint, entry);
+      if (created && (!key || (created.named && !key.named && key.status === "active"))) key = created;
+    } else if (key && event_type === "key_revocation") key = { ...key, status: "revoked" };
+    else if (key && event_type === "key_succession")
+      key = {
+        ...{ ...key, status: "succeeded", successor_fingerprint: String(payload.fingerprint) },
+        successor_confirmed: showsPossession(entry),
+      };
+  }
+  const isExpired = key?.status === "active" && key.expires_at !== null && Date.parse(key.expires_at) <= Date.now();
+  return key && isExpired ? { ...key, status: "expired" } : key;
+}
+
+function keyOf(fingerprint: string, entry: Entry): KeyDetail | undefined {
+  const { public_key, pseudonym, key_algorithm, expiration_date, old_fingerprint } = entry.payload;
+  if (typeof public_key !== "string" || typeof pseudonym !== "string" || typeof key_algorithm !== "string")
+    return undefined;
+  const named = showsPossession(entry);
+  const predecessor = typeof old_fingerprint === "string" ? old_fingerprint : null;
+  return {
+    ...{ fingerprint, public_key, pseudonym, named, proven: named },
+    algorithm: key_algorithm as KeyDetail["algorithm"],
+    status: "active",
+    registered_at: entry.timestamp,
+    expires_at: canonicalTimestamp(expiration_date) ?? null,
+    log_entry_id: entry.id,
+    ...{ successor_fingerprint: null, successor_confirmed: null, predecessor_fingerprint: predecessor },
+    predecessor_confirmed: predecessor === null ? null : named,
+  };
+}

@@ -1,0 +1,199 @@
+/** The explorer beside published entries, from a plain web server that knows no ranges: what it proves, and what it cannot do. */
+import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { extname, join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import { LiveLog, listening } from "../publishing/logs.js";
+import { temporaryFolder } from "../server/harness.js";
+import { newManifest, newSigner, sha256 } from "../server/signers.js";
+import { cairnlog } from "../service.js";
+import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
+
+const [ada, bob] = [newSigner(), newSigner("ecdsa-p256")];
+const CONTENT = "a report that two have signed";
+const ABOUT = { ...newManifest(), document: { title: "A report", content_hash: `sha256:${sha256(CONTENT)}` } };
+const TYPES: Readonly<Record<string, string>> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+
+/** Serves a folder below a path, as `python3 -m http.server` does: no ranges, no headers but the type. */
+async function served(folder: string, asked: string[] = []): Promise<string> {
+  const below = "/copies/of/logs/";
+  const url = await listening(
+    createServer((request, response) => {
+      const path = request.url!.startsWith(below) ? request.url!.slice(below.length) || "index.html" : "/";
+      asked.push(path);
+      readFile(join(folder, path)).then(
+        (bytes) => response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "image/svg+xml" }).end(bytes),
+        () => response.writeHead(404).end(),
+      );
+    }),
+  );
+  return url + below.slice(0, -1);
+}
+
+const publish = async (log: LiveLog, target: string, ...more: string[]) =>
+  expect(await cairnlog(["publish", log.url, target, "--entries", ...more])).toMatchObject({ code: 0 });
+const copyOf = (folder: string) => {
+  const copy = temporaryFolder();
+  cpSync(folder, copy, { recursive: true });
+  return copy;
+};
+const verdict = (page: Page, kind: string) => page.locator(`main .verdict-${kind}`);
+
+let log: LiveLog;
+let folder: string;
+let vkey: string;
+let ids: readonly number[];
+const [directory, other] = [temporaryFolder(), temporaryFolder()];
+beforeAll(async () => {
+  log = await LiveLog.start(3, { SERVICE_DATA_DIR: directory });
+  await log.register(ada, "Ada");
+  const first = await log.attest(ada, ABOUT);
+  await log.grow(290);
+  ids = [first, await log.attest(bob, ABOUT)];
+  await log.grow(300);
+  vkey = await log.vkey();
+  folder = temporaryFolder();
+  await publish(log, folder);
+});
+
+test("the pages fit every screen and every reader", async () => {
+  const url = await served(folder);
+  await expectReadableEverywhere(url, "#/", "The log of 300 entries is verified");
+  await expectReadableEverywhere(url, `#/entries/${ids[0]}`, "and the signature fits");
+  await expectReadableEverywhere(url, `#/keys/${ada.fingerprint}`, "The log proves that this key was recorded");
+});
+
+test("entries are listed, newest first, and each is proven by the checkpoint, with the files of the folder alone", async () => {
+  const asked: string[] = [];
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(folder, asked), "#/entries");
+  await verdict(page, "good").getByText("and each is in the tree of the signed checkpoint").waitFor();
+  const shown = () => page.locator(".entry-id").allInnerTexts();
+  expect(await shown()).toEqual(Array.from({ length: 25 }, (_, i) => String(300 - i)));
+  await page.getByRole("link", { name: "Page 12 of 12" }).click();
+  await page.getByText(`Entry ${ids[0]}: `).waitFor({ state: "attached" });
+  expect(await shown()).toEqual(Array.from({ length: 25 }, (_, i) => String(25 - i)));
+  await page.locator(".entry-subject", { hasText: `Entry ${ids[0]}: ` }).click();
+  await verdict(page, "good").getByText("and the signature fits").waitFor();
+  await page.getByText("Compute the way from this entry up to the signed root").click();
+  await page.getByText("They are equal: the entry is in the log.").waitFor();
+  await page.getByText("Its hash covers that of entry 4").waitFor();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download for other tools (.tlog-proof)" }).click(),
+  ]);
+  const report = join(temporaryFolder(), "report");
+  writeFileSync(report, CONTENT);
+  const proof = await download.path();
+  expect(await cairnlog(["verify", report, "--proof", proof, "--vkey", vkey])).toMatchObject({ code: 0 });
+  await page.getByRole("link", { name: "every entry about it" }).click();
+  await expect.poll(shown).toEqual(ids.map(String).reverse());
+  await page.goto(`${page.url().split("#")[0]}#/entries/301`);
+  await page.getByText("There is no entry 301 in the tree of the signed checkpoint.").waitFor();
+  expect(
+    asked.filter((path) => !/^(index\.html|explorer\/.*|checkpoint|vkey|(tile|entries|index|log)\/.*)$/.test(path)),
+  ).toEqual([]);
+  await reader.leave();
+});
+
+test("a file that is dropped shows who signed it, and one that nobody signed shows that", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(folder), "#/file");
+  const drop = (content: string) =>
+    page
+      .locator('input[type="file"]')
+      .setInputFiles({ name: "report.txt", mimeType: "text/plain", buffer: Buffer.from(content) });
+  await drop(CONTENT);
+  await verdict(page, "good").getByText("This file was signed by").waitFor();
+  const said = await verdict(page, "good").innerText();
+  for (const { fingerprint } of [ada, bob]) expect(said).toContain(fingerprint.slice("sha256:".length).slice(0, 8));
+  expect(said).toContain("Ada");
+  await expectReadable(page);
+  expect(await page.getByText("Sign it").count()).toBe(0);
+  await drop("nobody");
+  await verdict(page, "open").getByText("The index of these files says that nobody has signed this file").waitFor();
+  await reader.leave();
+});
+
+test("a key is shown with the entries about it; what needs the service is said", async () => {
+  const reader = await Reader.arrive();
+  const url = await served(folder);
+  const page = await reader.open(url, `#/keys/${ada.fingerprint}`);
+  await verdict(page, "open").getByText("nothing there shows that its holder wanted it").waitFor();
+  await page.getByText("registered a key").waitFor();
+  await page.getByText("they need the service").waitFor();
+  await page.goto(`${url}/#/operator`);
+  await page.getByText("These files have no such page: it needs the service.").waitFor();
+  expect(await page.getByRole("navigation", { name: "Views" }).getByRole("link").allInnerTexts()).toEqual([
+    "Head",
+    "Entries",
+    "File",
+  ]);
+  await page.goto(`${url}/#/entries?search=report`);
+  await page.getByText("Words, tags, types and beginnings of hashes need the service.").waitFor();
+  await page.goto(`${url}/#/`);
+  await page.getByRole("region", { name: "What these files cannot do" }).waitFor();
+  await reader.leave();
+});
+
+describe("what was verified is remembered", () => {
+  test("a log that grew goes on from it; a smaller one is not shown as the newest", async () => {
+    const target = copyOf(folder);
+    const reader = await Reader.arrive();
+    const url = await served(target);
+    const page = await reader.open(url);
+    await verdict(page, "good").waitFor();
+    await log.grow(310);
+    await publish(log, target);
+    await verdict(page, "good").getByText("The log of 310 entries is verified").waitFor();
+    await page.reload();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    copyFileSync(join(folder, "checkpoint"), join(target, "checkpoint"));
+    await page.reload();
+    const bar = page.getByRole("region", { name: "Connection" });
+    await bar.getByText("this browser has verified one of 310 before").waitFor();
+    await reader.leave();
+  });
+
+  test.each([
+    ["that was rewritten under its own keys", true, "it was rewritten"],
+    ["of other keys", false, "another operator key than the one that this browser pinned"],
+  ])("a log %s raises the alarm", async (_, hasItsKeys, sentence) => {
+    const place = hasItsKeys ? other : temporaryFolder();
+    if (hasItsKeys) copyFileSync(join(directory, "operator.pem"), join(other, "operator.pem"));
+    const twin = await LiveLog.start(400, { SERVICE_DATA_DIR: place });
+    const target = copyOf(folder);
+    const reader = await Reader.arrive();
+    const page = await reader.open(await served(target));
+    await verdict(page, "good").waitFor();
+    rmSync(target, { recursive: true });
+    await publish(twin, target);
+    await page.reload();
+    const alarm = page.getByRole("alert", { name: "Alarm" });
+    await alarm.getByText(sentence).waitFor();
+    await verdict(page, "bad").waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      alarm.getByRole("button", { name: "Save the evidence" }).click(),
+    ]);
+    expect(JSON.parse(readFileSync(await download.path(), "utf8"))).toMatchObject({
+      known: { tree_size: 300, vkey, checkpoint: readFileSync(join(folder, "checkpoint"), "utf8") },
+    });
+    await reader.leave();
+  });
+});
+
+test("an entry that is not the one in the tree is not shown: the page raises the alarm", async () => {
+  const target = copyOf(folder);
+  const path = join(target, "entries", "000");
+  writeFileSync(path, gzipSync(gunzipSync(readFileSync(path)).toString().replace('"A report"', '"A retort"')));
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(target), `#/entries/${ids[0]}`);
+  await page.getByRole("alert", { name: "Alarm" }).waitFor();
+  await verdict(page, "bad").waitFor();
+  expect(await page.getByText("A retort").count()).toBe(0);
+  await reader.leave();
+});
