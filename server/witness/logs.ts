@@ -1,8 +1,9 @@
 /**
  * The file that names the logs of a witness. Two forms are read: the log lists of the witness network, whose first line is
- * `logs/v0`, and the `log` lines of a tlog-policy file.
+ * `logs/v0`, and the `log` lines of a tlog-policy file. In both, a line `frozen SIZE` says where the log above it has ended.
  */
 import { CairnlogError } from "../../engine/error.js";
+import { parseTreeSize } from "../../engine/verify/index.js";
 import { type NoteKey, parseAnyVkey } from "../../engine/verify/note/key.js";
 
 /** A log whose checkpoints are cosigned. */
@@ -11,6 +12,8 @@ export interface WitnessedLog {
   readonly origin: string;
   /** A checkpoint needs a signature by one of these. */
   readonly keys: readonly NoteKey[];
+  /** The size at which it has ended; null while it may grow. A witness sees hashes alone, so its operator must say this. */
+  readonly end: number | null;
 }
 
 /** The logs of a witness, by origin. */
@@ -23,6 +26,7 @@ const REMARKS: ReadonlySet<string> = new Set(["qpd", "contact"]);
 interface KeyLine {
   readonly key: NoteKey;
   origin: string;
+  end: number | null;
 }
 
 /**
@@ -39,7 +43,8 @@ export function parseWitnessedLogs(text: string): WitnessedLogs {
   const found: KeyLine[] = [];
   for (const [number, line] of isList ? lines.slice(1) : lines)
     try {
-      if (isList) readListLine(line, found);
+      if (/^frozen\b/.test(line)) readEnd(line, found.at(-1));
+      else if (isList) readListLine(line, found);
       else readPolicyLine(line, found);
     } catch (cause) {
       throw new CairnlogError("invalid-input", `Line ${number} of the file of logs: ${(cause as Error).message}`, {
@@ -47,14 +52,26 @@ export function parseWitnessedLogs(text: string): WitnessedLogs {
       });
     }
   const logs = new Map<string, WitnessedLog>();
-  for (const { origin, key } of found) {
+  for (const { origin, key, end } of found) {
     if (key.type === "unknown") continue;
-    const keys = logs.get(origin)?.keys ?? [];
+    const { keys = [], end: known = null } = logs.get(origin) ?? {};
+    if (known !== null && end !== null && known !== end)
+      throw new CairnlogError("invalid-input", `The file of logs has two ends of ${origin}: ${known} and ${end}.`);
     if (keys.some(({ name, id }) => name === key.name && id === key.id))
       throw new CairnlogError("invalid-input", `The file of logs has two keys ${key.name}+${key.id} for one log.`);
-    logs.set(origin, { origin, keys: [...keys, key] });
+    logs.set(origin, { origin, keys: [...keys, key], end: known ?? end });
   }
   return logs;
+}
+
+/** `frozen SIZE` */
+function readEnd(line: string, log: KeyLine | undefined): void {
+  const [, size, more] = line.split(/[ \t]+/);
+  const end = more === undefined ? parseTreeSize(size ?? "") : undefined;
+  if (!log) throw new Error("frozen is said of the log in a line above.");
+  // A log that has ended has the entry that ended it.
+  if (!end) throw new Error("behind frozen stands the size at which the log has ended.");
+  log.end = end;
 }
 
 /** `log VKEY [URL]` */
@@ -85,5 +102,5 @@ function keyLine(vkey: string): KeyLine {
   // Such a cosignature is what a witness makes, not a log. With ML-DSA-44, both make the same.
   if (key.type === "cosignature/v1")
     throw new Error("the key of a log has the type 0x01 or 0x06; this is the key of a witness.");
-  return { key, origin: key.name };
+  return { key, origin: key.name, end: null };
 }

@@ -43,7 +43,7 @@ export class WitnessMetrics {
     });
     this.#forks = new Counter({
       name: "cairnlog_witness_forks_total",
-      help: "Checkpoints refused because the log had signed another root for the same size.",
+      help: "Checkpoints refused because the log had signed another root for the same size, or has ended before.",
       labelNames,
       registers,
     });
@@ -75,7 +75,7 @@ export class WitnessMetrics {
     this.#times.set(origin, Date.now() / 1000);
   }
 
-  /** Counts a fork of a log. */
+  /** Counts a fork of a log, or what it signed behind its end. */
   forked(origin: string): void {
     this.#forks.inc({ origin });
   }

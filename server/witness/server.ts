@@ -95,6 +95,10 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
       signer,
       rows,
       logs,
+      resumed({ origin }, { end, refused }) {
+        metrics.forked(origin);
+        logger.error({ origin, end, refused }, "the log signed a checkpoint behind its end: keep this note");
+      },
       forked({ origin }, { cosigned, refused }) {
         metrics.forked(origin);
         logger.error({ origin, cosigned, refused }, "the log signed two roots for one size: keep these two notes");

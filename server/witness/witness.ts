@@ -36,6 +36,13 @@ export interface Fork {
   readonly refused: string;
 }
 
+/** A checkpoint behind the end of its log, signed by it. */
+export interface Resumption {
+  /** The size at which the log has ended. */
+  readonly end: number;
+  readonly refused: string;
+}
+
 export interface WitnessParts {
   /** A key that signs nothing else. */
   readonly signer: WitnessSigner;
@@ -45,6 +52,7 @@ export interface WitnessParts {
   readonly now?: () => number;
   /** Called with evidence against a log. */
   readonly forked?: (log: WitnessedLog, fork: Fork) => void;
+  readonly resumed?: (log: WitnessedLog, resumption: Resumption) => void;
 }
 
 /** The newest cosignature of a log. */
@@ -90,7 +98,7 @@ export class Witness {
   /**
    * Cosigns a checkpoint, or says from which size on a proof is needed. The cosignature is on disk when this resolves.
    * @throws CairnlogError `not-found` for a log that is not in the file; `forbidden` if no key of the log signed it or a
-   *   signature does not hold; `invalid-proof`; `storage-full`, `storage-failed`, `signer-unavailable`.
+   *   signature does not hold; `frozen` for one behind the end of its log; `invalid-proof`; `storage-full`, `storage-failed`, `signer-unavailable`.
    *   HttpError `malformed-request` if the checkpoint is smaller than the old size, or has an origin that the key cannot sign
    */
   async addCheckpoint({ oldSize, proof, checkpoint, note }: AddCheckpoint): Promise<Verdict> {
@@ -99,20 +107,19 @@ export class Witness {
     const signatures = await verifySignatures(note, log.keys, checkNoteSignature);
     if (!signatures) throw new CairnlogError("forbidden", "A signature of the log does not hold.");
     if (signatures.length === 0) throw new CairnlogError("forbidden", "No key of the log signed this checkpoint.");
+    const refused = formatNote(
+      note.text,
+      signatures.map(({ line }) => line),
+    );
+    if (log.end !== null && checkpoint.treeSize > log.end) {
+      this.#parts.resumed?.(log, { end: log.end, refused });
+      throw new CairnlogError("frozen", `This log has ended at size ${log.end}: nothing behind that is cosigned.`);
+    }
     if (oldSize > checkpoint.treeSize) throw malformed("The checkpoint is smaller than the old size.");
     const known = this.#parts.rows.get(log.origin);
     const size = known?.treeSize ?? 0;
     if (oldSize !== size) return { kind: "conflict", size };
-    this.#requireConsistent(
-      log,
-      known,
-      checkpoint,
-      proof,
-      formatNote(
-        note.text,
-        signatures.map(({ line }) => line),
-      ),
-    );
+    this.#requireConsistent(log, known, checkpoint, proof, refused);
     return this.#cosign(known, checkpoint, note.text, signatures);
   }
 

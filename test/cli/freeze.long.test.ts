@@ -57,7 +57,7 @@ test("monitor and client tell of the end and where the log goes on; a frozen log
   const { fingerprint } = (await (await fetch(`${next.url}/api/v1/log/operator-key`)).json()) as {
     fingerprint: string;
   };
-  expect(stdout).toMatch(/Entry 1 froze it at 2\S+: It is full\.\n/);
+  expect(stdout).toMatch(/Entry 1 froze it at size 1, 2\S+: It is full\.\n/);
   expect(stdout).toContain(`It goes on at ${next.url}, under the operator key ${fingerprint}.`);
   const told = await monitor();
   expect(told.stderr).toContain(`NOTICE frozen: Entry 1 (`);

@@ -34,6 +34,15 @@ describe("a list of the witness network", () => {
   });
 });
 
+test("frozen says in both forms where the log above it has ended", () => {
+  const ends = (text: string) => [...parseWitnessedLogs(text).values()].map(({ end }) => end);
+  expect(ends(`log ${one.vkey}\n frozen\t12 \nlog ${two.vkey}`)).toEqual([12, null]);
+  expect(ends(`logs/v0\nvkey ${one.vkey}\norigin a\nfrozen 12\nvkey ${two.vkey}`)).toEqual([12, null]);
+  // Each key of a log may be followed by it, or one of them.
+  expect(ends(`log ${one.vkey}\nlog ${again.vkey}\nfrozen 12`)).toEqual([12]);
+  expect(ends(`log ${one.vkey}\nfrozen 12\nlog ${again.vkey}\nfrozen 12`)).toEqual([12]);
+});
+
 test("keys of ML-DSA-44 are known, and those of unknown types are passed over, with a log that has no other", () => {
   const pq = newMlDsaSigner("log.example/2");
   const unknown = [unknownVkey("log.example/1"), unknownVkey("log.example/3", 2)];
@@ -60,6 +69,11 @@ test.each([
     "Line 3 of the file of logs: log is not a word",
   ],
   ["a list with its first line twice", "logs/v0\nlogs/v0", "Line 2"],
+  ["an end of no log", "frozen 12", "Line 1"],
+  ["an end at no size", `log ${one.vkey}\nfrozen 0`, "Line 2"],
+  ["an end without a size", `log ${one.vkey}\nfrozen`, "Line 2"],
+  ["an end with more", `log ${one.vkey}\nfrozen 12 13`, "Line 2"],
+  ["a log with two ends", `log ${one.vkey}\nfrozen 12\nlog ${again.vkey}\nfrozen 13`, "two ends"],
 ])("%s is refused", (_, text, sentence) => {
   expect(() => parseWitnessedLogs(text)).toThrow(
     expect.objectContaining({ code: "invalid-input", message: expect.stringContaining(sentence) }),

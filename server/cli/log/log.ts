@@ -239,7 +239,9 @@ function shards(positionals: readonly string[], values: Given): (client: Client)
       begun
         ? `The log goes on from the ${begun.tree_head.tree_size} entries at ${begun.url}, under the operator key ${nameOf(begun.operator_key)}.`
         : "The log goes on from no other one.",
-      ended ? `Entry ${ended.entry_id} froze it at ${ended.timestamp}: ${ended.reason}` : "It has not ended.",
+      ended
+        ? `Entry ${ended.entry_id} froze it at size ${ended.tree_size}, ${ended.timestamp}: ${ended.reason}`
+        : "It has not ended.",
       ...(next ? [`It goes on at ${next.server}, under the operator key ${nameOf(next.operatorKey)}.`] : []),
       ...(ended && !next ? ["It names no log that goes on."] : []),
     ];
