@@ -69,6 +69,8 @@ export interface TiledEvidence {
   readonly proof: readonly string[] | null;
   /** The data of the wrong entry, in base64. */
   readonly entry: string | null;
+  /** With `after-freeze`: a proof file (c2sp.org/tlog-proof) with the entry that froze the log, in the tree of `shown`. */
+  readonly end?: string;
 }
 
 /** The error for a misbehaviour of the log. Nothing of the data that shows it is mirrored. */

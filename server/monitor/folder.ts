@@ -11,10 +11,16 @@ import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
 import { flushFolders } from "../../engine/flush.js";
 import { makeFolders } from "../../engine/folders.js";
+import type { Entry } from "../../engine/verify/index.js";
 import { ClientState, type State, type Store } from "../client/index.js";
+import type { PublishedEntry } from "../client/static/end.js";
+import * as wire from "../wire/log/log.js";
 
 /** The number of entries whose watched events were reported, which never exceeds the mirror's size. */
 const Told = Type.Object({ entries: Type.Integer({ minimum: 0 }) });
+
+/** The entry that froze a log of tiles. */
+const End = Type.Object({ leaf_index: Type.Integer({ minimum: 0 }), entry: wire.Entry });
 
 export class MonitorFolder {
   readonly path: string;
@@ -44,13 +50,23 @@ export class MonitorFolder {
     this.#write("told.json", { entries });
   }
 
+  /** How a log of tiles ended; null while it may grow. */
+  get end(): PublishedEntry | null {
+    const kept = this.#read("end.json", End) as Static<typeof End> | undefined;
+    return kept ? { entry: kept.entry as Entry, leafIndex: kept.leaf_index } : null;
+  }
+
+  set end(end: PublishedEntry | null) {
+    if (end) this.#write("end.json", { leaf_index: end.leafIndex, entry: end.entry });
+  }
+
   /** @returns the path of the file */
   keepEvidence(kind: string, observedAt: string, evidence: unknown): string {
     const name = `${observedAt.replaceAll(":", "")}-${kind}-${randomUUID().slice(0, 8)}.json`;
     return this.#write(join("evidence", name), evidence);
   }
 
-  #read(name: string, schema: typeof ClientState | typeof Told): unknown {
+  #read(name: string, schema: typeof ClientState | typeof Told | typeof End): unknown {
     const path = join(this.path, name);
     let text: string;
     try {

@@ -20,6 +20,7 @@ import { ClientError, isAbsence } from "../client/error.js";
 import { AuthenticTiles, WrongTile } from "../client/log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, readBundle } from "../client/log/served.js";
 import { type BundledEntry, bundleFault, parseBundle } from "../client/static/bundle.js";
+import { goesOn } from "../client/static/end.js";
 import { entriesPath, OPERATOR_KEY, runsOf } from "../client/static/layout.js";
 import { objectsOf, recordsOfBundle, sortedRecords } from "./runs.js";
 import { headFault } from "./source.js";
@@ -59,6 +60,7 @@ class Check {
   readonly #options: CheckOptions;
   readonly #differences: Finding[] = [];
   #objects = 0;
+  #size = 0;
   #operators: OperatorKeys | null = null;
   #hasEntries = false;
   readonly #records: Uint8Array[] = [];
@@ -77,6 +79,7 @@ class Check {
     if (!verdict?.hasQuorum)
       throw new ClientError("log-misbehaved", `The checkpoint in ${files.server} is not signed as the policy demands.`);
     const { treeSize, rootHash } = verdict.checkpoint;
+    this.#size = treeSize;
     await this.#same("vkey", Buffer.from(`${formatVkey(verdict.log)}\n`), await this.#read("vkey"));
     await this.#readOperators();
     await this.#leaves(treeSize);
@@ -189,6 +192,7 @@ class Check {
     const fault = !entries
       ? "It is no bundle."
       : (bundleFault(entries, index, truth, sha256) ??
+        goesOn(entries, index, this.#size)?.message ??
         (this.#operators && (await headFault(entries, this.#operators))));
     if (fault) this.#find(path, bytes, fault);
     else if (truth.length === FULL_TILE * HASH_BYTES) this.#records[index] = recordsOfBundle(entries!, index);

@@ -8,11 +8,14 @@
 import { hash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { OperatorKeys } from "../../engine/verify/index.js";
+import type { Entry, OperatorKeys } from "../../engine/verify/index.js";
 import { ClientError } from "../client/error.js";
+import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
 import { type BundledEntry, bundleFault, bundleText, parseBundle } from "../client/static/bundle.js";
+import { endOf, goesOn } from "../client/static/end.js";
 import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
+import type { LogEnd } from "../client/types.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
 import { headFault, type SourceEntries } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";
@@ -40,6 +43,8 @@ export class Content {
   #operators: Promise<OperatorKeys> | undefined;
   /** Number of a full bundle → its records. */
   readonly #records = new Map<number, Uint8Array>();
+  #size = 0;
+  #newest: Entry | undefined;
 
   /** @param comparesAll whether everything is read, also behind what is missing */
   constructor(target: Target, entries: SourceEntries, maker: Maker, comparesAll: boolean) {
@@ -62,12 +67,43 @@ export class Content {
     return true;
   }
 
-  /** Publishes the entries of a bundle. @param hashes of its leaves. @throws ClientError; WrongTarget; the target's errors */
+  /**
+   * Begins with a tree, before anything of it is put.
+   * @param known size of the tree whose entries are there
+   * @throws GoesOn if these have an end; WrongTarget; ClientError; the target's errors
+   */
+  async begin(known: number, tiles: AuthenticTiles): Promise<void> {
+    this.#size = tiles.size;
+    if (!known) return;
+    const index = Math.floor((known - 1) / FULL_TILE);
+    const width = known - index * FULL_TILE;
+    const path = entriesPath(index, width);
+    const bytes = (await this.#target.read(path))?.bytes;
+    const hashes = (await tiles.tile(0, index)).subarray(0, width * HASH_BYTES);
+    if (bytes) await this.#checkedLeft(path, bytes, index, hashes);
+  }
+
+  /** How the log ended, when the newest bundle was taken; null if it may grow. */
+  get end(): LogEnd | null {
+    return endOf(this.#newest, this.#size);
+  }
+
+  /**
+   * Publishes the entries of a bundle.
+   * @param hashes of its leaves
+   * @throws ClientError, `GoesOn` for one that has the log's end before its own; WrongTarget; the target's errors
+   */
   async take(index: number, hashes: Uint8Array): Promise<void> {
     const width = hashes.length / HASH_BYTES;
     const path = entriesPath(index, width);
     const entries = (await this.#left(path, index, hashes)) ?? (await this.#made(path, index, hashes));
     if (width === FULL_TILE) this.#records.set(index, recordsOfBundle(entries, index));
+    if (index * FULL_TILE + width === this.#size) this.#newest = entries.at(-1)?.entry;
+  }
+
+  #expectNoMore(entries: readonly BundledEntry[], index: number): void {
+    const broken = goesOn(entries, index, this.#size);
+    if (broken) throw broken;
   }
 
   /** A bundle that an earlier run has left, or an earlier round. */
@@ -82,6 +118,7 @@ export class Content {
     const entries = await parseBundle(bytes);
     const fault = entries ? await this.#fault(entries, index, hashes) : "It is no bundle.";
     if (fault !== undefined) throw this.#maker.wrong(path, false, fault);
+    this.#expectNoMore(entries!, index);
     return entries!;
   }
 
@@ -90,6 +127,7 @@ export class Content {
     const fault = await this.#fault(entries, index, hashes);
     if (fault !== undefined)
       throw new ClientError("malformed-answer", `The service shows other entries than its tree has. ${fault}`);
+    this.#expectNoMore(entries, index);
     if (await this.#maker.create(path, await compress(bundleText(entries), { level: 9 }))) return entries;
     // Compressed by another release of zlib, the same text has other bytes.
     const bytes = (await this.#target.read(path))?.bytes;

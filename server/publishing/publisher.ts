@@ -19,8 +19,10 @@ import {
   verifyByPolicy,
 } from "../../engine/verify/index.js";
 import { ClientError } from "../client/error.js";
+import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, type ServedTiles } from "../client/log/served.js";
 import { entriesPath } from "../client/static/layout.js";
+import type { LogEnd } from "../client/types.js";
 import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
 import { Content, type Maker, oldRuns } from "./content.js";
@@ -82,6 +84,8 @@ export interface Published {
   readonly bytes: number;
   /** Whether the target has a page that is not ours, so that the explorer is not put there. */
   readonly hasOtherPage: boolean;
+  /** How the log ended, where entries are published; null if it may grow. */
+  readonly end: LogEnd | null;
 }
 
 /** What a round looks at again that was published before: `edge` is what the checkpoint's newest entry hangs below. */
@@ -97,7 +101,7 @@ export async function shownKey(source: ServedTiles, target: Target): Promise<{ k
 export class Publisher {
   readonly #options: PublisherOptions;
   /** The newest checkpoint that was published, or was there. */
-  #newest: { readonly note: string; readonly verdict: PolicyVerdict } | null = null;
+  #newest: ({ readonly note: string } & Pick<Published, "verdict" | "end">) | null = null;
   /** Whether the explorer is there; null before the first round. */
   #hasPage: boolean | null = null;
 
@@ -123,19 +127,23 @@ export class Publisher {
   async #round(again: Again): Promise<Published> {
     const { source, target, entries, policy, isPinned, onProgress } = this.#options;
     if (again === "nothing" && this.#newest && (await source.checkpoint()) === this.#newest.note)
-      return { verdict: this.#newest.verdict, isNew: false, made: 0, bytes: 0, hasOtherPage: this.#hasPage === false };
+      return {
+        ...{ verdict: this.#newest.verdict, isNew: false, made: 0, bytes: 0, end: this.#newest.end },
+        hasOtherPage: this.#hasPage === false,
+      };
     const store = new TargetStore({ target, entries, policy, isPinned }, again);
     const copy = new TiledCopy({ served: source, policy, store, onProgress });
-    const from = (known: KnownCheckpoint | null) => {
+    const from = async (known: KnownCheckpoint | null, tiles: AuthenticTiles) => {
+      await store.begin(known?.treeSize ?? 0, tiles);
       if (!known || again === "all" || !store.isWhole) return 0;
       return again === "edge" ? Math.max(0, known.treeSize - 1) : known.treeSize;
     };
     // Where the checkpoint was there already, the entries may come later.
     const { verdict, evidence } = await copy.follow(from, () => store.finish());
     if (entries) this.#hasPage ??= await putPage(target, (path, page) => store.create(path, page), again === "all");
-    const { isNew, made, bytes } = store;
-    this.#newest = { note: evidence.shown!, verdict };
-    return { verdict, isNew, made, bytes, hasOtherPage: this.#hasPage === false };
+    const { isNew, made, bytes, end } = store;
+    this.#newest = { note: evidence.shown!, verdict, end };
+    return { verdict, isNew, made, bytes, end, hasOtherPage: this.#hasPage === false };
   }
 
   /** Refusals in the words of who publishes. */
@@ -258,6 +266,16 @@ class TargetStore implements CopyStore, Maker {
         .join(" or ")}.`,
       false,
     );
+  }
+
+  /** @throws GoesOn if the log goes on behind an end that was published */
+  async begin(known: number, tiles: AuthenticTiles): Promise<void> {
+    // The newest entry of later rounds was seen by those before.
+    await this.#content?.begin(this.#isToLook ? known : 0, tiles);
+  }
+
+  get end(): LogEnd | null {
+    return this.#content?.end ?? null;
   }
 
   async read(name: TileName): Promise<Uint8Array | undefined> {

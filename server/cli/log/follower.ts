@@ -46,7 +46,8 @@ export function tiledFollower({
   onProgress,
   policy,
   isUnpruned,
-}: Pick<MonitorOptions, "server" | "folder" | "fetch" | "patience" | "onProgress"> & {
+  onFrozen,
+}: Pick<MonitorOptions, "server" | "folder" | "fetch" | "patience" | "onProgress" | "onFrozen"> & {
   readonly policy: Policy;
   readonly isUnpruned: boolean;
 }): Follower {
@@ -59,6 +60,8 @@ export function tiledFollower({
     patience,
     isUnpruned,
     onMissing: (path) => missing.push(path),
+    known: folder,
+    onFrozen,
     ...(onProgress && { onProgress }),
   });
   let cosigned: readonly string[] = [];
@@ -75,13 +78,20 @@ export function tiledFollower({
       cosigned = verdict.cosigned.map(({ witness }) => witness.name);
     },
     newest,
-    isFrozen: false,
+    get isFrozen() {
+      return folder.end !== null;
+    },
     async verified() {
       const head = (await newest())!;
+      const isFrozen = folder.end !== null;
       const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";
       return {
-        text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}${gone(missing)}`,
-        json: { verified: head.tree_size, head, cosigned, ...(missing.length && { missing }) },
+        text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}${isFrozen ? ", frozen" : ""}${gone(missing)}`,
+        json: {
+          ...{ verified: head.tree_size, head, cosigned },
+          ...(isFrozen && { frozen: true }),
+          ...(missing.length && { missing }),
+        },
       };
     },
     close: async () => {},

@@ -20,6 +20,7 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { required, UsageError } from "../usage.js";
+import { endSentences } from "./ending.js";
 import { cairnlogFollower, type Follower, tiledFollower } from "./follower.js";
 import { trustedBy } from "./proof-file.js";
 
@@ -135,7 +136,8 @@ class Run {
       throw new UsageError("--operator-key and --watch are for a cairnlog, --vkey and --policy for any log of tiles");
     const trusted = trustedBy(vkey, policy);
     if (!trusted.logs.length) throw new UsageError("the policy names no log: give --vkey, too");
-    return tiledFollower({ ...options, policy: trusted, isUnpruned: unpruned });
+    const onFrozen = (entry: Entry) => this.#tellEnd(entry);
+    return tiledFollower({ ...options, policy: trusted, isUnpruned: unpruned, onFrozen });
   }
 
   async toItsEnd(): Promise<number> {
@@ -252,12 +254,7 @@ class Run {
   }
 
   async #tellEnd(entry: Entry): Promise<void> {
-    const { reason, successor } = frozenBy(entry)!;
-    const next = successor
-      ? `It goes on at ${successor.url}, under the verifier key ${successor.vkey}`
-      : "It names no log that goes on";
-    const detail = `Entry ${entry.id} (${entry.timestamp}) froze the log: ${reason} ${next}.`;
-    await this.#raise({ alarm: "frozen", detail, entry });
+    await this.#raise({ alarm: "frozen", detail: endSentences(frozenBy(entry)!), entry });
   }
 
   async #accuse({ kind, message: detail, evidence }: Misbehaviour<NonNullable<Alarm["evidence"]>>): Promise<void> {

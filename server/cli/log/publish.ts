@@ -19,6 +19,7 @@ import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, type Progress, startProgress } from "../terminal/progress.js";
 import { UsageError } from "../usage.js";
+import { endSentences } from "./ending.js";
 import { trustedBy } from "./proof-file.js";
 
 const OPTIONS = {
@@ -31,7 +32,9 @@ const OPTIONS = {
     "publish the entries as they are served, too, with an index by document, and a page that shows and verifies them: SOURCE is the /tlog of a service, follower or mirror; goes without saying where the target has them",
   ),
   endpoint: text("URL", "address of the S3 store (default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or else Amazon's)"),
-  follow: flag("go on until it is interrupted; without it, one round, for timers"),
+  follow: flag(
+    "go on until it is interrupted, or with entries until the log has ended; without it, one round, for timers",
+  ),
   interval: textOr("SECONDS", "5", "between rounds"),
   audit: flag("compare all that is in the target, in the first round, and make what is missing"),
   "keep-partial": flag("never remove partial tiles; without it, they go when the full one is a day old"),
@@ -55,7 +58,7 @@ killed at any moment, and goes on where it was.`,
   notes: `The credentials of a store are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN; its region is
 AWS_REGION (default: ${REGION}).
 
-Exit codes: 0 published, or up to date, or interrupted with --follow; 1 could not finish; 2 the command was not understood; 3 the
+Exit codes: 0 published, or up to date, or interrupted or at the end of the log with --follow; 1 could not finish; 2 the command was not understood; 3 the
 log misbehaved, or the target has other bytes than the log; 4 refused: the target has another log, or a larger tree.`,
   examples: `cairnlog publish https://log.example/tlog /srv/tlog --vkey log.example/tlog+…
 cairnlog publish https://log.example/tlog s3://logs/tlog --follow`,
@@ -81,6 +84,8 @@ class Run {
   #hasToldOfPage = false;
   /** When partial tiles were looked for, by a clock that nobody sets. */
   #pruned: number | null = null;
+  /** Whether the log has ended, and all of it is published. */
+  #isFrozen = false;
 
   /** @throws UsageError */
   constructor(source: string, target: string, values: Given, interrupted: AbortSignal) {
@@ -115,7 +120,7 @@ class Run {
         if (code !== EXIT.fine) signal.throwIfAborted();
         return code;
       }
-      if (code === EXIT.misbehaviour || code === EXIT.refused) return code;
+      if (code === EXIT.misbehaviour || code === EXIT.refused || this.#isFrozen) return code;
       if (code === EXIT.fine) again = "nothing";
       failures = code === EXIT.fine ? 0 : failures + 1;
       const pause = Math.max(this.#interval, Math.min(LONGEST_PAUSE_S, this.#interval * 2 ** failures));
@@ -130,6 +135,7 @@ class Run {
       this.#publisher ??= await this.#newPublisher();
       const published = await this.#publisher.round(again);
       const removed = await this.#prune(this.#publisher, published.verdict.checkpoint.treeSize);
+      this.#isFrozen = published.end !== null;
       this.#endBar();
       this.#tellOfPage(published);
       if (published.isNew || published.made || removed || again !== "nothing") this.#tell(published, removed);
@@ -182,12 +188,13 @@ class Run {
     return removed;
   }
 
-  #tell({ verdict, isNew, made, bytes }: Published, removed: number): void {
+  #tell({ verdict, isNew, made, bytes, end }: Published, removed: number): void {
     const { origin, treeSize: tree_size, rootHash: root_hash } = verdict.checkpoint;
     const cosigned = verdict.cosigned.map(({ witness }) => witness.name);
     if (this.#values.json) {
       const head = { origin, tree_size, root_hash };
-      console.log(printableJson({ published: tree_size, head, cosigned, is_new: isNew, made, bytes, removed }));
+      const round = { published: tree_size, head, cosigned, is_new: isNew, made, bytes, removed };
+      console.log(printableJson({ ...round, ...(end && { frozen: end }) }));
       return;
     }
     const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";
@@ -196,6 +203,7 @@ class Run {
     console.log(
       printable(`${what}: ${tree_size} entries, root ${root_hash}, checkpoint of ${origin}${by}; ${objects}`),
     );
+    if (end) console.log(printable(endSentences(end)));
   }
 
   /** Once. */

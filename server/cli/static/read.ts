@@ -4,6 +4,7 @@ import { type PublishedEntry, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
 import { readNumber, report } from "../connection.js";
 import { text } from "../line/options.js";
+import { endSentences } from "../log/ending.js";
 import { entriesHeading, entryFacts, entryRow } from "../log/entry-text.js";
 import { printProof, trustedBy } from "../log/proof-file.js";
 import { quoted } from "../names.js";
@@ -156,6 +157,7 @@ export async function verifyStatic(
 ): Promise<number> {
   const signers = readSigners(values.signer);
   const log = await openLog(values);
+  const frozen = await log.end();
   const { origin, treeSize: tree_size } = log.verdict.checkpoint;
   const witnesses = log.verdict.cosigned.map(({ witness }) => witness.name);
   let holds = true;
@@ -167,7 +169,7 @@ export async function verifyStatic(
       ({ entry }) =>
         !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload.signer_key_fingerprint),
     );
-    const verdict = { origin, tree_size, witnesses };
+    const verdict = { origin, tree_size, witnesses, ...(frozen && { frozen }) };
     for (const { entry, leafIndex } of named) {
       printProof(file, { ...verdict, valid: true, reason: null, entry, leaf_index: leafIndex }, values.json);
       if (!values.json) await printKey(log, entry);
@@ -179,6 +181,7 @@ export async function verifyStatic(
       : `No entry of the ${tree_size} is about this file, says the index.`;
     printProof(file, { ...verdict, valid: false, reason, entry: null, leaf_index: null }, values.json);
   }
+  if (frozen && !values.json) console.log(printable(endSentences(frozen)));
   return holds ? 0 : 1;
 }
 

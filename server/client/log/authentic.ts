@@ -3,7 +3,7 @@
  * the right edge, above which there is none, with the root. So it does not matter where their bytes came from.
  */
 import { fromHex } from "../../../engine/verify/encoding.js";
-import { type ProofPart, rfc6962 } from "../../../engine/verify/index.js";
+import { inclusionParts, type ProofPart, rfc6962 } from "../../../engine/verify/index.js";
 import { type NodePosition, peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { FULL_TILE, HASH_BYTES } from "./served.js";
 
@@ -89,6 +89,13 @@ export class AuthenticTiles {
     const hashes: Uint8Array[] = [];
     for (const position of positions) hashes.push(await this.#node(position));
     return rfc6962.foldSubtrees(hashes);
+  }
+
+  /** The proof that a leaf is in the tree, from its sibling to the child of the root. @throws WrongTile; ClientError */
+  async inclusion(leafIndex: number): Promise<readonly Uint8Array[]> {
+    const proof: Uint8Array[] = [];
+    for (const part of inclusionParts(leafIndex, this.size)) proof.push(await this.fold(part));
+    return proof;
   }
 
   async #node({ level, index }: NodePosition): Promise<Uint8Array> {

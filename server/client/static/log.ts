@@ -3,12 +3,9 @@
  * the policy: every entry is compared with the tree of a checkpoint that a log of the policy has signed, with a quorum of its
  * witnesses. What the index leaves out is not noticed.
  */
-import { toHex, utf8 } from "../../../engine/verify/encoding.js";
+import { toHex } from "../../../engine/verify/encoding.js";
 import {
-  canonicalJson,
   type Entry,
-  formatTlogProof,
-  inclusionParts,
   OperatorKeys,
   type Policy,
   type PolicyVerdict,
@@ -23,18 +20,16 @@ import { ClientError } from "../error.js";
 import { Http } from "../http.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
+import type { LogEnd } from "../types.js";
 import { type BundledEntry, bundleFault, parseBundle } from "./bundle.js";
+import { endOf, goesOn, type PublishedEntry, proofFileIn } from "./end.js";
 import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";
 import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
 
 /** Bundles that are kept in memory. */
 const KEPT_BUNDLES = 16;
 
-/** An entry that is in the tree of the checkpoint. */
-export interface PublishedEntry {
-  readonly entry: Entry;
-  readonly leafIndex: number;
-}
+export type { PublishedEntry } from "./end.js";
 
 export interface StaticLogOptions {
   /** The address before `/checkpoint`, or what reads the files from elsewhere. */
@@ -66,7 +61,8 @@ export class StaticLog {
   /** The checkpoint as it was read. */
   readonly note: string;
 
-  private constructor(served: ServedTiles, tiles: AuthenticTiles, verdict: PolicyVerdict, note: string) {
+  /** A log whose checkpoint and tiles are verified: `open` does that. */
+  constructor(served: ServedTiles, tiles: AuthenticTiles, verdict: PolicyVerdict, note: string) {
     this.#served = served;
     this.#tiles = tiles;
     this.verdict = verdict;
@@ -122,6 +118,20 @@ export class StaticLog {
     throw new ClientError("not-found", `There is no entry ${id} among the ${this.size} of this checkpoint.`);
   }
 
+  /**
+   * How the log ended, and where it goes on; null if it may grow. Its newest entry says so.
+   * @throws ClientError as `entry` does
+   */
+  async end(): Promise<LogEnd | null> {
+    return endOf((await this.newest())?.entry, this.size);
+  }
+
+  /** The last entry; null if there is none. @throws ClientError as `entry` does */
+  async newest(): Promise<PublishedEntry | null> {
+    for await (const found of this.entries(Math.max(0, this.size - 1))) return found;
+    return null;
+  }
+
   /** Entries from a leaf on, oldest first. @throws ClientError as `entry` does */
   async *entries(from = 0): AsyncGenerator<PublishedEntry, void, undefined> {
     for (let at = from; at < this.size; ) {
@@ -172,17 +182,13 @@ export class StaticLog {
   }
 
   /** The proof that a leaf is in the tree of the checkpoint, from the leaf's sibling to the child of the root. @throws ClientError */
-  async inclusion(leafIndex: number): Promise<readonly Uint8Array[]> {
-    const proof: Uint8Array[] = [];
-    for (const part of inclusionParts(leafIndex, this.size))
-      proof.push(await judged(this.#served, this.#tiles.fold(part)));
-    return proof;
+  inclusion(leafIndex: number): Promise<readonly Uint8Array[]> {
+    return judged(this.#served, this.#tiles.inclusion(leafIndex));
   }
 
   /** A proof file (c2sp.org/tlog-proof) with the entry in it, as `client.tlog.proofFile` gives. @throws ClientError */
-  async proofFile({ entry, leafIndex }: PublishedEntry): Promise<string> {
-    const hashes = await this.inclusion(leafIndex);
-    return formatTlogProof({ index: leafIndex, extra: utf8(canonicalJson(entry)), hashes, checkpoint: this.note });
+  proofFile(found: PublishedEntry): Promise<string> {
+    return judged(this.#served, proofFileIn(this.#tiles, this.note, found));
   }
 
   /**
@@ -200,7 +206,7 @@ export class StaticLog {
 
   /**
    * The entries of a bundle, each the one in the tree. Signatures of heads are not verified.
-   * @throws ClientError `log-misbehaved`; `NotServed`
+   * @throws ClientError `log-misbehaved`, `GoesOn` for a log that goes on behind its end; `NotServed`
    */
   bundle(index: number): Promise<readonly BundledEntry[]> {
     if (this.#bundles.size >= KEPT_BUNDLES && !this.#bundles.has(index))
@@ -215,7 +221,10 @@ export class StaticLog {
     // A full bundle in place of a partial one has more entries.
     const fault = entries ? bundleFault(entries.slice(0, width), index, hashes) : "It is no bundle.";
     if (fault !== undefined) throw this.#misbehaved(`${this.#served.url}/${entriesPath(index, width)}: ${fault}`);
-    return entries!.slice(0, width);
+    const taken = entries!.slice(0, width);
+    const broken = goesOn(taken, index, this.size);
+    if (broken) throw broken;
+    return taken;
   }
 
   /** A publisher may remove a partial bundle when there is the full one. */

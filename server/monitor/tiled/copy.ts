@@ -21,6 +21,7 @@ import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { ClientError } from "../../client/index.js";
 import { AuthenticTiles, type Awaitable, WrongTile } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, type ServedTiles } from "../../client/log/served.js";
+import { GoesOn, proofFileIn } from "../../client/static/end.js";
 import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 
 /** Bundles that are fetched at the same time. */
@@ -87,12 +88,12 @@ export class TiledCopy<Known extends KnownCheckpoint> {
   /**
    * One round: everything that the newest checkpoint covers, verified and written; the checkpoint last.
    * @param from number of the first entry that may be missing; by default that behind the known checkpoint
-   * @param more what follows on it in the same round
+   * @param more what follows on it in the same round; both may throw `GoesOn`, which is misbehaviour of the log
    * @throws Misbehaviour; ClientError if the log cannot be asked, or its checkpoint has no quorum yet, `OtherLog`, `OlderHead` if
    *   it is older than the last one; errors of the store
    */
   async follow(
-    from: (known: Known | null) => number = (known) => known?.treeSize ?? 0,
+    from: (known: Known | null, tiles: AuthenticTiles) => Awaitable<number> = (known) => known?.treeSize ?? 0,
     more: (followed: Followed<Known>) => Promise<void> = async () => {},
   ): Promise<Followed<Known>> {
     const known = await this.#store.checkpoint();
@@ -100,18 +101,23 @@ export class TiledCopy<Known extends KnownCheckpoint> {
     const verdict = await this.#judge(note, known);
     const { treeSize, rootHash } = verdict.checkpoint;
     const evidence = { known: known?.note ?? null, shown: note };
+    let tiles: AuthenticTiles | undefined;
     try {
-      const tiles = await AuthenticTiles.open(treeSize, rootHash, {
+      tiles = await AuthenticTiles.open(treeSize, rootHash, {
         served: (level, index, width) => this.#served.tile(level, index, width),
         kept: (level, index) => this.#store.readLeft({ level, index, width: FULL_TILE }),
       });
       if (known) await this.#compare(known, tiles, evidence);
-      await this.#take(from(known), tiles, evidence);
+      await this.#take(await from(known, tiles), tiles, evidence);
       await this.#keep(note, verdict, known);
       const followed = { verdict, known, tiles, evidence };
       await more(followed);
       return followed;
     } catch (error) {
+      if (error instanceof GoesOn && tiles) {
+        const end = await proofFileIn(tiles, note, error.frozen);
+        throw this.caught("after-freeze", error.message, { ...evidence, end });
+      }
       if (!(error instanceof WrongTile)) throw error;
       throw this.caught(
         "wrong-root",

@@ -5,11 +5,14 @@
  */
 import { randomInt } from "node:crypto";
 import { encodeBase64 } from "../../../engine/verify/encoding.js";
-import { type Policy, type PolicyVerdict, tilePath, verifyByPolicy } from "../../../engine/verify/index.js";
+import { type Entry, type Policy, type PolicyVerdict, tilePath, verifyByPolicy } from "../../../engine/verify/index.js";
 import { Http } from "../../client/http.js";
 import type { AuthenticTiles } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, NotServed, ServedTiles } from "../../client/log/served.js";
-import { differing, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
+import { endOf, GoesOn, type PublishedEntry } from "../../client/static/end.js";
+import { OPERATOR_KEY } from "../../client/static/layout.js";
+import { StaticLog } from "../../client/static/log.js";
+import { differing, type Followed, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 
 export interface TiledMonitorOptions {
@@ -25,6 +28,10 @@ export interface TiledMonitorOptions {
   readonly isUnpruned?: boolean;
   /** Called with the path of each mirrored bundle that the log does not serve any more, unless that is misbehaviour. */
   readonly onMissing?: (path: string) => void;
+  /** Where is kept how the log ended, of which it tells where its entries are published. */
+  readonly known?: { end: PublishedEntry | null };
+  /** Told of the entry that froze the log, at least once. */
+  readonly onFrozen?: ((entry: Entry) => Promise<void>) | undefined;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -36,12 +43,18 @@ export class TiledMonitor {
   readonly #copy: TiledCopy<KeptCheckpoint>;
   /** The bundle that a log which must serve everything has denied: the next round asks for it again, not for one at random. */
   #denied: number | null = null;
+  readonly #known: { end: PublishedEntry | null };
+  /** Size of the tree whose newest entry was seen, where entries are published. */
+  #seen = 0;
+  /** Whether they are; null until it was seen. */
+  #hasEntries: boolean | null = null;
 
   /** @throws TypeError for an invalid address */
   constructor(options: TiledMonitorOptions) {
     this.#options = options;
     this.#served = new ServedTiles(new Http(options.url, options.fetch, undefined, options.patience));
     this.#mirror = new TiledMirror(options.mirror);
+    this.#known = options.known ?? { end: null };
     const { policy, onProgress } = options;
     this.#copy = new TiledCopy({
       served: this.#served,
@@ -76,11 +89,32 @@ export class TiledMonitor {
    *   `invalid-input`, `storage-failed`
    */
   async round({ audit = false }: { readonly audit?: boolean } = {}): Promise<PolicyVerdict> {
-    const { verdict } = await this.#copy.follow(undefined, async ({ known, tiles, evidence }) => {
+    const { end } = this.#known;
+    const from = (known: KeptCheckpoint | null, { size }: AuthenticTiles) => {
+      if (end && size > end.leafIndex + 1) throw new GoesOn(end, size);
+      return known?.treeSize ?? 0;
+    };
+    const { verdict } = await this.#copy.follow(from, async (followed) => {
+      const { known, tiles, evidence } = followed;
       if (known) this.#prune(known.treeSize, tiles.size);
+      await this.#learnEnd(followed);
       await this.#auditMirror(known?.treeSize ?? 0, tiles, audit, evidence);
     });
     return verdict;
+  }
+
+  /** Where a cairnlog is published with its entries, the newest one says whether it has ended. @throws ClientError; GoesOn */
+  async #learnEnd({ tiles, verdict, evidence }: Followed<KeptCheckpoint>): Promise<void> {
+    if (this.#known.end || this.#seen === tiles.size) return;
+    this.#hasEntries ??= await isServed(this.#served, OPERATOR_KEY);
+    const newest = this.#hasEntries
+      ? await new StaticLog(this.#served, tiles, verdict, evidence.shown!).newest()
+      : null;
+    if (newest && endOf(newest.entry, tiles.size)) {
+      await this.#options.onFrozen?.(newest.entry);
+      this.#known.end = newest;
+    }
+    this.#seen = tiles.size;
   }
 
   /** Removes the partial tiles and bundle of the last checkpoint, which now have more hashes. */
@@ -143,5 +177,15 @@ export class TiledMonitor {
       onMissing?.(tilePath({ level: "entries", index, width: FULL_TILE }));
       return undefined;
     }
+  }
+}
+
+async function isServed(served: ServedTiles, path: string): Promise<boolean> {
+  try {
+    await served.file(`/${path}`);
+    return true;
+  } catch (error) {
+    if (error instanceof NotServed) return false;
+    throw error;
   }
 }
