@@ -108,6 +108,25 @@ test("what is restored is what was backed up, private rows included and the priv
   expect(await service.stop()).toBe(0);
 });
 
+test("a log that has ended is restored as one that has ended, and takes no entry", async () => {
+  const ended = copyOf(data);
+  copyFileSync(join(data, "operator.pem"), join(ended, "operator.pem"));
+  // Before its end, so that the end is the only entry of a later segment.
+  const before = copyOfBackup();
+  const freezing = ["operator", "freeze", "--data", ended, "--reason", "It is full.", "--json"];
+  expect(await cairnlog(freezing)).toMatchObject({ code: 0, stdout: expect.stringContaining('"tree_size":601') });
+  expect(await backUp(ended, before)).toMatchObject({ tree_size: 601, added: 1 });
+  const { to, code } = await restore(before, "--may-fork");
+  expect(code).toBe(0);
+  expect(await check(to, pool)).toMatchObject({ ok: true, entries: 601, differences: [] });
+  const service = await startService(to);
+  const shards = await (await fetch(`${service.url}/api/v1/log/shards`)).json();
+  expect(shards).toMatchObject({ frozen: { entry_id: 601, reason: "It is full." } });
+  const body = JSON.stringify(submission(newSigner()));
+  expect((await fetch(`${service.url}/api/v1/attestations`, { method: "POST", body })).status).toBe(410);
+  expect(await service.stop()).toBe(0);
+});
+
 test("a folder that was there before is its owner's alone once a backup is in it", async () => {
   const to = newFolder();
   chmodSync(to, 0o755);

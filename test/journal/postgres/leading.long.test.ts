@@ -2,7 +2,8 @@
  * What a leader may believe, one false belief a test: that a record is decided, that it still leads, that a look is new. Over
  * real servers that are stopped at the step in question, so each test says yes or no in a second or two.
  */
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
 import { Node, newJournal, outcome } from "./node.js";
@@ -79,6 +80,44 @@ test("a record whose answer was lost with the lead is refused, and its entry is 
   await expect(appended).rejects.toMatchObject({ code: "not-leader" });
   expect(cut.journal.isLeading).toBe(false);
   expect(leader.log.size).toBe(2);
+});
+
+describe("the end of a log", () => {
+  const END = { reason: "The year is over.", successor: null };
+  const frozen = { code: "frozen" };
+  /** A node that takes the lead now. */
+  const next = async () => {
+    const node = await Node.open(url);
+    await node.lead();
+    return node;
+  };
+
+  test("holds for whoever leads next, and for a leader that does not know of it yet", async () => {
+    await leader.log.append(note(1));
+    const heir = await next();
+    await freeze(heir.log, END);
+    expect((await leader.log.append(note(2)).catch((error) => error)).code).toMatch(/^(?:not-leader|frozen)$/);
+    await leader.lead();
+    expect(leader.log.frozen).toMatchObject({ entry_id: 2, reason: END.reason });
+    await expect(leader.log.append(note(3))).rejects.toMatchObject(frozen);
+    await expect((await next()).log.append(note(4))).rejects.toMatchObject(frozen);
+    // A new machine that has nothing yet.
+    expect((await next()).log.size).toBe(2);
+  });
+
+  test("that no standby shows is not acknowledged, and what waits behind it never gets on the log", async () => {
+    for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_pause()");
+    const before = await records();
+    const ending = freeze(leader.log, END);
+    await expect.poll(records).toBe(before + 1);
+    const behind = leader.log.append(note(1)).catch((error) => error);
+    expect(await outcome(ending)).toBe("waits");
+    for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
+    expect((await ending).log_entry_id).toBe(1);
+    expect(await behind).toMatchObject(frozen);
+    const heir = await next();
+    expect([heir.log.size, heir.log.frozen?.entry_id]).toEqual([1, 1]);
+  });
 });
 
 test("of two that take the lead after the same look, one has it", async () => {
