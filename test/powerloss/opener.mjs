@@ -89,9 +89,11 @@ async function look({ dataDir, settings, rows, isService }) {
       rows: rows.map(([table, key]) => log.row(table, key) ?? null),
       wrong: errors.map(({ message }) => message),
     };
-    // It can go on, too.
-    const receipt = await server.registry.keys.register(KEY);
-    if (receipt.leaf_index !== entries.length) found.wrong.push(`the next entry is leaf ${receipt.leaf_index}`);
+    // It can go on, too, unless it has ended.
+    const next = await server.registry.keys.register(KEY).catch((error) => error);
+    const hasEnded = entries.at(-1)?.event_type === "log_frozen";
+    const [has, should] = hasEnded ? [next.code, "frozen"] : [next.leaf_index, entries.length];
+    if (has !== should) found.wrong.push(`the next entry is leaf ${has}, not ${should}: ${next.stack}`);
   } finally {
     await server.close();
   }

@@ -87,6 +87,13 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
     only: ["failure"],
   },
   {
+    name: "goes on behind the end of a log",
+    file: "engine/log/tree/frontier.js",
+    text: "this.frozen = frozenBy(newest);",
+    replacement: "",
+    only: ["end"],
+  },
+  {
     name: "renames an imported log without a flush",
     file: "engine/log/history/import.js",
     text: "        flushFolders(path);\n        renameSync(postingsFolder(building), postingsFolder(path));\n        flushFolder(path);\n",

@@ -13,7 +13,7 @@ import { Crew, operatorSigner, type Scene, subscribeTo } from "../crash/load.js"
 import type { Outside } from "../crash/outside.js";
 import { mainOf } from "../reliability/planted.js";
 import type { Random } from "../reliability/random.js";
-import { newSigner } from "../server/signers.js";
+import { newSigner, type TestSigner } from "../server/signers.js";
 import { type RunningService, startService } from "../service.js";
 import { type Known, knownFrom, receiptsOf, TracedLedger, whenSent } from "./known.js";
 import { Disk } from "./record/disk.js";
@@ -64,7 +64,7 @@ class LimitedConnection extends Connection {
   }
 }
 
-type Ending = "stopped" | "stopped under load" | "killed" | "failed";
+type Ending = "stopped" | "stopped under load" | "killed" | "failed" | "frozen";
 
 /** One recorded folder, in which commands run one after the other. */
 class Recorder {
@@ -119,7 +119,7 @@ class Recorder {
     const service = await startService(this.path, environment, { main: mainOf(dist) });
     try {
       await this.#load(service, requests, ending, random);
-      if (ending === "stopped") service.process.kill("SIGTERM");
+      if (ending === "stopped" || ending === "frozen") service.process.kill("SIGTERM");
       const exit = await service.exited;
       const expected = ending === "killed" ? "SIGKILL" : ending === "failed" ? 74 : 0;
       if (exit !== expected) throw new Error(`the service ended with ${exit}, not with ${expected}`);
@@ -131,8 +131,8 @@ class Recorder {
   async #load(service: RunningService, requests: number, ending: Ending, random: Random): Promise<void> {
     const ledger = new TracedLedger(this.trace, this.#options.outside.delivered);
     this.#ledgers.push(ledger);
-    const signals = { stopped: null, failed: null, "stopped under load": "SIGTERM", killed: "SIGKILL" } as const;
-    const signal = signals[ending];
+    const signals = { "stopped under load": "SIGTERM", killed: "SIGKILL" } as const;
+    const signal = ending in signals ? signals[ending as keyof typeof signals] : null;
     const limit = ending === "failed" ? Number.POSITIVE_INFINITY : requests;
     const connection = new LimitedConnection(service.url, ledger, limit);
     connection.isStopping = ending === "failed";
@@ -151,6 +151,7 @@ class Recorder {
       await subscribeTo(scene, connection);
       await new Crew(scene, WORKERS).work(connection, random.fork());
       if (signal && !connection.isStopping) service.process.kill(signal);
+      if (ending === "frozen") await freeze(new Connection(service.url, ledger), operator, ledger);
     } catch (error) {
       if (!(error instanceof CutOff)) throw error;
     } finally {
@@ -166,6 +167,12 @@ class Recorder {
     const known = more(events, knownFrom(events, this.#ledgers));
     return { name: this.#name, root, events, disk: this.#disk, known, dataDir, settings };
   }
+}
+
+/** The operator ends the log. */
+async function freeze(connection: Connection, operator: TestSigner, ledger: TracedLedger): Promise<void> {
+  const end = { reason: "It is full." };
+  ledger.add(await connection.send("/log/freeze", end, { token: await connection.login(operator) }), end);
 }
 
 interface HistoryItem {
@@ -274,6 +281,12 @@ const OTHERS = {
     await restoring.command("restore", backup, "--to", restoring.path, "--may-fork", "--json");
     await restoring.service(source.few, "stopped");
     return restoring.end((events, known) => source.arrived(known, whenSent(events, '"from_mirror"'), true));
+  },
+
+  async end(source) {
+    const ending = new Recorder(source.options, "end", "data", source.dataDir);
+    await ending.service(source.few, "frozen");
+    return ending.end((_, known) => source.wasThere(known));
   },
 
   async migration(source) {
