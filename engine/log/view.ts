@@ -28,6 +28,7 @@ import type { Operators } from "./operator/operators.js";
 import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
+import { Withheld } from "./read/withheld.js";
 import { SIGNING_VERSION } from "./tree/frontier.js";
 import { type ConsistencyProof, consistencyPath, inclusionPath } from "./tree/proofs.js";
 import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
@@ -59,6 +60,8 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   readonly #proofTexts: ProofTexts;
   /** Proofs from outside, joined to the entries that have one. */
   readonly anchors: Anchors;
+  /** The entries that are shown without their payload. */
+  protected readonly withheld: Withheld;
   /** The log as a tree of RFC 6962. */
   readonly lens: Lens;
   /** Entries on disk. Nothing beyond is shown to anyone. */
@@ -70,7 +73,8 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   constructor(parts: ViewParts) {
     const { store, memory } = parts;
     this.#parts = parts;
-    this.#reader = new EntryReader(store);
+    this.withheld = new Withheld(store, new EntryReader(store), (id) => this.leafIndexOf(id));
+    this.#reader = new EntryReader(store, this.withheld);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.anchors = new Anchors(store, this);
     this.lens = new Lens(this, () => parts.lensRows ?? store.lens);
@@ -96,6 +100,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#checkEnd(size);
     this.#frozen = null;
     this.show(size, frozen);
+    this.withheld.restore();
   }
 
   /** Shows the first `size` entries, which are on disk. @param end how the log ended, if the newest of them says so */
@@ -180,7 +185,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     const { postings } = this.#parts.memory;
     const list = postings.list(term);
     // To a reader beside the writer, runs on disk may be ahead of what it was told.
-    return postings.size > this.#size ? below(list, this.#size) : list;
+    return this.withheld.list(term, postings.size > this.#size ? below(list, this.#size) : list);
   }
 
   /** The terms of an event that a command will append; see `PreparedEvent`. */
@@ -227,6 +232,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return this.#seams.leafIndexFrom(id + 1, this.#size);
   }
 
+  /** Whether the payload of the entry with this id is withheld. */
+  isWithheld(id: number): boolean {
+    if (!this.withheld.count) return false;
+    const leafIndex = this.leafIndexOf(id);
+    return leafIndex !== undefined && this.withheld.by(leafIndex) !== undefined;
+  }
+
   /** The entry with this id, or undefined. */
   entry(id: number): Entry | undefined {
     const leafIndex = this.leafIndexOf(id);
@@ -256,9 +268,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
     const entry = (leafIndex: number) => this.#reader.scattered(leafIndex);
     this.readyPostings();
-    const { postings, titles } = this.#parts.memory;
+    const { titles } = this.#parts.memory;
+    const postings = this.withheld.postings(this.#parts.memory.postings);
+    const titleSources = () => titles.sources().map((source) => this.withheld.postings(source));
     return matching(
-      { postings, titles: () => titles.sources(), hasEarlierTitles: titles.missing > 0, size: this.#size, entry },
+      { postings, titles: titleSources, hasEarlierTitles: titles.missing > 0, size: this.#size, entry },
       criteria,
       offset,
       limit,
@@ -426,7 +440,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    */
   stateDifferences(): string[] {
     const { store, memory, projection } = this.#parts;
-    const rebuilt = new Replay(this.#reader, projection);
+    const rebuilt = new Replay(new EntryReader(store), projection);
     rebuilt.apply(0, this.#size);
     return [...stateDifferences(store, rebuilt), ...postingDifferences(memory.postings, rebuilt.terms)];
   }

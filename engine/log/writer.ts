@@ -11,6 +11,7 @@ import type { JournalPosition } from "../store/position.js";
 import { FORMAT, type TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
+import { PAYLOAD_WITHHELD } from "../verify/withheld.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { checkEnd, REBUILD, STORED_NODES } from "./check/end.js";
@@ -149,6 +150,7 @@ export class LogWriter extends LogView implements Executor {
 
   #published(batch: FormedBatch): void {
     this.show(batch.firstIndex + batch.events.length, frozenBy(batch.events.at(-1)));
+    if (batch.events.some(({ event_type }) => event_type === PAYLOAD_WITHHELD)) this.withheld.restore();
     this.#feed?.written(batch);
   }
 

@@ -5,6 +5,7 @@ import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/contract.js";
 import type { Entry } from "../verify/entry.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { typesInScope } from "../verify/kinds.js";
+import { membersIn } from "../verify/withheld.js";
 import { ATTESTATION_TERM } from "./attestations/events.js";
 
 export type ExportScope = "all" | AuditScope;
@@ -32,10 +33,10 @@ export const EXPORT_COLUMNS = [
 
 /**
  * The cells of an entry, in the order of `EXPORT_COLUMNS`. `payload` is canonical JSON, from which its hash can be
- * computed.
+ * computed; empty if the payload is withheld.
  */
 export function exportRecord(entry: Entry): (string | number)[] {
-  const { payload } = entry;
+  const payload = membersIn(entry);
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   const fingerprint = FINGERPRINT_MEMBERS.map((field) => payload[field]).find((value) => typeof value === "string");
   return [
@@ -47,6 +48,6 @@ export function exportRecord(entry: Entry): (string | number)[] {
     entry.chain_version ?? 1,
     text(fingerprint),
     text(payload.document_hash),
-    canonicalJson(payload),
+    entry.payload ? canonicalJson(payload) : "",
   ];
 }

@@ -47,6 +47,7 @@ const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   operator_key_rotation: { apply: applyOperatorRotation },
   log_frozen: {},
   log_continues: {},
+  payload_withheld: {},
   endorsement_offer: { apply: applyOffer },
   endorsement_acceptance: { apply: applyAcceptance },
   endorsement_withdrawal: { apply: applyWithdrawal },

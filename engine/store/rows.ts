@@ -392,3 +392,11 @@ export interface CredentialRow {
    */
   readonly confirmed?: boolean;
 }
+
+/** A payload that is withheld. */
+export interface WithheldRow {
+  /** Id of the entry by which the operator withholds it. */
+  readonly withheld_by: number;
+  /** Hash of the entry whose payload it is. */
+  readonly entry_hash: string;
+}

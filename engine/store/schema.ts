@@ -36,6 +36,7 @@ import type {
   UserRow,
   WebhookCursorRow,
   WebhookRow,
+  WithheldRow,
 } from "./rows.js";
 
 export type Key = string | number | (string | number)[];
@@ -49,6 +50,8 @@ export interface Tables {
   seams: { key: number; row: SeamRow };
   /** By leaf index: every entry that records a rotation of an operator key, of this log's or of another's. */
   operatorRotations: { key: number; row: OperatorRotationRow };
+  /** By id of the entry whose payload the operator withholds. */
+  withheld: { key: number; row: WithheldRow };
   /** By fingerprint. */
   keys: { key: string; row: KeyRow };
   /** By the entry id of the offer. */
@@ -160,6 +163,7 @@ export type RowOf<T extends TableName> = Tables[T]["row"];
 export const DERIVED_TABLES = [
   "seams",
   "operatorRotations",
+  "withheld",
   "keys",
   "endorsements",
   "endorsementsByEndorser",

@@ -40,7 +40,10 @@ export interface Entry {
   readonly timestamp: string;
   /** Not hashed. */
   readonly event_type: string;
-  readonly payload: JsonObject;
+  /** Null if the operator withholds it (`withheld.ts`). */
+  readonly payload: JsonObject | null;
+  /** Id of the entry by which the operator withholds the payload; present only where the payload is null. Not hashed. */
+  readonly withheld_by?: number;
   /** Null for the first entry. */
   readonly previous_hash: string | null;
   /** Bare lower-case hex. */
@@ -60,6 +63,8 @@ export interface EntryProblem {
     | "digest-mismatch"
     | "unknown-digest"
     | "primary-digest"
+    /** The payload is not shown. Whether an entry of the operator withholds it, says `withholdingFault`. */
+    | "withheld"
     | "wrong-event";
   /** A sentence. */
   readonly message: string;
@@ -96,8 +101,8 @@ export const ENTRY_MEMBERS = {
 };
 
 const ENTRY = objectOf(
-  ENTRY_MEMBERS,
-  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: text },
+  { ...ENTRY_MEMBERS, payload: nullable(anyObject) },
+  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: text, withheld_by: positiveInteger },
   "ignored",
 );
 
@@ -140,6 +145,7 @@ export function entryPreimage(
   entry: Pick<Entry, "payload" | "previous_hash" | "timestamp" | "chain_version">,
 ): Uint8Array {
   const { payload, previous_hash, chain_version = 1 } = entry;
+  if (payload === null) throw inputError("The payload is withheld, so there is nothing to hash.");
   if (chain_version === 1) return utf8(canonicalJson(payload) + (previous_hash ?? ""));
   if (chain_version !== 2) throw inputError("The chain version is neither 1 nor 2.");
   const timestamp = canonicalTimestamp(entry.timestamp);
@@ -153,13 +159,30 @@ export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "time
 }
 
 /**
- * All problems of a single entry. Empty if `entry_hash` and every one of `entry_hashes` agree with its content. Links
- * to other entries are not checked. Unknown members are ignored. Never throws: the entry may be any JSON value.
+ * All problems of a single entry. Empty if `entry_hash` and every one of `entry_hashes` agree with its content. Links to other
+ * entries are not checked. Unknown members are ignored. Never throws: the entry may be any JSON value.
  * @param sha256 another implementation: Node's takes 1 µs for an entry, the kernel 5
  */
 export function checkEntry(entry: Entry, sha256: (preimage: Uint8Array) => Uint8Array = sha2_256): EntryProblem[] {
   const misfit = ENTRY(entry, "");
   if (misfit !== undefined) return [{ code: "malformed-entry", message: misfit }];
+  const problems = entry.payload === null ? [NOT_SHOWN] : contentProblems(entry, sha256);
+  const primary = entry.entry_hashes.filter((digest) => digest.is_primary);
+  if (primary.length !== 1 || primary[0]!.algorithm !== "sha2-256" || primary[0]!.digest_hex !== entry.entry_hash) {
+    problems.push({
+      code: "primary-digest",
+      message: "Exactly one digest must be primary: sha2-256, equal to entry_hash.",
+    });
+  }
+  if (new Set(entry.entry_hashes.map((digest) => digest.algorithm)).size !== entry.entry_hashes.length) {
+    problems.push({ code: "digest-mismatch", message: "A digest algorithm appears more than once." });
+  }
+  return problems;
+}
+
+const NOT_SHOWN: EntryProblem = { code: "withheld", message: "The payload is not shown." };
+
+function contentProblems(entry: Entry, sha256: (preimage: Uint8Array) => Uint8Array): EntryProblem[] {
   let preimage: Uint8Array;
   try {
     preimage = entryPreimage(entry);
@@ -178,16 +201,6 @@ export function checkEntry(entry: Entry, sha256: (preimage: Uint8Array) => Uint8
     } else if ((digest === sha2_256 ? sha256Hex : toHex(digest(preimage))) !== digest_hex) {
       problems.push({ code: "digest-mismatch", message: `The ${algorithm} digest does not fit the entry's content.` });
     }
-  }
-  const primary = entry.entry_hashes.filter((digest) => digest.is_primary);
-  if (primary.length !== 1 || primary[0]!.algorithm !== "sha2-256" || primary[0]!.digest_hex !== entry.entry_hash) {
-    problems.push({
-      code: "primary-digest",
-      message: "Exactly one digest must be primary: sha2-256, equal to entry_hash.",
-    });
-  }
-  if (new Set(entry.entry_hashes.map((digest) => digest.algorithm)).size !== entry.entry_hashes.length) {
-    problems.push({ code: "digest-mismatch", message: "A digest algorithm appears more than once." });
   }
   return problems;
 }

@@ -8,7 +8,7 @@
  */
 import { PREDICATE_PATHS } from "./contract.js";
 import { checkEntry, type Entry, type EntryProblem } from "./entry.js";
-import { objectOf, type Shape } from "./json/shape.js";
+import { type JsonObject, objectOf, type Shape } from "./json/shape.js";
 import {
   ATTESTATION_KIND,
   EVENT_KINDS,
@@ -17,10 +17,12 @@ import {
   type EventType,
   isEventType,
   isPredicate,
+  type KindedEvent,
   payloadMisfit,
 } from "./kinds.js";
+import { eventIn } from "./withheld.js";
 
-type TypedEntry = Pick<Entry, "event_type" | "payload" | "chain_version">;
+type TypedEntry = Pick<Entry, "chain_version"> & KindedEvent;
 
 /** One of the service's own event types, or all predicates together. */
 type Kind = EventType | typeof ATTESTATION;
@@ -88,7 +90,7 @@ export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEnt
 export function checkServiceEntry(entry: Entry, sha256?: (preimage: Uint8Array) => Uint8Array): EntryProblem[] {
   const problems = checkEntry(entry, sha256);
   if (problems[0]?.code === "malformed-entry") return problems;
-  const misfit = eventMisfit(entry);
+  const misfit = entry.payload === null ? undefined : eventMisfit(eventIn(entry));
   return misfit === undefined ? problems : [...problems, { code: "wrong-event", message: misfit }];
 }
 
@@ -116,7 +118,7 @@ function kindOfType(eventType: string, version: 1 | 2): Kind | undefined {
  * fit: a succession has all members of a registration except one. Only the kinds with the most matching members count.
  * @param exactly whether it must have no further members except `tags`, which any event may have
  */
-function kindsOfPayload(payload: Entry["payload"], exactly: boolean): readonly Kind[] {
+function kindsOfPayload(payload: JsonObject, exactly: boolean): readonly Kind[] {
   let most = 0;
   let kinds: Kind[] = [];
   for (const { kind, members, required, shape } of JUDGED) {

@@ -94,3 +94,4 @@ export {
   type TermRotation,
 } from "./tree/operators.js";
 export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./tree/treehead.js";
+export { type EntryVerdict, isPayloadOf, isWithheld, type WithheldEntry, withholdingFault } from "./withheld.js";

@@ -175,6 +175,20 @@ export const EVENT_KINDS = {
     tone: "info",
     about: [],
   }),
+  payload_withheld: kind({
+    // By the operator. `withheld.ts` says what follows from it.
+    payload: {
+      entry_id: positiveInteger,
+      entry_hash: hexHash,
+      payload_hash: hexHash,
+      reason: text,
+      basis: nullable(text),
+    },
+    scope: "keys",
+    label: "Payload withheld",
+    tone: "warning",
+    about: ["reason"],
+  }),
   endorsement_offer: kind({
     payload: ENDORSEMENT,
     ...OF_ENDORSEMENTS,

@@ -14,6 +14,7 @@ import { LogReader } from "./log/log.js";
 import { ShardsClient } from "./log/shards.js";
 import { TlogReader } from "./log/tlog.js";
 import { Watch } from "./log/watch.js";
+import { WithholdingClient } from "./log/withholding.js";
 import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
 import {
@@ -82,6 +83,7 @@ export class Client {
   readonly audit: AuditClient;
   readonly anchoring: AnchoringClient;
   readonly shards: ShardsClient;
+  readonly withholding: WithholdingClient;
   readonly #http: Http;
   readonly #authority: Authority;
   readonly #attestations: AttestationsClient;
@@ -120,6 +122,7 @@ export class Client {
     this.audit = new AuditClient(http, watch);
     this.anchoring = new AnchoringClient(http, watch, authority);
     this.shards = new ShardsClient(http, watch, authority);
+    this.withholding = new WithholdingClient(http, watch, authority);
     // Whoever is told that the log has ended remembers it, if it is true.
     http.onFrozen(() => this.shards.noteEnd());
   }

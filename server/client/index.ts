@@ -12,6 +12,7 @@ export type { ProvenEntry } from "./log/proven.js";
 export type { Files } from "./log/served.js";
 export type { ShardsClient } from "./log/shards.js";
 export type { TlogInclusion, TlogReader, VerifiedCheckpoint } from "./log/tlog.js";
+export type { WithholdingClient } from "./log/withholding.js";
 export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./signer.js";
 export type { AttestedDocument, AttestOptions, AttestOutcome, Subject } from "./signing/attestations.js";
 export type { ClaimsClient } from "./signing/claims.js";

@@ -8,6 +8,7 @@ import type * as anchoring from "../wire/log/anchoring.js";
 import type * as audit from "../wire/log/audit-export.js";
 import type * as log from "../wire/log/log.js";
 import type * as shards from "../wire/log/shards.js";
+import type * as withholding from "../wire/log/withholding.js";
 import type * as attestations from "../wire/signing/attestations.js";
 import type * as claims from "../wire/signing/claims.js";
 import type * as composites from "../wire/signing/composites.js";
@@ -63,6 +64,8 @@ export type ConsistencyProof = Static<typeof log.ConsistencyProof>;
 export type LogHead = Static<typeof log.LogHead>;
 export type LogQuery = Static<typeof log.LogQuery>;
 export type VerifyReport = Static<typeof log.VerifyReport>;
+export type WithholdPayload = Static<typeof withholding.WithholdPayload>;
+export type PayloadWithheld = Static<typeof withholding.PayloadWithheld>;
 export type FreezeLog = Static<typeof shards.FreezeLog>;
 /** How a log ended. */
 export type LogEnd = NonNullable<Static<typeof shards.Shards>["frozen"]>;

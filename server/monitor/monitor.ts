@@ -240,6 +240,7 @@ export class Monitor {
           shown: head,
         });
       if (head && isFromFuture(head)) throw await this.#caught("future-head", fromFuture(head), { shown: head });
+      if (entry.payload === null) await this.#expectWithheld(entry);
       signed = head !== null;
       previous = entry;
       received.push({ entry, head });
@@ -354,7 +355,7 @@ export class Monitor {
     const ours = mirror.entry(leafIndex)!;
     const known = mirror.head(leafIndex + 1) ?? null;
     const shown = heads.get(leafIndex + 1) ?? null;
-    if (content(entry) !== content(ours))
+    if (content(entry) !== content(ours) && !(await this.#isWithheldSince(entry, ours)))
       throw await this.#caught("changed-entry", `Entry ${ours.id} is not served as it was mirrored.`, {
         ...(known ? { known } : {}),
         shown,
@@ -369,6 +370,24 @@ export class Monitor {
     if (!(await verifyTreeHead(shown, key)))
       throw await this.#caught("bad-signature", `The head of size ${leafIndex + 1} is not signed any more.`, evidence);
     if (root_hash !== known.root_hash) throw await this.#caught("fork", twoHeads(leafIndex + 1), evidence);
+  }
+
+  /** Whether an entry is not served as it was mirrored because its payload is withheld since, and for no other reason. */
+  async #isWithheldSince(entry: Entry, ours: Entry): Promise<boolean> {
+    if (entry.payload !== null || ours.payload === null) return false;
+    await this.#expectWithheld(entry);
+    const { withheld_by: _, ...rest } = entry;
+    return content({ ...rest, payload: ours.payload }) === content(ours);
+  }
+
+  /** A payload that is not served must be withheld by an entry: a log that only refuses misbehaves. */
+  async #expectWithheld(entry: Entry): Promise<void> {
+    try {
+      await this.#watch.checkContent(entry);
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== "log-misbehaved") throw error;
+      throw await this.#caught("bad-entry", error.detail, { entry });
+    }
   }
 
   /** Tells of watched keys, rotations and the end in entries that are on disk, then notes how far it came. */

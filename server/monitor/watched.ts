@@ -1,5 +1,6 @@
 /** Finds the entries that concern a key: their payload names it in a member for fingerprints. */
 import type { Entry } from "../../engine/verify/index.js";
+import { membersIn } from "../../engine/verify/withheld.js";
 
 /**
  * The watched fingerprints that an entry names, each once. They may be in the six members of `GET /log/by-fingerprint`,
@@ -9,7 +10,7 @@ import type { Entry } from "../../engine/verify/index.js";
  */
 export function namedIn(entry: Entry, watched: ReadonlySet<string>): string[] {
   const named = new Set<string>();
-  for (const [member, value] of Object.entries(entry.payload)) {
+  for (const [member, value] of Object.entries(membersIn(entry))) {
     if (!member.endsWith("fingerprint") || typeof value !== "string") continue;
     const fingerprint = value.toLowerCase();
     if (watched.has(fingerprint)) named.add(fingerprint);

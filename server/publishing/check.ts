@@ -6,6 +6,7 @@ import { hash } from "node:crypto";
 import { CairnlogError } from "../../engine/error.js";
 import { toHex } from "../../engine/verify/encoding.js";
 import {
+  type Entry,
   formatVkey,
   OperatorKeys,
   type Policy,
@@ -16,6 +17,7 @@ import {
   verifyByPolicy,
 } from "../../engine/verify/index.js";
 import { peakPositions } from "../../engine/verify/tree/merkle.js";
+import { withholdingFault, withholdingIn } from "../../engine/verify/withheld.js";
 import { ClientError, isAbsence } from "../client/error.js";
 import { AuthenticTiles, WrongTile } from "../client/log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, readBundle } from "../client/log/served.js";
@@ -64,6 +66,9 @@ class Check {
   #operators: OperatorKeys | null = null;
   #hasEntries = false;
   readonly #records: Uint8Array[] = [];
+  /** Entries without their payload, and those by which one is withheld: by id, with the path of the bundle. */
+  readonly #withheld = new Map<number, { readonly entry: Entry; readonly path: string }>();
+  readonly #withholding = new Map<number, Entry>();
   /** Level → hashes of the tree, as tiles or bundles have them. */
   readonly #levels: Uint8Array[][] = [];
 
@@ -85,6 +90,7 @@ class Check {
     await this.#leaves(treeSize);
     await this.#upper(treeSize);
     await this.#root(treeSize, rootHash);
+    this.#payloads();
     if (this.#hasEntries) await this.#index(treeSize);
     const differences = this.#differences;
     return { ok: !differences.length, verdict, hasEntries: this.#hasEntries, objects: this.#objects, differences };
@@ -194,8 +200,20 @@ class Check {
       : (bundleFault(entries, index, truth, sha256) ??
         goesOn(entries, index, this.#size)?.message ??
         (this.#operators && (await headFault(entries, this.#operators))));
+    for (const { entry } of fault ? [] : entries!) {
+      if (entry.payload === null) this.#withheld.set(entry.id, { entry, path });
+      if (withholdingIn(entry)) this.#withholding.set(entry.id, entry);
+    }
     if (fault) this.#find(path, bytes, fault);
     else if (truth.length === FULL_TILE * HASH_BYTES) this.#records[index] = recordsOfBundle(entries!, index);
+  }
+
+  /** A payload is missing where another entry withholds it, and nowhere else. */
+  #payloads(): void {
+    for (const { entry, path } of this.#withheld.values()) {
+      const fault = withholdingFault(entry, this.#withholding.get(entry.withheld_by ?? 0));
+      if (fault !== undefined) this.#find(path, entry, `Entry ${entry.id}: ${fault}`);
+    }
   }
 
   /** Tiles above the leaves. */

@@ -6,21 +6,20 @@
  * when it has its fence, which is put last.
  */
 import { hash } from "node:crypto";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import type { Entry, OperatorKeys } from "../../engine/verify/index.js";
+import { withholdingIn } from "../../engine/verify/withheld.js";
 import { ClientError } from "../client/error.js";
 import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
-import { type BundledEntry, bundleFault, bundleText, parseBundle } from "../client/static/bundle.js";
+import { type BundledEntry, bundleFault, parseBundle } from "../client/static/bundle.js";
 import { endOf, goesOn } from "../client/static/end.js";
 import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
 import type { LogEnd } from "../client/types.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
-import { headFault, type SourceEntries } from "./source.js";
+import { compressedBundle, headFault, type SourceEntries } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";
+import { takeBack, withoutLeaf } from "./withheld.js";
 
-const compress = promisify(gzip);
 const sha256 = (bytes: Uint8Array): Uint8Array => hash("sha256", bytes, "buffer");
 
 /** Puts objects, and counts them. */
@@ -45,6 +44,8 @@ export class Content {
   readonly #records = new Map<number, Uint8Array>();
   #size = 0;
   #newest: Entry | undefined;
+  /** Entries that withhold the payload of another one, of the bundles that were taken. */
+  readonly #withholding: Entry[] = [];
 
   /** @param comparesAll whether everything is read, also behind what is missing */
   constructor(target: Target, entries: SourceEntries, maker: Maker, comparesAll: boolean) {
@@ -97,6 +98,7 @@ export class Content {
     const width = hashes.length / HASH_BYTES;
     const path = entriesPath(index, width);
     const entries = (await this.#left(path, index, hashes)) ?? (await this.#made(path, index, hashes));
+    for (const { entry } of entries) if (withholdingIn(entry)) this.#withholding.push(entry);
     if (width === FULL_TILE) this.#records.set(index, recordsOfBundle(entries, index));
     if (index * FULL_TILE + width === this.#size) this.#newest = entries.at(-1)?.entry;
   }
@@ -128,7 +130,7 @@ export class Content {
     if (fault !== undefined)
       throw new ClientError("malformed-answer", `The service shows other entries than its tree has. ${fault}`);
     this.#expectNoMore(entries, index);
-    if (await this.#maker.create(path, await compress(bundleText(entries), { level: 9 }))) return entries;
+    if (await this.#maker.create(path, await compressedBundle(entries))) return entries;
     // Compressed by another release of zlib, the same text has other bytes.
     const bytes = (await this.#target.read(path))?.bytes;
     if (!bytes) throw this.#maker.wrong(path, true);
@@ -153,6 +155,7 @@ export class Content {
    * @param from size of the tree whose index is there; bundles from it on were taken
    */
   async finish(size: number, from: number): Promise<void> {
+    await this.#takeBack();
     const before = runsOf(from);
     for (const run of newRuns(size, before)) {
       const pieces: Uint8Array[] = [];
@@ -162,6 +165,17 @@ export class Content {
       for (const [path, bytes] of objectsOf(run, sortedRecords(pieces))) await this.#maker.make(path, bytes);
     }
     await this.#keepKeys(size);
+  }
+
+  /** Takes out of what was published before, and of what was just fetched, what is withheld since. */
+  async #takeBack(): Promise<void> {
+    for (const by of this.#withholding) {
+      const leafIndex = await this.#entries.leafIndexOf(withholdingIn(by)!.entry_id);
+      await takeBack(this.#target, { by, leafIndex }, (path) => this.#maker.wrong(path, true));
+      const index = Math.floor(leafIndex / FULL_TILE);
+      const records = this.#records.get(index);
+      if (records) this.#records.set(index, withoutLeaf(records, leafIndex));
+    }
   }
 
   async #keepKeys(size: number): Promise<void> {

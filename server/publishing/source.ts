@@ -1,12 +1,16 @@
 /** The entries of a service as they are published: with the head of every size, and the keys that sign these. */
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { importPublicKey, type ServerKey } from "../../engine/crypto/keys/spki.js";
 import { isSigned } from "../../engine/log/history/head.js";
 import { type Entry, OperatorKeys, parsePublicKey, type TreeHead } from "../../engine/verify/index.js";
 import { ClientError, isOversized } from "../client/error.js";
 import type { Http } from "../client/http.js";
 import { FULL_TILE } from "../client/log/served.js";
-import type { BundledEntry } from "../client/static/bundle.js";
+import { type BundledEntry, bundleText } from "../client/static/bundle.js";
 import * as wire from "../wire/log/log.js";
+
+const compress = promisify(gzip);
 
 /** Entries on a page, and the smaller pages that are requested if an answer is too long. Each divides a bundle. */
 const PAGE_SIZES = [128, 16, 1] as const;
@@ -56,6 +60,11 @@ export class SourceEntries {
     return entries.slice(0, width);
   }
 
+  /** The leaf index of an entry. @throws ClientError */
+  async leafIndexOf(id: number): Promise<number> {
+    return (await this.#http.get(wire.InclusionProof, `/log/${id}/proof`)).leaf_index;
+  }
+
   /**
    * The keys that sign the heads.
    * @param pinned PEM of a key that must be among them
@@ -66,6 +75,10 @@ export class SourceEntries {
     return OperatorKeys.verify(operators, parsePublicKey(pinned ?? public_key));
   }
 }
+
+/** The bytes of a bundle as it is published. */
+export const compressedBundle = (entries: readonly BundledEntry[]): Promise<Buffer> =>
+  compress(bundleText(entries), { level: 9 });
 
 /** What is wrong with the signatures of heads; undefined if the operator has signed each. */
 export async function headFault(

@@ -22,7 +22,7 @@ const broken = new Map<string, number>();
 let open: { readonly id: number; readonly file: string };
 
 const entryOf = (wanted: string, member?: string): Entry =>
-  entries.find(({ event_type, payload }) => event_type.includes(wanted) && (!member || payload[member] !== null))!;
+  entries.find(({ event_type, payload }) => event_type.includes(wanted) && (!member || payload![member] !== null))!;
 
 beforeAll(async () => {
   people = newPeople(folder);
@@ -54,7 +54,7 @@ beforeAll(async () => {
     ["key_succession", "new_key_signature"],
   ] as const) {
     const { event_type, payload } = entryOf(type, member);
-    const text = payload[member] as string;
+    const text = payload![member] as string;
     const forged = { ...payload, [member]: (text.startsWith("A") ? "B" : "A") + text.slice(1) };
     await service.server.registry.log.append([{ event_type, payload: forged } as never]);
     broken.set(type, service.server.registry.log.size);
@@ -168,7 +168,7 @@ describe("an entry", () => {
     const reader = await Reader.arrive();
     const offer = await verdictAt(reader, `#/entries/${entryOf("endorsement_offer").id}`);
     expect(offer.text).toMatch(/holds no signature: .* the word of the service/);
-    const gone = entries.find(({ payload }) => payload.document_title === "Gone")!;
+    const gone = entries.find(({ payload }) => payload!.document_title === "Gone")!;
     expect(await verdictAt(reader, `#/entries/${gone.id}`)).toEqual({
       finding: "open",
       text: expect.stringContaining("the key was revoked"),

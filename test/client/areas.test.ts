@@ -435,6 +435,11 @@ test("every route of the service has been asked for by a method of the client", 
     { title: "One of many", content_hash: newManifest().document.content_hash },
   ]))
     expect(receipt?.duplicate).toBe(false);
+  const { receipt } = await ada.client.attest({
+    title: "A secret",
+    content_hash: newManifest().document.content_hash,
+  });
+  await operator().withholding.withhold(receipt.log_entry_id, { reason: "It was a secret." });
   const session = await ada.client.login();
   const stale = { ...session, expires_at: new Date(Date.now() + 1_000).toISOString() };
   await all(open({ signer: asSigner(ada.signer), session: stale }).client.inbox.list());

@@ -129,7 +129,7 @@ describe("lists of entries", () => {
     const long = await startTestService();
     const { payload } = (await truth("/log/1")) as Entry;
     await long.server.registry.log.append(
-      Array.from({ length: 450 }, () => ({ event_type: "key_registration", payload })),
+      Array.from({ length: 450 }, () => ({ event_type: "key_registration", payload: payload! })),
     );
     const before = await LyingProxy.before(long.url);
     const client = createClient({ server: before.url });
@@ -172,7 +172,7 @@ describe("lists of entries", () => {
     await conviction(all(client.log.entries({ event_type: "key_revocation,key_succession" })));
     await conviction(all(client.log.entries({ tags: "draft" })));
     await conviction(all(client.log.entries({ search: second.entry_hash.slice(0, 8) })));
-    await conviction(all(client.log.auditTrail({ document_hash: `${second.payload.document_hash}` })));
+    await conviction(all(client.log.auditTrail({ document_hash: `${second.payload!.document_hash}` })));
     await conviction(all(client.log.auditTrail({ start_date: "2100-01-01" })));
     await conviction(all(client.log.auditTrail({ end_date: "2000-01-01" })));
     await conviction(all(client.audit.entries({ scope: "claims" })));
@@ -180,9 +180,9 @@ describe("lists of entries", () => {
     const passing = [
       client.log.entries({ event_type: "key_registration,key_succession" }),
       client.log.entries({ search: first.entry_hash.slice(0, 8).toUpperCase() }),
-      client.log.entries({ search: `${first.payload.fingerprint}` }),
-      client.log.entries({ search: `${first.payload.fingerprint}`.slice(0, 20) }),
-      client.log.auditTrail({ fingerprint: `${first.payload.fingerprint}`.slice("sha256:".length).toUpperCase() }),
+      client.log.entries({ search: `${first.payload!.fingerprint}` }),
+      client.log.entries({ search: `${first.payload!.fingerprint}`.slice(0, 20) }),
+      client.log.auditTrail({ fingerprint: `${first.payload!.fingerprint}`.slice("sha256:".length).toUpperCase() }),
       client.log.auditTrail({ start_date: first.timestamp.slice(0, 10), end_date: first.timestamp.slice(0, 10) }),
       client.audit.entries({ scope: "keys", start_date: first.timestamp, end_date: first.timestamp }),
     ];

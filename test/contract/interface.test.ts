@@ -62,6 +62,7 @@ Log
   POST /api/v1/log/sth/sign ; - ; object? → TreeHead ; operator ; general ; 200 401 403 409
   GET /api/v1/log/shards ; - ; Shards ; anybody ; general ; 200
   POST /api/v1/log/freeze ; - ; FreezeLog → LogFrozen ; operator ; general ; 200 400 401 403 408 410 413 422
+  POST /api/v1/log/{entry_id}/withhold ; - ; WithholdPayload → PayloadWithheld ; operator ; general ; 200 400 401 403 404 408 409 410 413 422
   GET /api/v1/log ; page per_page names event_type tags search title ; EntryPage ; anybody ; general ; 200 422
   GET /api/v1/log/by-fingerprint/{fingerprint} ; page per_page names ; EntryPage ; anybody ; general ; 200 404 422
   GET /api/v1/log/audit-trail ; page per_page fingerprint document_hash start_date end_date tags ; EntryPage ; anybody ; general ; 200 422
@@ -95,8 +96,8 @@ Attestation requests
 Encrypted claims
   POST /api/v1/claims ; - ; PostClaim → ClaimReceipt ; session ; general ; 200 400 401 403 408 410 413 422
   GET /api/v1/claims ; lookup_key! page per_page ; ClaimPage ; anybody ; general ; 200 422
-  GET /api/v1/claims/{entry_id} ; - ; ClaimPayload ; anybody ; general ; 200 404 422
-  POST /api/v1/claims/{entry_id}/reveal ; - ; RevealClaim → Revealed ; session ; claim-reveal ; 200 400 401 403 404 408 409 413 422
+  GET /api/v1/claims/{entry_id} ; - ; ClaimPayload ; anybody ; general ; 200 404 410 422
+  POST /api/v1/claims/{entry_id}/reveal ; - ; RevealClaim → Revealed ; session ; claim-reveal ; 200 400 401 403 404 408 409 410 413 422
 Accounts
   POST /api/v1/users ; - ; OpenAccount → OpenedAccount ; anybody ; general ; 201 400 403 404 408 409 410 413 422
   POST /api/v1/users/recover ; - ; RecoverAccount → RecoveredAccount ; anybody ; general ; 200 400 401 403 404 408 409 410 413 422

@@ -8,6 +8,7 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import type { TableName } from "#cairnlog/engine/store/schema.js";
 import { type Entry, type InclusionProof, type TreeHead, verifyInclusion } from "#cairnlog/engine/verify/index.js";
+import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import type { Random } from "../reliability/random.js";
 import type { Connection } from "./connection.js";
@@ -107,15 +108,21 @@ export class Memory {
     return problems;
   }
 
-  #readNew({ id, event_type, payload }: Entry, next: Entry | undefined, operator: string, ledger: Ledger): string[] {
+  #readNew(
+    { id, event_type, payload: shown }: Entry,
+    next: Entry | undefined,
+    operator: string,
+    ledger: Ledger,
+  ): string[] {
     const problems: string[] = [];
+    const payload: JsonObject = shown ?? {};
     for (const value of [payload.document_hash, payload.fingerprint])
       if (typeof value === "string" && ledger.refused.has(value)) problems.push(`entry ${id} is of what was refused`);
     const { request_id, requester_fingerprint: asker, target_fingerprint: target } = payload;
     if (event_type === "attestation_request") {
       this.#requests.set(request_id, { id, asker });
       if (payload.policy_entry_id === null) this.#notifications.add(`${target} ${id} attestation_request`);
-      else if (next?.payload.request_id !== request_id || next?.payload.responder_fingerprint !== operator)
+      else if (next?.payload?.request_id !== request_id || next?.payload?.responder_fingerprint !== operator)
         problems.push(`request ${id} was declined by a policy, and its answer is not beside it`);
     }
     if (event_type === "attestation_request_response")
@@ -151,7 +158,7 @@ function differences(receipt: Acknowledged, entry: Entry | undefined, head: Tree
     problems.push(`entry ${id} is not the acknowledged one`);
   if (leaf_index !== undefined && leaf_index !== id - 1) problems.push(`entry ${id} was said to be leaf ${leaf_index}`);
   for (const [name, value] of Object.entries(says))
-    if (json(entry.payload[name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
+    if (json(entry.payload![name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
   if (sth && json(head) !== json(sth)) problems.push(`the head of size ${sth.tree_size} is not the acknowledged one`);
   return problems;
 }

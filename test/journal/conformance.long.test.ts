@@ -99,10 +99,10 @@ test("a writer that is behind applies the records of another one, and continues 
   await first.append(note(1));
   await expect(second.append(note(2))).rejects.toMatchObject({ code: "storage-failed" });
   expect(await second.append(note(3))).toMatchObject({ leaf_index: 1 });
-  expect([...second.entries()].map(({ payload }) => payload.n)).toEqual([1, 3]);
+  expect([...second.entries()].map(({ payload }) => payload!.n)).toEqual([1, 3]);
   await expect(first.append(note(4))).rejects.toMatchObject({ code: "storage-failed" });
   expect(await first.append(note(5))).toMatchObject({ leaf_index: 2 });
-  expect([...first.entries()].map(({ payload }) => payload.n)).toEqual([1, 3, 5]);
+  expect([...first.entries()].map(({ payload }) => payload!.n)).toEqual([1, 3, 5]);
   for (const log of [first, second]) expect(await log.verify()).toMatchObject({ valid: true });
 });
 
@@ -116,7 +116,7 @@ test("a node that crashed between the decision and the transaction has the recor
   expect(log.size).toBe(1);
   await log.close();
   const { log: again } = await openTestLog({ journal, path });
-  expect([...again.entries()].map(({ payload }) => payload.n)).toEqual([1, 2]);
+  expect([...again.entries()].map(({ payload }) => payload!.n)).toEqual([1, 2]);
   expect(await again.verify()).toMatchObject({ valid: true, entry_count: 2 });
 });
 
@@ -126,5 +126,5 @@ test("a record that a journal has decided is not said to be unwritten when the d
   faults.plan = ["no room"];
   await expect(log.append({ event_type: "note", payload: { n: 1 } })).rejects.toMatchObject({ code: "storage-failed" });
   expect(await log.append({ event_type: "note", payload: { n: 2 } })).toMatchObject({ leaf_index: 1 });
-  expect([...log.entries()].map(({ payload }) => payload.n)).toEqual([1, 2]);
+  expect([...log.entries()].map(({ payload }) => payload!.n)).toEqual([1, 2]);
 });

@@ -70,7 +70,7 @@ export function endOf(records: readonly Buffer[]): JournalPosition {
 export async function checkContent(log: Log, load: Load, isKept: boolean): Promise<void> {
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [] });
   expect(log.stateDifferences()).toEqual([]);
-  const entries = new Set([...log.entries()].map(({ payload }) => payload.n as number));
+  const entries = new Set([...log.entries()].map(({ payload }) => payload!.n as number));
   const names = namesOf(log);
   for (const n of names) expect(n % 3 === 0 || entries.has(n), `${n}: a row without its entry`).toBe(true);
   for (const n of entries) expect(names.has(n), `${n}: an entry without its row`).toBe(true);

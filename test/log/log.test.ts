@@ -90,7 +90,7 @@ describe("append", () => {
       log.append(event(3)),
     ]);
     expect(receipts.map((receipt) => receipt.leaf_index)).toEqual([1, 2]);
-    expect([...log.entries()].map((entry) => entry.payload.n)).toEqual([0, 1, 2, 3]);
+    expect([...log.entries()].map((entry) => entry.payload!.n)).toEqual([0, 1, 2, 3]);
   });
 
   test("entries are linked, ids count up, and a clock that steps back is clamped", async () => {

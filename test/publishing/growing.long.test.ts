@@ -38,10 +38,10 @@ test("a run of the index is made of those before it, and a reader finds a docume
     },
   };
   const published = await openStaticLog({ log: files, trusted: await own.vkey() });
-  for (const { id, payload } of entries.filter(({ payload }) => payload.document_hash !== undefined)) {
+  for (const { id, payload } of entries.filter(({ payload }) => payload!.document_hash !== undefined)) {
     ranges = 0;
     const found: number[] = [];
-    for await (const { entry } of published.about(payload.document_hash as string)) found.push(entry.id);
+    for await (const { entry } of published.about(payload!.document_hash as string)) found.push(entry.id);
     expect(found).toEqual([id]);
     expect(ranges).toBeLessThanOrEqual(2);
   }

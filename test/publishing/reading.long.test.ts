@@ -72,7 +72,7 @@ test("the client reads entries, proofs, documents and keys from a web server", a
   expect(signed.map(({ entry }) => entry.id)).toEqual(ids);
   expect(asked).toEqual(["/index/0-256/fence", "/index/0-256/0 bytes=0-79"]);
   const [registered] = await all(log.about(ada.fingerprint));
-  expect(registered?.entry.payload.pseudonym).toBe("Ada");
+  expect(registered!.entry.payload!.pseudonym).toBe("Ada");
   for (const { entry, leafIndex } of signed) {
     const claim = {
       leafHash: rfc6962.leafHash(Buffer.from(entry.entry_hash)),

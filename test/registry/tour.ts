@@ -3,11 +3,13 @@
 import { expect } from "vitest";
 import { beginLog } from "#cairnlog/engine/log/operator/continued.js";
 import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
 import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";
 import {
   at,
+  BASE,
   DAY,
   failure,
   manifestOf,
@@ -193,6 +195,8 @@ export async function tour(
   await log.append(Array.from({ length: 256 }, (_, n) => ({ event_type: "note", payload: { n } })));
   await log.tryWriting();
   await log.signHead();
+  const [attested] = log.match({ eventTypes: [`${BASE}/authorship/v1`] }, 0, 1).indexes;
+  await withhold(log, log.entryAt(attested!)!.id, { reason: "An order", basis: null });
   // Behind the end there are private rows alone.
   await freeze(log, { reason: "The tour is over.", successor: null });
   await log.signHead();

@@ -229,6 +229,7 @@ export const FREE: ReadonlySet<string> = new Set([
   "post_log_anchor",
   "post_log_sth_sign",
   "post_log_freeze",
+  "post_log_entry_id_withhold",
   // Removes a row.
   "delete_webhooks_webhook_id",
 ]);

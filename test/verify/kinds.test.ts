@@ -38,6 +38,7 @@ describe("every kind", () => {
       "log_continues",
       "log_frozen",
       "operator_key_rotation",
+      "payload_withheld",
       "request_policy",
     ]);
   });

@@ -65,7 +65,7 @@ describe("a delivery", () => {
         entry_id: entryId,
         event_type: "key_registration",
         entry_hash: entry.entry_hash,
-        fingerprint: entry.payload.fingerprint,
+        fingerprint: entry.payload!.fingerprint,
         pseudonym: "someone",
         key_algorithm: "ed25519",
         expiration_date: null,

@@ -8,8 +8,10 @@ import type { Refiling } from "../../store/lmdb/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import { DERIVED_TABLES } from "../../store/schema.js";
+import { eventIn } from "../../verify/withheld.js";
 import { instantOf, microsOf } from "../instant.js";
 import { applyRotation } from "../operator/rotation.js";
+import { applyWithholding } from "../operator/withholding.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import { LayeredState } from "../write/layered.js";
@@ -22,7 +24,9 @@ import {
 } from "../write/projection.js";
 
 /** The tables that follow from entries through the projection alone. */
-const DERIVED_ANEW = DERIVED_TABLES.filter((table) => table !== "seams" && table !== "operatorRotations");
+const DERIVED_ANEW = DERIVED_TABLES.filter(
+  (table) => table !== "seams" && table !== "operatorRotations" && table !== "withheld",
+);
 /** Rows removed, and entries whose rows are written, in one transaction. */
 const ROWS_AT_ONCE = 1_000;
 const ENTRIES_AT_ONCE = 1_000;
@@ -44,6 +48,7 @@ export function derive(
 ): void {
   applySeam(before, entry, entry.event.leafIndex, state);
   applyRotation(entry.event, state);
+  applyWithholding(entry.event, state);
   projection.apply(entry.event, state);
   addTerms(entry, projection, terms);
 }
@@ -52,7 +57,7 @@ export function derive(
 export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEntry | undefined {
   const entry = reader.entry(leafIndex);
   if (!entry) return undefined;
-  const { id, event_type, payload, entry_hashes } = entry;
+  const { id, event_type, payload, entry_hashes } = eventIn(entry);
   const timestamp = instantOf(entry.timestamp) ?? entry.timestamp;
   return {
     id,

@@ -45,7 +45,9 @@ export function checkEnd(store: StoreReader, frontier: Frontier, operators: Oper
 /** Null for a text that is no entry. */
 function hashOf(text: Buffer): string | null {
   try {
-    return entryHash(JSON.parse(text.toString("utf8")) as Entry);
+    const entry = JSON.parse(text.toString("utf8")) as Entry;
+    // There is nothing to hash, and the head below is over this one.
+    return entry.payload === null ? entry.entry_hash : entryHash(entry);
   } catch {
     return null;
   }

@@ -15,7 +15,7 @@ import type { LogMeta } from "../../store/rows.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
-import { isObject, objectOf } from "../../verify/json/shape.js";
+import { anyObject, isObject, nullable, objectOf } from "../../verify/json/shape.js";
 import type { Checkpoint } from "../../verify/tlog/checkpoint.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { lensFaults } from "../lens/check.js";
@@ -37,7 +37,7 @@ import { verifyLog } from "./verify.js";
 const STEP_ENTRIES = 1024;
 /** Number of sentences in the report; `counts` counts all differences. */
 const MAX_SENTENCES = 1000;
-const ENTRY = objectOf(ENTRY_MEMBERS, {}, "ignored");
+const ENTRY = objectOf({ ...ENTRY_MEMBERS, payload: nullable(anyObject) }, {}, "ignored");
 
 /**
  * The area of a difference. `entries`: batches, entries and heads, without which nothing can be derived; `derived`:

@@ -16,6 +16,7 @@ import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
+import { isWithholdable } from "../../verify/withheld.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
 import { instantOf } from "../instant.js";
 import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
@@ -180,7 +181,7 @@ class Chunk {
   }
 
   #noteRotation({ entry: { id, event_type, payload }, instant }: ReadEntry, leafIndex: number): void {
-    if (event_type !== OPERATOR_ROTATION) return;
+    if (event_type !== OPERATOR_ROTATION || !payload) return;
     this.#rotations.push({ id, leafIndex, event_type, payload, timestamp: instant });
   }
 
@@ -190,11 +191,24 @@ class Chunk {
     const check = this.#task.checksEvents ? checkServiceEntry : checkEntry;
     for (const { code, message } of check(entry, sha256))
       if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
+      else if (code === "withheld") this.#checkWithheld(entry);
       else if (code === "malformed-entry") {
         this.#treeError(index + 1, code, `The entry at leaf ${index} is not a valid entry: ${message}`);
         return false;
       } else this.#entryError(entry.id, code, message);
     return true;
+  }
+
+  /** The row follows from the entry that withholds the payload, which is checked where it is. */
+  #checkWithheld(entry: Entry): void {
+    const row = this.#derived.get("withheld", entry.id);
+    const isSo = row?.withheld_by === entry.withheld_by && row?.entry_hash === entry.entry_hash;
+    if (!isSo || !isWithholdable(entry.event_type))
+      this.#entryError(
+        entry.id,
+        "payload-missing",
+        "The payload is missing, and no entry of the operator withholds it.",
+      );
   }
 
   /** Ids are dense, except where imported history has a seam. */

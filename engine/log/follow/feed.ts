@@ -16,7 +16,7 @@ import { type Frozen, frozenBy } from "../operator/frozen.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
-const WATCHED = ["passwords", "anchorTotals"] as const;
+const WATCHED = ["passwords", "anchorTotals", "withheld"] as const;
 export type WatchedTable = (typeof WATCHED)[number];
 
 /** A key of a watched table. Readers find the row on disk. */
@@ -84,11 +84,9 @@ export class Feed {
     }
     const { firstIndex } = decided[0]!.record;
     const batches = decided.flatMap(({ record }) => (record.batch ? [new Batch(record.firstIndex, record.batch)] : []));
-    const rows = decided
-      .flatMap(({ record }) => record.rows)
-      .flatMap(({ table, key }) =>
-        WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
-      );
+    const rows = [...decided.flatMap(({ record }) => record.rows), ...derived].flatMap(({ table, key }) =>
+      WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
+    );
     const digests = Buffer.concat(batches.map((batch) => batch.digests));
     this.#batch({ firstIndex, size, digests, rows, end }, terms);
   }

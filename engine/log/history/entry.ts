@@ -14,14 +14,15 @@ import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest } from 
 import { eventMisfit } from "../../verify/eventcheck.js";
 import { canonicalJson, canonicalJsonWithin } from "../../verify/json/canonical.js";
 import { checkIJson, MAX_DEPTH, parseJson } from "../../verify/json/ijson.js";
-import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
+import { anyObject, nullable, objectOf, positiveInteger, text, where } from "../../verify/json/shape.js";
+import { eventIn, isWithheld, withholdingFault } from "../../verify/withheld.js";
 import { isProofOf } from "../anchor/proof.js";
 import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
 import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
 import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
-import { preimageText, spellEntry } from "../write/entry.js";
+import { preimageText, spellEntry, spellWithheld } from "../write/entry.js";
 import type { LoggedEvent, Projection } from "../write/projection.js";
 
 /** Longer entries are refused. This is sixteen times the default limit of a request. */
@@ -81,8 +82,12 @@ const PRIMARY = "sha2-256";
 const NAMES = ["sha2-512", "sha3-256", "blake3"] as const satisfies readonly DigestName[];
 
 const ENTRY = objectOf(
-  ENTRY_MEMBERS,
-  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: nullable(text) },
+  { ...ENTRY_MEMBERS, payload: nullable(anyObject) },
+  {
+    chain_version: where("1 or 2", (v) => v === 1 || v === 2),
+    ots_proof: nullable(text),
+    withheld_by: positiveInteger,
+  },
   "ignored",
 );
 
@@ -116,7 +121,7 @@ export class HistoryReader {
    */
   read(bytes: Uint8Array, previous: Predecessor, leafIndex: number, proof: Uint8Array | null): CheckedEntry {
     const { entry, canonicalPayload, json } = parsed(bytes);
-    const { id, event_type, payload, chain_version, entry_hash, entry_hashes } = entry;
+    const { id, event_type, chain_version, entry_hash, entry_hashes } = entry;
     const version = chain_version ?? 1;
     if (previous.isEnd) refuse(behindTheEnd(previous.id));
     if (event_type === LOG_CONTINUES && leafIndex > 0) refuse(NOT_THE_FIRST);
@@ -134,11 +139,16 @@ export class HistoryReader {
     if (!Number.isSafeInteger(micros)) refuse("The timestamp is not between the years 1685 and 2255.");
     if (version === 2) checkOrder(previous, canonical);
 
-    const preimage = preimageText(version, canonicalPayload, entry.previous_hash, canonical);
-    if (this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
+    // Nothing can be computed of a payload that is withheld. The entry after it, and the head over both, vouch for its hash.
+    const preimage = entry.payload && preimageText(version, canonicalPayload, entry.previous_hash, canonical);
+    if (preimage !== null && this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
       refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
     const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
-    const misfit = this.#checksEvents ? eventMisfit(entry) : undefined;
+    const { payload } = eventIn(entry);
+    const misfit =
+      this.#checksEvents && entry.payload
+        ? eventMisfit({ event_type, payload, ...(chain_version && { chain_version }) })
+        : undefined;
     if (misfit !== undefined) refuse(misfit);
     const otsProof = proof ?? proofOf(entry);
     const warnings: HistoryWarning[] = [];
@@ -165,7 +175,7 @@ export class HistoryReader {
   }
 
   /** @returns the algorithms whose digests cannot be computed here */
-  #checkDigests(digests: readonly EntryDigest[], entryHash: string, preimage: string): string[] {
+  #checkDigests(digests: readonly EntryDigest[], entryHash: string, preimage: string | null): string[] {
     const primary = digests.filter(({ is_primary }) => is_primary);
     if (primary.length !== 1 || primary[0]!.algorithm !== PRIMARY || primary[0]!.digest_hex !== entryHash)
       refuse("Exactly one of entry_hashes must be primary: sha2-256, equal to entry_hash.");
@@ -177,7 +187,8 @@ export class HistoryReader {
       if (digest_hex === entryHash && algorithm === PRIMARY) continue;
       const compute = this.#digests.get(algorithm);
       if (!compute) unknown.push(algorithm);
-      else if (compute(preimage) !== digest_hex) refuse(`The ${algorithm} digest does not match the content.`);
+      else if (preimage !== null && compute(preimage) !== digest_hex)
+        refuse(`The ${algorithm} digest does not match the content.`);
     }
     return unknown;
   }
@@ -204,6 +215,10 @@ function parsed(bytes: Uint8Array): Parsed {
   if (spelled !== undefined) return { entry, canonicalPayload: spelled, json: given };
   checkIJson(text, value);
   if (misfit !== undefined) refuse(`This is not a log entry. ${misfit}`);
+  if (entry.payload === null) {
+    if (!isWithheld(entry)) refuse(withholdingFault(entry, undefined)!);
+    return { entry, canonicalPayload: "null", json: Buffer.from(spellWithheld(entry, entry.withheld_by!), "utf8") };
+  }
   const canonicalPayload = canonicalJson(entry.payload);
   return { entry, canonicalPayload, json: Buffer.from(spellEntry(entry, canonicalPayload), "utf8") };
 }
@@ -214,7 +229,7 @@ function parsed(bytes: Uint8Array): Parsed {
  * double does not hold, would be spelled otherwise. Followers read 20,000 of them a second.
  */
 function spelledPlainly(entry: Entry, text: string): string | undefined {
-  if (text.includes("\\") || text.includes("__proto__")) return undefined;
+  if (text.includes("\\") || text.includes("__proto__") || entry.payload === null) return undefined;
   try {
     const canonicalPayload = canonicalJsonWithin(entry.payload, MAX_DEPTH - 1);
     return spellEntry(entry, canonicalPayload) === text ? canonicalPayload : undefined;

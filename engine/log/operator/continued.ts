@@ -5,6 +5,7 @@
 import type { Entry } from "../../verify/entry.js";
 import { eventOf, payloadMisfit } from "../../verify/kinds.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { eventIn, membersIn } from "../../verify/withheld.js";
 import { define, type Transaction } from "../write/commands.js";
 
 export const LOG_CONTINUES = "log_continues";
@@ -19,8 +20,8 @@ export interface PrecedingLog {
 
 /** From which log the log with this first entry goes on; null for a log that began by itself. */
 export function continuedBy(first: Entry | undefined): (PrecedingLog & { readonly entry_id: number }) | null {
-  if (first?.event_type !== LOG_CONTINUES || payloadMisfit(first) !== undefined) return null;
-  return { entry_id: first.id, ...(first.payload.predecessor as PrecedingLog) };
+  if (first?.event_type !== LOG_CONTINUES || payloadMisfit(eventIn(first)) !== undefined) return null;
+  return { entry_id: first.id, ...(membersIn(first).predecessor as PrecedingLog) };
 }
 
 /** Why an entry of this type is at no other place. */

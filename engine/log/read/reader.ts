@@ -12,12 +12,19 @@ import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp } from "../clock.js";
+import { spellWithheld } from "../write/entry.js";
 
 /** Number of cached batches; a batch is immutable, so a cached one is never stale. */
 const KEPT_BATCHES = 16;
 /** Number of entries that are cached, as they are served, when they are asked for again; very long ones are not: 1 MiB. */
 const KEPT_ENTRIES = 256;
 const MAX_KEPT = 4096;
+
+/** Tells how an entry is withheld. */
+export interface Withholdings {
+  /** Id of the entry that withholds the payload at a leaf index; undefined if it is shown. */
+  by(leafIndex: number): number | undefined;
+}
 
 /** Entry hashes of neighbouring leaves, 32 bytes each. */
 export interface Digests {
@@ -32,11 +39,14 @@ export class EntryReader {
   #kept: Batch[] = [];
   readonly #served = new Recent<number, Buffer>(KEPT_ENTRIES);
   readonly #asked = new Lately();
+  readonly #withheld: Withholdings | null;
   /** The first leaf index of the last batch that was read and not cached. */
   #glanced = -1;
 
-  constructor(store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">) {
+  /** @param withheld the entries to be read without their payload; without it, all are read as they are stored */
+  constructor(store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">, withheld: Withholdings | null = null) {
     this.#store = store;
+    this.#withheld = withheld;
   }
 
   /**
@@ -74,6 +84,8 @@ export class EntryReader {
 
   /** The entry as it is served. Do not write to it: later callers may get the same bytes. */
   json(index: number): Buffer | undefined {
+    const by = this.#withheld?.by(index);
+    if (by !== undefined) return Buffer.from(spellWithheld(this.#parsed(index)!, by), "utf8");
     const served = this.#served.look(index);
     if (served) return served;
     const place = this.#glance(index);
@@ -83,6 +95,15 @@ export class EntryReader {
 
   /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
   entry(index: number): Entry | undefined {
+    return this.#shown(index, this.#parsed(index));
+  }
+
+  #shown(index: number, entry: Entry | undefined): Entry | undefined {
+    const by = this.#withheld?.by(index);
+    return entry === undefined || by === undefined ? entry : { ...entry, payload: null, withheld_by: by };
+  }
+
+  #parsed(index: number): Entry | undefined {
     const place = this.#glance(index);
     const text = place?.entry(index - place.firstIndex)?.toString() ?? this.#read(index, (batch, i) => batch.text(i));
     return text === undefined ? undefined : parsed(text, index);
@@ -96,7 +117,7 @@ export class EntryReader {
   scattered(index: number): Entry | undefined {
     const place = this.#keptWith(index) ? undefined : this.#store.batchPlace(index);
     const text = place?.entry(index - place.firstIndex)?.toString() ?? this.#read(index, (batch, i) => batch.text(i));
-    return text === undefined ? undefined : parsed(text, index);
+    return text === undefined ? undefined : this.#shown(index, parsed(text, index));
   }
 
   /** Entry hash, hex. */

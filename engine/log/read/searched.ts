@@ -4,6 +4,7 @@ import { hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import { SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { Entry } from "../../verify/entry.js";
+import { membersIn } from "../../verify/withheld.js";
 import { type CandidatePostings, type Candidates, type Condition, digits, REACH, text } from "./candidates.js";
 
 const HEX = /^[0-9a-f]+$/;
@@ -60,7 +61,7 @@ function* candidates(term: string, complete: string | undefined): Iterable<Candi
 /** The search rules, applied to one entry; `term` is folded. */
 function matchesSearch(entry: Entry, term: string, complete: string | undefined): boolean {
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
-  const values = SEARCH_MEMBERS.map((field) => entry.payload[field])
+  const values = SEARCH_MEMBERS.map((field) => membersIn(entry)[field])
     .filter((value) => typeof value === "string")
     .map((value) => value.toLowerCase());
   return complete

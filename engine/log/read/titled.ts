@@ -2,6 +2,7 @@
 import { CairnlogError } from "../../error.js";
 import { POSTING } from "../../store/schema.js";
 import { foldedAsBefore, hasTitleWords, soughtWords } from "../../verify/titles.js";
+import { membersIn } from "../../verify/withheld.js";
 import { type CandidatePostings, type Condition, text } from "./candidates.js";
 
 export interface TitleSources {
@@ -29,9 +30,9 @@ export function titleConditions(sources: TitleSources, title: string): Condition
         ...(before === undefined ? [] : [{ ...text(POSTING.earlierTitleWord, before), ...(isSame ? {} : UNCERTAIN) }]),
       ],
       postings: () => sources.titles(),
-      matches: ({ payload }) =>
-        hasTitleWords(payload, [word]) ||
-        (before !== undefined && isSame && hasTitleWords(payload, [before], foldedAsBefore)),
+      matches: (entry) =>
+        hasTitleWords(membersIn(entry), [word]) ||
+        (before !== undefined && isSame && hasTitleWords(membersIn(entry), [before], foldedAsBefore)),
       tooMany: () => refused("Too many titles match. Give more of it."),
       isServedWhole: false,
     };

@@ -9,6 +9,7 @@ import { HASH } from "../../store/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
+import { eventIn } from "../../verify/withheld.js";
 import { parseTimestamp } from "../clock.js";
 import { microsOf } from "../instant.js";
 import { type Frozen, frozenBy } from "../operator/frozen.js";
@@ -51,7 +52,7 @@ export class Frontier {
       const newest = newestEntry(last);
       this.lastId = newest.id;
       this.lastTimestamp = Math.max(microsOf(newest.timestamp), last.head(last.count - 1)?.timestamp ?? 0);
-      this.frozen = frozenBy(newest);
+      this.frozen = frozenBy(eventIn(newest));
     }
     const signed = this.#store.get("signedHeads", "log");
     if (signed) this.notBefore(signed.timestamp);

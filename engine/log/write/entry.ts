@@ -63,6 +63,10 @@ export function spellEntry(entry: Omit<Entry, "payload" | "ots_proof">, canonica
   return spell(id, time, type, canonicalPayload, before, entry_hash, version, digests);
 }
 
+/** An entry whose payload is withheld, as it is served, without `ots_proof`. */
+export const spellWithheld = (entry: Omit<Entry, "payload" | "ots_proof">, withheldBy: number): string =>
+  spellEntry(entry, `null,"withheld_by":${withheldBy}`);
+
 /** The one spelling of an entry, for what is appended and for what is imported. All texts but the hash are JSON. */
 const spell = (
   id: number,

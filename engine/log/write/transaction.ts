@@ -9,6 +9,7 @@ import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { checkShard, type Frozen, frozenBy, logFrozen } from "../operator/frozen.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
+import { applyWithholding } from "../operator/withholding.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Command, Transaction } from "./commands.js";
 import { LayeredState } from "./layered.js";
@@ -73,6 +74,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.events.push(event);
     this.payloads.push(canonicalPayload);
     this.#units += canonicalPayload.length;
+    applyWithholding(event, this);
     this.#projection.apply(event, this);
     this.#layer.terms.addEach(terms ?? termsOf(event, this.#projection), leafIndex);
     return event;

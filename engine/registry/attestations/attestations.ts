@@ -15,6 +15,7 @@ import { registrationStatement } from "../../verify/contract.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { attestationPayloads, normaliseContentHash, type SignedMembers, signedMembers } from "../../verify/manifest.js";
+import { eventIn, isWithheld } from "../../verify/withheld.js";
 import type { PasswordService } from "../access/passwords.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
@@ -338,7 +339,13 @@ export class Attestations {
   ): void {
     // The command is answered only when everything that it read is on disk.
     const entry = this.#log.entryAt(earlier)!;
-    const event = completeAttestation(entry);
+    if (isWithheld(entry)) {
+      fail(
+        new CairnlogError("gone", `This attestation is entry ${entry.id}, and withheld by entry ${entry.withheld_by}.`),
+      );
+      return;
+    }
+    const event = completeAttestation(eventIn(entry));
     const { content } = signed;
     const isSame =
       event?.signer_key_fingerprint === content.key.fingerprint &&

@@ -154,6 +154,8 @@ export class Claims {
     const entry = this.#log.entry(id);
     if (entry?.event_type !== ENCRYPTED_CLAIM)
       throw new CairnlogError("not-found", `The log has no encrypted claim with the id ${id}.`);
+    if (!entry.payload)
+      throw new CairnlogError("gone", `The payload of entry ${id} is withheld by entry ${entry.withheld_by}.`);
     const { event_type: _, ...claim } = entry.payload;
     return claim;
   }

@@ -6,6 +6,7 @@ import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import { EVENT_KINDS, EVENT_TYPES, type EventType, type KindedEvent } from "../../verify/kinds.js";
+import { eventIn } from "../../verify/withheld.js";
 
 /** The kinds of events that change the graph. */
 export const GRAPH_EVENTS: readonly EventType[] = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
@@ -44,7 +45,7 @@ export function isTouchedSince(log: Log, size: number, { asked, unnamed }: Asked
   for (const type of GRAPH_EVENTS) {
     const list = log.postings(hashedTerm(POSTING.eventType, type));
     for (let rank = list.seek(size); rank < list.length; rank++)
-      if (++read > MAX_READ || touches(log.entryAt(list.at(rank))!)) return true;
+      if (++read > MAX_READ || touches(eventIn(log.entryAt(list.at(rank))!))) return true;
   }
   return false;
 }

@@ -107,7 +107,7 @@ function exactPage(log: Log, list: PostingList, { page, perPage }: Required<Pagi
 /** The row of the key that the entry at `leafIndex` created. */
 function createdRow(log: Log, leafIndex: number): KeyRow | undefined {
   const entry = log.entryAt(leafIndex);
-  const fingerprint = entry?.payload.fingerprint;
+  const fingerprint = entry?.payload?.fingerprint;
   const row = isFingerprint(fingerprint) ? log.row("keys", fingerprint) : undefined;
   return row?.log_entry_id === entry?.id ? row : undefined;
 }

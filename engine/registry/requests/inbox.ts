@@ -4,6 +4,7 @@
  */
 import type { Log } from "../../log/log.js";
 import type { NotificationKind } from "../../verify/contract.js";
+import { membersIn } from "../../verify/withheld.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Client, Writes } from "../writes.js";
 import { markRead } from "./commands.js";
@@ -68,7 +69,7 @@ export class Inbox {
   /** Of a notification of an earlier version, its entry says who has answered. */
   #shown({ responder_fingerprint: named, ...notification }: Notification): ShownNotification {
     const isOld = named === undefined && ANSWERS.has(notification.kind);
-    const responder = isOld ? this.#log.entryOfRow(notification.id).payload.responder_fingerprint : named;
+    const responder = isOld ? membersIn(this.#log.entryOfRow(notification.id)).responder_fingerprint : named;
     return { ...notification, responder_fingerprint: typeof responder === "string" ? responder : null };
   }
 }

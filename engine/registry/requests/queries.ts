@@ -9,6 +9,7 @@ import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "..
 import type { Key } from "../../store/schema.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { membersIn } from "../../verify/withheld.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
@@ -71,7 +72,7 @@ export class RequestQueries {
   find(requestId: string): AttestationRequest {
     const row = isRequestId(requestId) ? this.#log.row("requests", requestId) : undefined;
     if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
-    const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entryOfRow(row.log_entry_id).payload;
+    const { nonce, intent_statement, claims, policy_entry_id } = membersIn(this.#log.entryOfRow(row.log_entry_id));
     const summary = this.#summary(row);
     const deciding = decidingAnswer(row)?.log_entry_id;
     return {
@@ -105,14 +106,15 @@ export class RequestQueries {
   }
 
   #response({ responder_fingerprint, log_entry_id: entryId }: RequestAnswer, target: string): RecordedResponse {
-    const { timestamp, payload } = this.#log.entryOfRow(entryId);
+    const entry = this.#log.entryOfRow(entryId);
+    const payload = membersIn(entry);
     return {
       decision: payload.decision as RecordedResponse["decision"],
       responder_fingerprint,
       by_target: responder_fingerprint === target,
       attestation_id: textOrNull(payload.attestation_id),
       reason: textOrNull(payload.reason),
-      responded_at: instantOf(timestamp) ?? timestamp,
+      responded_at: instantOf(entry.timestamp) ?? entry.timestamp,
       log_entry_id: entryId,
       leaf_index: this.#log.leafIndexOfRow(entryId),
     };

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import type { Log } from "../../log/log.js";
 import type { RequestStatus } from "../../verify/contract.js";
+import { eventIn } from "../../verify/withheld.js";
 import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import type { Client, Writes } from "../writes.js";
@@ -151,7 +152,7 @@ export class Requests {
     if (attestationId === null) return [];
     const list = this.#log.postings(attestationIdTerm(attestationId));
     const events = Array.from({ length: Math.min(list.length, MAX_NAMED_ALIKE) }, (_, rank) =>
-      namedAttestation(this.#log.entryAt(list.at(rank))!),
+      namedAttestation(eventIn(this.#log.entryAt(list.at(rank))!)),
     );
     return events.flatMap((event) => (event?.attestation_id === attestationId ? [event.signer_key_fingerprint] : []));
   }

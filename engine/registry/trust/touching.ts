@@ -5,8 +5,8 @@
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
-import type { Entry } from "../../verify/entry.js";
 import type { EventType, KindedEvent } from "../../verify/kinds.js";
+import { eventIn } from "../../verify/withheld.js";
 import { GRAPH_EVENTS } from "../graph/events.js";
 import type { Steps } from "../slices.js";
 import type { TrustLevels } from "./levels.js";
@@ -22,11 +22,11 @@ const STEP = 16;
 const eventsOf = (log: Log, type: EventType) => log.postings(hashedTerm(POSTING.eventType, type));
 
 /** The entries with such events from leaf index `from` on, in pieces. A list is valid only up to the next pause. */
-function* eventsFrom(log: Log, type: EventType, from: number): Generator<Entry[], void, void> {
+function* eventsFrom(log: Log, type: EventType, from: number): Generator<KindedEvent[], void, void> {
   for (let next = from; ; ) {
     const indexes = eventsOf(log, type).window(next, STEP);
     if (!indexes.length) return;
-    yield indexes.map((leafIndex) => log.entryAt(leafIndex)!);
+    yield indexes.map((leafIndex) => eventIn(log.entryAt(leafIndex)!));
     next = indexes.at(-1)! + 1;
   }
 }

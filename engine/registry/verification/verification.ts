@@ -16,6 +16,7 @@ import {
   signedTerms,
   signedWords,
 } from "../../verify/manifest.js";
+import { eventIn } from "../../verify/withheld.js";
 import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
 import { type CheckedManifest, ManifestPayloads, readManifest } from "../attestations/manifest.js";
 import { decodeSignature, invalidInput, members } from "../input.js";
@@ -240,7 +241,7 @@ export class Verification {
     for (let rank = 0; rank < list.length; rank++) {
       const leafIndex = list.at(rank);
       const entry = this.#log.entryAt(leafIndex)!;
-      const event = namedAttestation(entry);
+      const event = namedAttestation(eventIn(entry));
       if (event?.attestation_id !== attestation.id) continue;
       const differences = [
         ["type", event.attestation_type !== attestation.type],

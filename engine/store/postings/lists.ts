@@ -114,3 +114,47 @@ export function below(list: PostingList, end: number): PostingList {
     mark: (indexes, marks) => list.mark(indexes.slice(0, countBelow(indexes, end)), marks),
   };
 }
+
+/** `list` without those of `gone`, ascending, that are in it: a few. */
+export function without(list: PostingList, gone: readonly number[]): PostingList {
+  const marks = new Uint8Array(gone.length);
+  if (list.length) list.mark(gone, marks);
+  const left = gone.filter((_, i) => marks[i]);
+  if (!left.length) return list;
+  const isLeft = new Set(left);
+  const ranks = left.map((index) => list.seek(index));
+  const shown = (index: number) => !isLeft.has(index);
+  return {
+    length: list.length - left.length,
+    // Before the element of this rank there are as many of those left out as have a rank below it.
+    at: (rank) =>
+      list.at(
+        rank +
+          countBelow(
+            ranks.map((of, i) => of - i),
+            rank + 1,
+          ),
+      ),
+    seek: (index) => list.seek(index) - countBelow(left, index),
+    window: (index, count) =>
+      list
+        .window(index, count + left.length)
+        .filter(shown)
+        .slice(0, count),
+    between: (from, to) => list.between(from, to).filter(shown),
+    fill(bits, from, to) {
+      const at = left.filter((index) => index >= from && index < to).map((index) => index - from);
+      const before = at.map((bit) => (bits[bit >>> 5]! >>> (bit & 31)) & 1);
+      list.fill(bits, from, to);
+      // Another list may have set the bit.
+      at.forEach((bit, i) => {
+        if (!before[i]) bits[bit >>> 5]! &= ~(1 << (bit & 31));
+      });
+    },
+    mark(indexes, into) {
+      const own = new Uint8Array(indexes.length);
+      list.mark(indexes, own);
+      for (let i = 0; i < own.length; i++) if (own[i] && shown(indexes[i]!)) into[i] = 1;
+    },
+  };
+}

@@ -1,5 +1,6 @@
 /** Log entries as people read them. */
 import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
+import { isWithheld, membersIn } from "../../../engine/verify/withheld.js";
 import type { ProvenEntry } from "../../client/log/proven.js";
 import type { Names } from "../names.js";
 import { coloured, facts, isFingerprint, row, type Styled, shortFingerprint } from "../terminal/table.js";
@@ -18,10 +19,9 @@ export const entriesHeading = (): string =>
   coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "NAME", "ABOUT"]));
 
 /** An entry in a list: its number, when it was made, what happened, by which key, and about what. */
-export async function entryRow(
-  { id, timestamp, event_type, payload }: Entry,
-  names: Pick<Names, "of" | "person">,
-): Promise<string> {
+export async function entryRow(entry: Entry, names: Pick<Names, "of" | "person">): Promise<string> {
+  const { id, timestamp, event_type } = entry;
+  const payload = membersIn(entry);
   const kind = kindOf(event_type);
   const actor = text(payload[kind?.actor ?? ""]);
   const about = kind?.about.map((member) => text(payload[member])).find((value) => value !== undefined);
@@ -31,7 +31,13 @@ export async function entryRow(
     kind?.label ?? event_type,
     actor === undefined ? "-" : shortFingerprint(actor),
     actor === undefined ? "" : await names.of(actor),
-    about === undefined ? "" : isFingerprint(about) ? await names.person(about) : about,
+    about === undefined
+      ? isWithheld(entry)
+        ? `withheld by entry ${entry.withheld_by}`
+        : ""
+      : isFingerprint(about)
+        ? await names.person(about)
+        : about,
   ]);
 }
 
@@ -45,7 +51,7 @@ export function entryText({ entry, proof, head }: ProvenEntry): Styled {
 
 /** Everything in an entry. @param proven how it was proven to be there */
 export function entryFacts(entry: Entry, leafIndex: number, proven: Parameters<typeof facts>[0]): Styled {
-  const { id, timestamp, event_type, payload, entry_hash, previous_hash, ots_proof } = entry;
+  const { id, timestamp, event_type, entry_hash, previous_hash, ots_proof } = entry;
   const label = kindOf(event_type)?.label;
   const styled = [
     facts([
@@ -58,7 +64,11 @@ export function entryFacts(entry: Entry, leafIndex: number, proven: Parameters<t
       ...proven,
     ]),
     coloured("bold", "content"),
-    facts(Object.entries(payload).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)])),
+    isWithheld(entry)
+      ? `  withheld by the operator, entry ${entry.withheld_by}; place, time and hash are proven, the content is not shown`
+      : facts(
+          Object.entries(membersIn(entry)).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)]),
+        ),
   ].join("\n");
   return { styled };
 }

@@ -6,6 +6,7 @@ import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
 import { frozenBy } from "../../../engine/log/operator/frozen.js";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { Entry } from "../../../engine/verify/index.js";
+import { eventIn, membersIn } from "../../../engine/verify/withheld.js";
 import { ClientError } from "../../client/index.js";
 import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alarm.js";
 import { MonitorFolder } from "../../monitor/folder.js";
@@ -248,13 +249,13 @@ class Run {
   }
 
   async #tellRotation(entry: Entry): Promise<void> {
-    const { old_fingerprint, fingerprint } = entry.payload;
+    const { old_fingerprint, fingerprint } = membersIn(entry);
     const detail = `Entry ${entry.id} (${entry.timestamp}) hands the log from operator key ${old_fingerprint} to ${fingerprint}.`;
     await this.#raise({ alarm: "rotated", detail, entry });
   }
 
   async #tellEnd(entry: Entry): Promise<void> {
-    await this.#raise({ alarm: "frozen", detail: endSentences(frozenBy(entry)!), entry });
+    await this.#raise({ alarm: "frozen", detail: endSentences(frozenBy(eventIn(entry))!), entry });
   }
 
   async #accuse({ kind, message: detail, evidence }: Misbehaviour<NonNullable<Alarm["evidence"]>>): Promise<void> {

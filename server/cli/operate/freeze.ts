@@ -6,10 +6,11 @@ import { freeze } from "../../../engine/log/operator/freeze.js";
 import type { Ending } from "../../../engine/log/operator/frozen.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
-import { ClientError, createClient } from "../../client/index.js";
+import { ClientError } from "../../client/index.js";
 import type { Settings } from "../../settings.js";
 import { UsageError } from "../usage.js";
 import { existingLog } from "./data-directory.js";
+import { operatorClient } from "./keys/operator-client.js";
 import { openSoundLog } from "./keys/operator-log.js";
 
 /** @throws UsageError for half of a successor */
@@ -77,14 +78,7 @@ export interface FreezeAt {
  * @throws ClientError, before the wait for a log of another key; CairnlogError `closed` when interrupted
  */
 export async function freezeAt({ server, publicOrigin, key, ending, at, signal, say }: FreezeAt): Promise<TreeHead> {
-  const { pem: publicKeyPem, algorithm } = key.public;
-  const sign = async (bytes: Uint8Array) => (await key.sign([bytes]))[0]!;
-  const client = createClient({
-    server,
-    publicOrigin,
-    operatorKey: publicKeyPem,
-    signer: { publicKeyPem, algorithm, sign },
-  });
+  const client = operatorClient(server, publicOrigin, key);
   if (ending.successor) parseVkey(ending.successor.vkey);
   // What is wrong with address or key must not show on the day.
   const early = at === null ? null : await client.shards.end();

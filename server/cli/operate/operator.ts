@@ -8,13 +8,13 @@ import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/ro
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings.js";
-import { webAddress } from "../connection.js";
+import { readNumber, webAddress } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { none, required, UsageError } from "../usage.js";
+import { none, only, required, UsageError } from "../usage.js";
 import { continueLog, endedLog } from "./continue.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
@@ -22,6 +22,7 @@ import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
 import { isSocket, keyAt, openSoundLog } from "./keys/operator-log.js";
 import { vkeyOf } from "./keys/vkey.js";
+import { withholdPayload } from "./withhold.js";
 
 const OPTIONS = {
   to: text(
@@ -35,7 +36,8 @@ const OPTIONS = {
   "read-only": flag("one that can only read; there is no other kind here, sign in for that (cairnlog login)"),
   accept: flag("take the clock of this machine for right"),
   hours: textOr("N", "24", "hours for which it is good, 1 to 720"),
-  reason: text("TEXT", "why the log ends, in its last entry"),
+  reason: text("TEXT", "why the log ends, or a payload is withheld; everybody can read it on the log"),
+  basis: text("TEXT", "what obliges you to withhold it: a law, an order; on the log, too"),
   successor: text("URL", "address of the log that goes on; with --vkey"),
   vkey: text("VKEY", "verifier key of that log's checkpoints: cairnlog operator vkey prints it there"),
   server: text(
@@ -51,7 +53,7 @@ const OPTIONS = {
 
 type Given = Values<typeof OPTIONS>;
 
-const ACTIONS = { rotate, freeze, continue: goOn, vkey, token, clock };
+const ACTIONS = { rotate, freeze, withhold: withholdEntry, continue: goOn, vkey, token, clock };
 
 /** A month: such a token cannot be taken back before it expires. */
 const MAX_HOURS = 720;
@@ -78,6 +80,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
         "Ends the log: its last entry says why, and where it goes on. Every write is refused from then on; all else is served as before. This cannot be taken back, and the operator key cannot be rotated any more.",
       takes: ["reason", "successor", "vkey", "server", "as", "at"],
     },
+    withhold: {
+      form: "ENTRY --reason TEXT [--basis TEXT] [--server URL] [--data DIR]",
+      about:
+        "Withholds what an attestation or an encrypted claim says from everybody: the service shows its hash and place, and the entry that says why. This cannot be taken back. What is on disk stays there, and so does what others have copied.",
+      takes: ["reason", "basis", "server", "as"],
+    },
     continue: {
       form: "--predecessor URL --predecessor-key FILE.pem [--data DIR]",
       about:
@@ -102,11 +110,11 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
     },
   },
   notes:
-    "Exit codes: 0 handed over, frozen, continued, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
+    "Exit codes: 0 handed over, frozen, withheld, continued, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
   examples: "cairnlog operator rotate --to new.pem --data /var/lib/cairnlog",
   async run(operands, values, action) {
-    none(operands);
-    return ACTIONS[action](values);
+    if (action !== "withhold") none(operands);
+    return ACTIONS[action](values, operands);
   },
 });
 
@@ -159,6 +167,28 @@ async function freeze(values: Given): Promise<number> {
       values.json
         ? printableJson({ ...ending, sth })
         : printable(`The log is frozen. Its last head is of size ${sth.tree_size}, with the root ${sth.root_hash}.`),
+    );
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
+  return 0;
+}
+
+async function withholdEntry(values: Given, operands: readonly string[]): Promise<number> {
+  const entryId = readNumber(only(operands, "ENTRY"), "ENTRY");
+  const reason = required(values.reason, "--reason");
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const signers: SocketSigner[] = [];
+  try {
+    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const { server, as: publicOrigin, basis = null } = values;
+    const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
+    const withheld_by = await withholdPayload(place, key, entryId, { reason, basis });
+    console.log(
+      values.json
+        ? printableJson({ entry_id: entryId, withheld_by, reason, basis })
+        : printable(`Entry ${withheld_by} withholds what entry ${entryId} says.`),
     );
   } finally {
     for (const signer of signers) await signer.close();

@@ -1,4 +1,6 @@
 /** `cairnlog endorse`: offers, accepts, withdraws, revokes and lists endorsements. */
+
+import { membersIn } from "../../../engine/verify/withheld.js";
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
 import { type Action, type Done, runAction, tabled } from "../actions.js";
 import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection.js";
@@ -54,7 +56,7 @@ const ACTIONS = {
     requireKey(values);
     return async (client) => {
       const { entry } = await client.log.entry(offer);
-      const endorsed = entry.payload.endorsed_key_fingerprint;
+      const endorsed = membersIn(entry).endorsed_key_fingerprint;
       if (typeof endorsed !== "string") throw new UsageError(`entry ${offer} is no offer of an endorsement`);
       return client.endorsements.withdraw(offer, endorsed, note).then(changed);
     };

@@ -1,5 +1,6 @@
 /** Reads a published log of plain files in place of a service: `cairnlog log … --log`, `cairnlog verify FILE --log`. */
 import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.js";
+import { membersIn } from "../../../engine/verify/withheld.js";
 import { type PublishedEntry, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
 import { readNumber, report } from "../connection.js";
@@ -145,7 +146,7 @@ function listing(log: StaticLog, values: StaticValues): (entry: Entry) => Promis
 async function nameOf(log: StaticLog, fingerprint: string): Promise<string> {
   if (termOf(fingerprint) === undefined) return "";
   for await (const { entry } of log.about(fingerprint))
-    if (entry.payload.fingerprint === fingerprint && typeof entry.payload.pseudonym === "string")
+    if (entry.payload?.fingerprint === fingerprint && typeof entry.payload.pseudonym === "string")
       return quoted(entry.payload.pseudonym);
   return "";
 }
@@ -167,7 +168,7 @@ export async function verifyStatic(
     const signed = found.filter(({ entry }) => kindOf(entry.event_type)?.scope === "attestations");
     const named = signed.filter(
       ({ entry }) =>
-        !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload.signer_key_fingerprint),
+        !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload?.signer_key_fingerprint),
     );
     const verdict = { origin, tree_size, witnesses, ...(frozen && { frozen }) };
     for (const { entry, leafIndex } of named) {
@@ -186,12 +187,12 @@ export async function verifyStatic(
 }
 
 /** What the log has about the key that signed. */
-async function printKey(log: StaticLog, { payload }: Entry): Promise<void> {
-  const { signer_key_fingerprint: fingerprint } = payload;
+async function printKey(log: StaticLog, signed: Entry): Promise<void> {
+  const { signer_key_fingerprint: fingerprint } = membersIn(signed);
   if (typeof fingerprint !== "string" || termOf(fingerprint) === undefined) return;
   for await (const { entry } of log.about(fingerprint)) {
     const { id, event_type, timestamp } = entry;
-    const { pseudonym } = entry.payload;
+    const { pseudonym } = membersIn(entry);
     const name = typeof pseudonym === "string" ? ` ${quoted(pseudonym)}` : "";
     console.log(printable(`  key: ${kindOf(event_type)?.label ?? event_type}${name}, ${timestamp}, entry ${id}`));
   }

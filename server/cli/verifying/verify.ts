@@ -290,10 +290,10 @@ async function verifyProofOf(file: string, proof: string, values: Values<typeof 
   const document = `sha256:${await hashFile(file)}`;
   const signers = readSigners(values.signer);
   const { entry } = verdict;
-  const signer = entry?.payload.signer_key_fingerprint;
+  const signer = entry?.payload?.signer_key_fingerprint;
   const fault = !verdict.valid
     ? verdict.reason
-    : entry?.payload.document_hash !== document
+    : entry?.payload?.document_hash !== document
       ? "The proof is not about this document."
       : signers && !signers.some(({ fingerprint }) => fingerprint === signer)
         ? "The signer is none of those that you named."

@@ -1,6 +1,7 @@
 /** The expected content of the entry that the log makes of a request. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { type EventType, kindOf, type PayloadOf } from "../../../engine/verify/kinds.js";
+import { membersIn } from "../../../engine/verify/withheld.js";
 import { same } from "../compare.js";
 
 /** Stands for a value that the service chooses, so that any value is accepted. */
@@ -23,10 +24,11 @@ export function deviation(entry: Entry, { event_type, payload }: Expected): stri
   const { payload: members, added = [] } = kindOf(event_type)!;
   // Entries of earlier versions of the service lack these members. If an entry has one, it must have the sent value.
   const isNew = (name: string) => name === "event_type" || added.includes(name);
+  const shown = membersIn(entry);
   return Object.entries({ event_type, ...payload }).find(([name, value]) => {
-    const isAbsent = !Object.hasOwn(entry.payload, name);
+    const isAbsent = !Object.hasOwn(shown, name);
     if (value === CHOSEN) return isAbsent && Object.hasOwn(members, name);
     const wanted = value === OF_ENTRY ? entry.timestamp : value;
-    return isAbsent && isNew(name) ? false : !same(entry.payload[name], wanted);
+    return isAbsent && isNew(name) ? false : !same(shown[name], wanted);
   })?.[0];
 }

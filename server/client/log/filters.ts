@@ -5,6 +5,7 @@
 import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
 import { type Entry, kindOf, requestedTime } from "../../../engine/verify/index.js";
 import { matchesTitle } from "../../../engine/verify/titles.js";
+import { membersIn } from "../../../engine/verify/withheld.js";
 import { asLogged } from "../compare.js";
 
 /** The filters of all lists of entries, as they are sent. */
@@ -34,7 +35,8 @@ export function failedFilter(entry: Entry, criteria: EntryCriteria): string | un
 
 const CHECKS = {
   event_type: ({ event_type }: Entry, types: string) => plain(types).includes(event_type),
-  tags: ({ payload }: Entry, wanted: string) => {
+  tags: (entry: Entry, wanted: string) => {
+    const payload = membersIn(entry);
     const tags = Array.isArray(payload.tags) ? payload.tags.map((tag) => `${tag}`.toLowerCase()) : [];
     return plain(wanted)
       .toLowerCase()
@@ -46,7 +48,7 @@ const CHECKS = {
     const values = [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)];
     return values.some((value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)));
   },
-  title: ({ payload }: Entry, title: string) => matchesTitle(payload, title),
+  title: (entry: Entry, title: string) => matchesTitle(membersIn(entry), title),
   fingerprint: (entry: Entry, fingerprint: string) =>
     texts(entry, FINGERPRINT_MEMBERS).some((value) => asLogged(value) === asLogged(fingerprint).toLowerCase()),
   document_hash: (entry: Entry, hash: string) =>
@@ -64,7 +66,8 @@ const plain = (list: string): string => list.replaceAll("\\", "");
 const bare = (hash: string): string => (hash.startsWith(PREFIX) ? hash.slice(PREFIX.length) : hash);
 
 /** The values of the given members that are texts, in lower case. */
-function texts({ payload }: Entry, members: readonly string[]): string[] {
+function texts(entry: Entry, members: readonly string[]): string[] {
+  const payload = membersIn(entry);
   return members.flatMap((name) => {
     const value = payload[name];
     return typeof value === "string" ? [value.toLowerCase()] : [];

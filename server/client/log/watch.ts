@@ -9,6 +9,7 @@ import {
   checkOtsProof,
   checkServiceEntry,
   type Entry,
+  type EntryProblem,
   type InclusionProof,
   type OperatorKeys,
   type PublicKey,
@@ -17,6 +18,7 @@ import {
   verifyConsistency,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
+import { isWithheld, withholdingFault } from "../../../engine/verify/withheld.js";
 import * as wire from "../../wire/log/log.js";
 import { differing, type Members, same } from "../compare.js";
 import { ClientError, type Evidence } from "../error.js";
@@ -183,9 +185,18 @@ export class Watch {
    * @param leafIndex null if it is not known: imported history may skip ids, so the id does not give the place
    * @throws ClientError `log-misbehaved`; `not-found`
    */
-  async proven(entryId: number, leafIndex: number | null, floor: number): Promise<ProvenEntry> {
+  proven(entryId: number, leafIndex: number | null, floor: number): Promise<ProvenEntry> {
+    return this.#proven(entryId, leafIndex, floor, this.entry(entryId));
+  }
+
+  async #proven(
+    entryId: number,
+    leafIndex: number | null,
+    floor: number,
+    fetched: Promise<Entry>,
+  ): Promise<ProvenEntry> {
     const [entry, proof] = await Promise.all([
-      this.entry(entryId),
+      fetched,
       leafIndex === null ? this.#http.get(wire.InclusionProof, `/log/${entryId}/proof`) : this.#newestProof(leafIndex),
     ]);
     const head = proof.sth;
@@ -203,16 +214,46 @@ export class Watch {
     return { entry, proof, head };
   }
 
-  /** An entry whose content has the claimed hashes. It is not proven to be in the tree. @throws ClientError */
+  /**
+   * An entry whose content has the claimed hashes, or whose payload is withheld. It is not proven to be in the tree. @throws
+   * ClientError
+   */
   async entry(id: number): Promise<Entry> {
-    const entry = (await this.#http.get(wire.Entry, `/log/${id}`)) as Entry;
+    const entry = await this.#fetched(id);
     await this.checkContent(entry, id);
     return entry;
   }
 
-  /** Checks the content of an entry. @throws ClientError `log-misbehaved` unless it has the claimed hashes */
+  async #fetched(id: number): Promise<Entry> {
+    return (await this.#http.get(wire.Entry, `/log/${id}`)) as Entry;
+  }
+
+  /** Like `entry`, but refuses one whose payload is withheld. */
+  async #shown(id: number): Promise<Entry> {
+    const entry = await this.#fetched(id);
+    await this.#checkForm(entry, id, checkServiceEntry(entry)[0]);
+    return entry;
+  }
+
+  /**
+   * Checks the content of an entry. If its payload is withheld, another entry must say so, which is proven to be on the log.
+   * @throws ClientError `log-misbehaved` unless it has the claimed hashes
+   */
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
-    const [problem] = checkServiceEntry(entry);
+    await this.#checkForm(
+      entry,
+      id,
+      checkServiceEntry(entry).find(({ code }) => code !== "withheld"),
+    );
+    if (entry.payload !== null) return;
+    const { withheld_by = 0 } = entry;
+    const shown = isWithheld(entry) && this.#proven(withheld_by, null, 0, this.#shown(withheld_by));
+    const by = shown ? (await this.owed(shown, { entry })).entry : undefined;
+    const fault = withholdingFault(entry, by);
+    if (fault !== undefined) throw await this.misbehaved(`Entry ${id}: ${fault}`, { entry });
+  }
+
+  async #checkForm(entry: Entry, id: number, problem: EntryProblem | undefined): Promise<void> {
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
     const anchor = entry.ots_proof === undefined ? null : checkOtsProof(entry.ots_proof, entry.entry_hash);
     if (anchor?.ok === false) throw await this.misbehaved(`Entry ${id}: ${anchor.detail}`, { entry });
@@ -317,7 +358,7 @@ export class Watch {
   async #checkEnd(shown: TreeHead): Promise<void> {
     const { end } = this.#pins;
     if (!end || shown.tree_size <= end.tree_size) return;
-    const entry = await this.entry(end.entry_id).catch(() => null);
+    const entry = await this.#shown(end.entry_id).catch(() => null);
     const detail = `Entry ${end.entry_id} froze the log at size ${end.tree_size}, and there is a head of ${shown.tree_size}.`;
     throw await this.misbehaved(detail, { shown, entry });
   }
@@ -380,7 +421,7 @@ export class Watch {
     for (const { before, entryId, leafIndex, expected } of rotations) {
       await this.consistency(before, newest);
       const shown = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: newest.tree_size });
-      const [entry, proof] = await this.owed(Promise.all([this.entry(entryId), shown]), { shown: newest });
+      const [entry, proof] = await this.owed(Promise.all([this.#shown(entryId), shown]), { shown: newest });
       const isThere = proof.entry_hash === entry.entry_hash && isIncluded(leafIndex, proof, newest);
       if (isThere && deviation(entry, expected) === undefined) continue;
       const detail = "The log does not have the rotation of its operator key that the service shows.";

@@ -5,6 +5,7 @@
 
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
 import type { PayloadOf } from "../../../engine/verify/kinds.js";
+import { membersIn } from "../../../engine/verify/withheld.js";
 import * as wire from "../../wire/signing/claims.js";
 import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
@@ -72,7 +73,7 @@ export class ClaimsClient {
   async payload(entryId: number): Promise<ClaimPayload> {
     const payload = await this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
     const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
-    const { event_type: _, ...logged } = proven.entry.payload;
+    const { event_type: _, ...logged } = membersIn(proven.entry);
     await this.#watch.agreed<object>(payload, logged, proven);
     return logged;
   }

@@ -201,7 +201,7 @@ export class Receipts {
     if (asked === undefined || signature == null || asked === pseudonym || log_entry_id === 1) return false;
     if (before) await this.#watch.checkContent(before);
     const { event_type, payload } = before ?? (await this.#watch.owed(this.#watch.entry(log_entry_id - 1), {}));
-    return event_type === "key_registration" && payload.possession_signature === signature;
+    return event_type === "key_registration" && payload?.possession_signature === signature;
   }
 }
 

@@ -37,7 +37,7 @@ export async function parseBundle(bytes: Uint8Array): Promise<readonly BundledEn
 
 /**
  * What is wrong with the entries of a bundle; undefined if they are those of the tree, and every head has the form of one of its
- * size. Signatures of heads are not verified.
+ * size. Signatures of heads are not verified, nor whether a payload that is missing is withheld.
  * @param hashes of the leaves, from the tree
  */
 export function bundleFault(
@@ -51,7 +51,9 @@ export function bundleFault(
   if (entries.length !== count) return `It has ${entries.length} entries, and not ${count}.`;
   for (const [i, { entry, head }] of entries.entries()) {
     const about = `Entry ${first + i}`;
-    const problem = checkServiceEntry(entry, sha256).find(({ code }) => code !== "unknown-digest");
+    const problem = checkServiceEntry(entry, sha256).find(
+      ({ code }) => code !== "unknown-digest" && code !== "withheld",
+    );
     if (problem) return `${about}: ${problem.message}`;
     const leaf = rfc6962.leafHash(utf8(entry.entry_hash));
     if (leaf.some((byte, at) => byte !== hashes[i * HASH_BYTES + at])) return `${about} is not the one in the tree.`;

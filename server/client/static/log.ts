@@ -16,6 +16,7 @@ import {
   verifyByPolicy,
 } from "../../../engine/verify/index.js";
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
+import { isWithheld, withholdingFault } from "../../../engine/verify/withheld.js";
 import { ClientError } from "../error.js";
 import { Http } from "../http.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
@@ -103,6 +104,20 @@ export class StaticLog {
 
   /** The entry with this id. @throws ClientError `not-found`; `log-misbehaved`; `NotServed` where entries are not published */
   async entry(id: number): Promise<PublishedEntry> {
+    return this.#checked(await this.#find(id));
+  }
+
+  /** A payload that is missing must be withheld by another entry. */
+  async #checked(found: PublishedEntry): Promise<PublishedEntry> {
+    const { entry } = found;
+    if (entry.payload !== null) return found;
+    const by = isWithheld(entry) ? await this.#find(entry.withheld_by).catch(orNotFound) : undefined;
+    const fault = withholdingFault(entry, by?.entry);
+    if (fault === undefined) return found;
+    throw this.#misbehaved(`Entry ${entry.id}: ${fault}`);
+  }
+
+  async #find(id: number): Promise<PublishedEntry> {
     // Ids ascend from 1 and may skip some, so an entry's place is below its id.
     let [low, high] = [0, Math.ceil(Math.min(id, this.size) / FULL_TILE)];
     let at = high - 1;
@@ -136,14 +151,15 @@ export class StaticLog {
   async *entries(from = 0): AsyncGenerator<PublishedEntry, void, undefined> {
     for (let at = from; at < this.size; ) {
       const index = Math.floor(at / FULL_TILE);
-      for (const { entry } of (await this.bundle(index)).slice(at % FULL_TILE)) yield { entry, leafIndex: at++ };
+      for (const { entry } of (await this.bundle(index)).slice(at % FULL_TILE))
+        yield await this.#checked({ entry, leafIndex: at++ });
     }
   }
 
   /** The entry at a leaf of the tree. @throws ClientError as `entry` does */
   async at(leafIndex: number): Promise<PublishedEntry> {
     const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
-    return { entry, leafIndex };
+    return this.#checked({ entry, leafIndex });
   }
 
   /**
@@ -172,7 +188,8 @@ export class StaticLog {
     for (const leafIndex of leaves ?? (await this.leavesAbout(hash))) {
       const found = await this.at(leafIndex);
       if (isAbout(found.entry, term)) yield found;
-      else throw this.#misbehaved(`The index names entry ${found.entry.id} for ${hash}, which it is not about.`);
+      else if (found.entry.payload !== null)
+        throw this.#misbehaved(`The index names entry ${found.entry.id} for ${hash}, which it is not about.`);
     }
   }
 
@@ -297,6 +314,11 @@ function checkedTerm(hash: string): string {
   const term = termOf(hash);
   if (term === undefined) throw new ClientError("invalid-input", `${hash} is no SHA-256 in hexadecimal.`);
   return term;
+}
+
+/** @throws the error, unless it says that there is no such entry: it may have come after the checkpoint */
+function orNotFound(error: unknown): undefined {
+  if (!(error instanceof ClientError) || error.code !== "not-found") throw error;
 }
 
 /** Whether the index has an entry under a term. */

@@ -4,6 +4,7 @@
  * and for no others. Nobody signs an index: entries that it names are verified, those that it leaves out are not noticed.
  */
 import { type Entry, kindOf } from "../../../engine/verify/index.js";
+import { membersIn } from "../../../engine/verify/withheld.js";
 
 const TERM_BYTES = 32;
 export const RECORD_BYTES = TERM_BYTES + 8;
@@ -16,8 +17,9 @@ const FENCE_BLOCKS = 4_096;
 const SHORTEST_BLOCK = 64;
 
 /** The hashes under which an entry is found, in hex: of its document, or of the keys that an event of keys is about. */
-export function termsOf({ event_type, payload }: Entry): readonly string[] {
-  const isOfKeys = kindOf(event_type)?.scope === "keys";
+export function termsOf(entry: Entry): readonly string[] {
+  const payload = membersIn(entry);
+  const isOfKeys = kindOf(entry.event_type)?.scope === "keys";
   const values = [payload.document_hash, ...(isOfKeys ? [payload.fingerprint, payload.old_fingerprint] : [])];
   return values.flatMap((value) => (typeof value === "string" ? (termOf(value) ?? []) : []));
 }

@@ -123,13 +123,14 @@ async function keysNamed(
 /** The keys whose fingerprints begin with the text, according to entries that were found by it. */
 async function keysOf(text: string, entries: readonly Entry[]): Promise<KeySummary[]> {
   const digits = HASH.exec(text)?.[1]?.toLowerCase();
-  const fingerprints = entries.flatMap(({ event_type, payload: { fingerprint } }) =>
-    kindOf(event_type)?.scope === "keys" &&
-    typeof fingerprint === "string" &&
-    fingerprint.startsWith(`sha256:${digits}`)
+  const fingerprints = entries.flatMap(({ event_type, payload }) => {
+    const fingerprint = payload?.fingerprint;
+    return kindOf(event_type)?.scope === "keys" &&
+      typeof fingerprint === "string" &&
+      fingerprint.startsWith(`sha256:${digits}`)
       ? [fingerprint]
-      : [],
-  );
+      : [];
+  });
   const few = [...new Set(fingerprints)].slice(0, MAX_LOOKED_UP);
   const looked = few.map((fingerprint) =>
     http.get(KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`).catch(orNull),

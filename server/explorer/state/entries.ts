@@ -165,7 +165,9 @@ async function page(path: string, filter: EntryFilter, number: number, size: num
   const entries = (answer.entries as Entry[]).slice(skip, skip + count);
   for (const entry of entries) {
     const [problem] = checkServiceEntry(entry);
-    if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
+    // Has the entry that withholds it proven, too.
+    if (problem?.code === "withheld") await provenEntry(entry.id);
+    else if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
   }
   return { entries, total: answer.total };
 }

@@ -24,7 +24,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
-      vkey: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0",
+      vkey: "cairnlog/f29d89c3f65cfbd5/tlog+e4b7e13f+AQCSn/Fudd3y1U5c7c3xyd3eSRaF1kclrBdgBmozZ34B",
       writers: { rule: "everybody", sentence: "Everybody who has a key may write to this log." },
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
@@ -40,18 +40,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "3650019e-8cb1-4d05-9ab6-e6e255a60967",
+        id: "5bc52299-30d1-4622-96b2-6c616abdaaa0",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "b693848f-1070-4748-9917-e1245d5d3984",
-        key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        id: "a8d7318e-7434-44ee-b073-562123d0e84e",
+        key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -59,26 +59,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "HXTZT-1C50Q-TCW49-0E6ZF-KQVJ3-DK5Z3-8NA9K-TGG9H",
+      recovery_key: "X84DE-WY5PN-VFRH7-FZQFN-EC9WQ-METFF-QAH1Y-YF2AW",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "HXTZT-1C50Q-TCW49-0E6ZF-KQVJ3-DK5Z3-8NA9K-TGG9H",
+      recovery_key: "X84DE-WY5PN-VFRH7-FZQFN-EC9WQ-METFF-QAH1Y-YF2AW",
       credential_type: "hardware",
-      key_fingerprint: "sha256:834fe2f44e35fd55dbb9548413065bdc315b6882327fa1a5658952eea4d0f160",
+      key_fingerprint: "sha256:f87dd3c3712cabafd6ee4b0219caf9ecaabd9c0b774e268b8eee1181922732df",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "3650019e-8cb1-4d05-9ab6-e6e255a60967",
+        id: "5bc52299-30d1-4622-96b2-6c616abdaaa0",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "b26697d9-ad77-456d-8732-b3f55d0bf530",
-        key_fingerprint: "sha256:834fe2f44e35fd55dbb9548413065bdc315b6882327fa1a5658952eea4d0f160",
+        id: "27d38875-db34-4b3f-9795-68dfc3163ae1",
+        key_fingerprint: "sha256:f87dd3c3712cabafd6ee4b0219caf9ecaabd9c0b774e268b8eee1181922732df",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -86,25 +86,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "8D09A-QPTR2-PJWN4-J3XQH-ER29F-B8NGF-JTCMX-PSB3E",
+      recovery_key: "6R2G3-RMPQ0-JKWG2-10DYF-KH3WR-F21QW-YEW96-X10YD",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAKG4SmtRWHQz6NWwD7fNfXa2fui8MPo3MCt33TBfc0c8xe7C9tXpN2VVOy20dzxsKL1oc9s1RGtucv0h_elNsplsHWgvCXDB2A72UyKpvXMZyqH6URM-uBIlzrvV9DuIxQ",
-      issuing_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      key_fingerprint: "sha256:a1b84a6b51587433e8d5b00fb7cd7d76b67ee8bc30fa37302b77dd305f73473c",
+        "AQEABiqZy-4DAKQ7xbbdjT9-fy7jDq9qy2gHXU3ZJE4LN48YJkSdjR366hgmz0_B5SLtOEBJBF3g8XlVGGWiXXHM1-VzBioIAzF_acBp_T_Q-DxAjajiI1GVKusJFzpsx7Ztm8pUnjAucQ",
+      issuing_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      key_fingerprint: "sha256:a43bc5b6dd8d3f7e7f2ee30eaf6acb68075d4dd9244e0b378f1826449d8d1dfa",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "fveOkAsbpJujzZpFknH/awRxdZh284bvGHeurdVkvfBjpoMeEMgswbtSkshTb5yQJItZdikgGF1r/zUqmviIAg==",
-      chain_signature: "fP7+/C3THnmAfhQ9aNYxOQWSiI/G+AS8P+V6IbBafqVFLHhTQTsd3y0N4US/+3/xFmlzRgufXphpFJwGF6DlBw==",
+      challenge_signature: "7eWZRoiRjJ8qrGis3XBlmN5FaugQKJdnTgC9UzJcGatCxsmwEXbv/JVSDq6BrEPO3E427lMMaLRd6lhXJ/02Dg==",
+      chain_signature: "q13yoKxvnwDSd6NVCSzDg4+hl+xQKiELeT0Drn8KwmPDCISm8gCcHFPq5OkBk5ypqNcDQX0WrYeNe39RNTnaCg==",
     },
     answer: {
       credential: {
-        id: "29bf68d4-52ef-4b94-a8d7-91c75a70c6de",
-        key_fingerprint: "sha256:a1b84a6b51587433e8d5b00fb7cd7d76b67ee8bc30fa37302b77dd305f73473c",
+        id: "8a122e24-bbf1-4a03-90e6-943688715dbe",
+        key_fingerprint: "sha256:a43bc5b6dd8d3f7e7f2ee30eaf6acb68075d4dd9244e0b378f1826449d8d1dfa",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -119,7 +119,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -128,7 +128,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           named: false,
         },
         {
-          fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -147,7 +147,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -162,11 +162,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     answer: {
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -182,9 +182,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     answer: {
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       status: "active",
       expires_at: null,
       named: false,
@@ -196,81 +196,81 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+      entry_hash: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:edcab6e5b75aa81756b2816a8278bcf91f4ed69f69ddc8e10cb828ea386d6198",
+        old_fingerprint: "sha256:a21cba70b4213433a7426a45bbd6ce3427125cc6ce0b623c98ad14f154d48b9d",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEATdg2E9FNRIs8em8Ba7SX42rUW7X9yu3aBWpY4NCHS2c=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAnEvurjYFTudjCjqhZk9YgFsRJaZkYJYWYXoQGS3n4FM=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DAO3KtuW3WqgXVrKBaoJ4vPkfTtafad3I4Qy4KOo4bWGY9T5x8v2uCDghQDBy89fl-X_VQw9gBEi-BndYszp-vZPxD9fDA0ee0YY9d0uYKtAOzd1LOBRYByqpqanPwoxlmw",
-        challenge_signature: "Q+/0uwQptPU2n76Tvu4ia/cNaxh4Ht3xnoG4Wda8LVN6cW4VeaWyo2hiAcMJ+LUU7ZvlVS1NmMHYcdtkD6vQCw==",
+          "AQEABiqZy-4DAKIcunC0ITQzp0JqRbvWzjQnElzGzgtiPJitFPFU1IudKeQ7gHwFqXfS1brR93HC0a7bI9SN31Fw40OZVcKHmeIWdN0Cf-ZaxDB8iMnaGQg2Xl2-Ac1xdDOVGjgmXpzp6A",
+        challenge_signature: "xyjvxBbWslDY05SmcMKnTqRywbLJJb3yjbU5ugU+snnyH9llvSO281BYpSp5+ncr0TRBX9QNORdjCSJmLS2uDw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:edcab6e5b75aa81756b2816a8278bcf91f4ed69f69ddc8e10cb828ea386d6198",
-      new_fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980",
+      old_fingerprint: "sha256:a21cba70b4213433a7426a45bbd6ce3427125cc6ce0b623c98ad14f154d48b9d",
+      new_fingerprint: "sha256:9b093aa46974e6ad6782258ee6c934c4e6589586c9c98cd2bb79cd9faf09eaf8",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "47b5dd412d3c9abb9d7cf3c57bc7053956684c4c652227cada3699b319fe9126",
+      entry_hash: "a9e3423254123fde065e3ae588cf98be5be6932dbf2fffe0a303e6fe8bb79ba9",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980" },
+      payload: { fingerprint: "sha256:9b093aa46974e6ad6782258ee6c934c4e6589586c9c98cd2bb79cd9faf09eaf8" },
       auth: {
         challenge_id:
-          "AQEABiqZy-4DACFlArd3sWW0sYNZebKOiFpcV-pEy-uCDdEocruhOEmAEMhsrIFWjHD4F5JJYaqY8oyqSiS_TZQkicNo7MUar9ZiB7nQrjUFC2hqJe906qwpZ-th42MUjebmfPaYJ3mTWQ",
-        challenge_signature: "k/sdL3A3kD6C+qUHcXPUG2F81yLYlSkX6eg2xixXL3Jh1VtwJmn3+Sflj5+mZgc865RzKxJ0tyY53mUzIwnSDA==",
+          "AQEABiqZy-4DAJsJOqRpdOatZ4IljubJNMTmWJWGycmM0rt5zZ-vCer4zYMOjgmjvuOMcH8nlc5YKwfSc4p3tPR4MwYMlZB7RzN-x_7t9xU6cds2k4r6BE9V16hMGEmxqd-2qCjr6uJX-w",
+        challenge_signature: "J7MhZRFhH7wuFr0jhLcfFUBkgpbgre98Dt4reIDV0U9/JV5owLe8Xn3vBzffo2zbOcYomW84mkVGrMSLOipFAQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:216502b777b165b4b1835979b28e885a5c57ea44cbeb820dd12872bba1384980",
+      fingerprint: "sha256:9b093aa46974e6ad6782258ee6c934c4e6589586c9c98cd2bb79cd9faf09eaf8",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "80857d47f35202b5adbb282a6453b7649c904c82ca4cc38165e5a251899b9ec8",
+      entry_hash: "71f4ecd95f5f93478a2df7ba625c5fa94103893b89f6ca790e86cf0ae49e4b53",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", purpose: "login" },
+    body: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", purpose: "login" },
     answer: {
       challenge_id:
-        "AQAABiqZy-4DAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraEf-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IFzGqu6zFswUFHkuzIXuVCGRJnkRZJd5QKmB-LtOF_ZKw",
+        "AQAABiqZy-4DAIBG8JgWpYL5AOVkkrxzDLxAEdIxJ3s_oOGfBpt4IoEGVJRSzWCkbDvrSnoFz7FEmj3NVlPuzztEZPOagCOwdJwkV4myrPfp5PL4JkpYQSq5BgMiL6o2tP9snpLWwUQhJg",
       nonce:
-        "service.auth.v1:login:sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada:Ef-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IE",
+        "service.auth.v1:login:sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106:VJRSzWCkbDvrSnoFz7FEmj3NVlPuzztEZPOagCOwdJw",
       expires_at: "2025-01-01T00:05:00.000000Z",
-      origin: "http://127.0.0.1:36593",
+      origin: "http://127.0.0.1:45731",
       act: null,
     },
   },
   post_auth_login: {
     body: {
       challenge_id:
-        "AQAABiqZy-4DAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraEf-NFhceGjEg0XNhFiXrZCOQ1pT-ngnlh6_mpq_R2IFzGqu6zFswUFHkuzIXuVCGRJnkRZJd5QKmB-LtOF_ZKw",
-      challenge_signature: "rzuyC7NE57UTwpQuJTP6UHO75vu6qT28qkDJsafy1u5MuYvE7+wmPgCJOdECqYmAgYQPAHUZV+Bfg1GWF59qCg==",
+        "AQAABiqZy-4DAIBG8JgWpYL5AOVkkrxzDLxAEdIxJ3s_oOGfBpt4IoEGVJRSzWCkbDvrSnoFz7FEmj3NVlPuzztEZPOagCOwdJwkV4myrPfp5PL4JkpYQSq5BgMiL6o2tP9snpLWwUQhJg",
+      challenge_signature: "9SmDdvQWDcjgkYGGv8lTjGvT+PqPHn6iDZNnfXDC9/3kFyjVrqfndguFWzqWcJxtJ/wP2aq799BlvDyhTnqxBQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjhkNWZmYWY3MjI1Nzg4OTllYjdhN2ZkY2ViY2M3NWQyMmMyNjk4MzgyZTk4YmIzNDk3MTAwNWY5ZWMzZjFiNCIsInN1YiI6InNoYTI1NjphZjVjODczYWExYmE1NDQzYmE3NDQ3MWI2NjU2MTRmMzI0OTI1ZmE0Mzg5OGRiYTE0NjZjNGYyMDAwMTk5YWRhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNmY2NiN2JlLTExNWQtNDkzOS1hNTE0LTkzZjQ5MmViYmU1NCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.N6Tbu0UiSbBG3kggV7fp6TAi1U3B1byn68Xg0fiZ9kze3zO9RAVeHY972o5sE5YtqJvwX4085HU5vBwgyxv-Ag",
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjI5ZDg5YzNmNjVjZmJkNTBhZTAwMWYzNzI4NzIxOTUyMzQ0MWY3YTQxYmNiMDJiZjYzZWRmNTc4MWYyNzdiNyIsInN1YiI6InNoYTI1Njo4MDQ2ZjA5ODE2YTU4MmY5MDBlNTY0OTJiYzczMGNiYzQwMTFkMjMxMjc3YjNmYTBlMTlmMDY5Yjc4MjI4MTA2IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImZhMDZjMDg3LTliMGMtNDViNS1iODE1LTc3OWZhOWM0Y2Q2NyIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.TOFpgbDhhYdMenURj287LVt0QFqn6sPxI_a3XA6emrRVI_uFNjd8p0wiCxgjYhVQoJzwT4gJ-MfEXtWCGLkRCA",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -278,8 +278,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjhkNWZmYWY3MjI1Nzg4OTllYjdhN2ZkY2ViY2M3NWQyMmMyNjk4MzgyZTk4YmIzNDk3MTAwNWY5ZWMzZjFiNCIsInN1YiI6InNoYTI1NjphZjVjODczYWExYmE1NDQzYmE3NDQ3MWI2NjU2MTRmMzI0OTI1ZmE0Mzg5OGRiYTE0NjZjNGYyMDAwMTk5YWRhIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNlNDY2ODYxLTg4M2MtNDk2Yy04ZjM4LTM3YTNiMWVhY2VlNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.nndob2R2acXZyBWYKuiIfdpj8LZkrKMIu8QK2ioG9lyAL5ETnWFzLRb0xIps9RZtpva7f3g-ym1X_6HsUWCSCQ",
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZjI5ZDg5YzNmNjVjZmJkNTBhZTAwMWYzNzI4NzIxOTUyMzQ0MWY3YTQxYmNiMDJiZjYzZWRmNTc4MWYyNzdiNyIsInN1YiI6InNoYTI1Njo4MDQ2ZjA5ODE2YTU4MmY5MDBlNTY0OTJiYzczMGNiYzQwMTFkMjMxMjc3YjNmYTBlMTlmMDY5Yjc4MjI4MTA2IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjY2MWU4M2E1LTMzNGUtNGY2Ny1hYTM5LWY0NzQwMDJiYzAwMSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.1FGLwr6hfGSnijGynlP1xfn2vOS_JXRLE7n726GOel0vSYEzzU34hHbtu2l47e_G2EDKhHwjsp_WrnQav4beAA",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -287,12 +287,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_password: {
     body: {
       challenge_id:
-        "AQEABiqZy-4DAO9phTbX9QOC54yAmu2SOXvU-NbxXUvouygblPVNVf4IUHzGVfMbvyEIN7pi1YdwyFyya-bjagHG1FTRLmKwTLnrf4rlJ9Ogr9op0qGRBPTXOjHGibHe6GdwgANIGNWiqw",
-      challenge_signature: "yn4cEdkHGljW6zBbZlzgwacUEtdE6USxoeJxWOxbkRzbRrlcFXeBxbl3XK3d39nB7Sm0BNU1kIjpeSqf++rDBQ==",
+        "AQEABiqZy-4DAAUhBiy5-rAUWAdvh8o6gMJEFxBYEQ-ZIgu08QLFgeOsmgeB6ovyqE3GW-EJISmu7vSWeWTFp7FTCxD9HV3r1YKDHGaZpgWeSOP83nKuS-aPppAv14q26_sd5WejiGjeGg",
+      challenge_signature: "4PYuznJsBg2Twh8Fu6vYL+Ds1gz1Zk2dZffuwpJyiGbdE7Aqfuh/BIh9tu9B44cmIPRkNsRZkQIHePcO2a/GDw==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:ef698536d7f50382e78c809aed92397bd4f8d6f15d4be8bb281b94f54d55fe08",
+      fingerprint: "sha256:0521062cb9fab01458076f87ca3a80c244171058110f99220bb4f102c581e3ac",
       password_set: true,
     },
   },
@@ -307,33 +307,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
-      signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
+      signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+        id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
         signature_algorithm: "ed25519",
-        signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+        signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "fb403311dfe705d1738e7819571dfeac438fd9d1654442f48d4e7c481abace75",
+      entry_hash: "216e0fa45bcc3f330c6ad3a1ec1f23f9bf563d992e0872c44505ba2c12de5fae",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "01758953e803d6e4c9e65597c04810df0c38c79adf6f7707e7ddd1636bc819c9",
-        signature: "taeni6UHyCFZqogDGG01M974K8jRdV2pUmfCr3y9tvy9Vu7r043kPnyP9t8BnNUfVVtbsPaLUPvHPuUqjVBaDw==",
+        root_hash: "dfa540213584986cd70585d51dfd9ec248ec0749208a2860fc118bd8d3cf4261",
+        signature: "5xFH5i429ycA4gBuiMQnHdeA4Gg3CmJjodYET5g/mynPkKgUtpiE0fwFVJ0rLVQue7Hi/4EzsdszvoYI7R4iBA==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
       duplicate: false,
@@ -352,8 +352,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
-          signature: "dw7LvsJsHjHrpNbcfif0Kl2PvquI0gRw7KpQ++xnU7ghc49TroP4KtjLZubtSW1PpSL+x6WNc51gSjK8dHqsAA==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
+          signature: "utXB4ql1aEh0wFlWx3HsjfaVKZyqlGaIHeI97GL+kDSh7ZuheZZxf/AO/a2FfjTQEHeRc81U6LTvb2T3aUQ0Cw==",
         },
         {
           manifest: {
@@ -364,8 +364,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
-          signature: "99p3xJH92Bw8JKKupuXfomvsPO62Yz016mkqLmtGIgxlj9gKoCWsLY5tOfce0SKP0KoPMCxMUSn4P7c8Wa7XDw==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
+          signature: "r5nnpK/CQMgd0jcInLiHGxoxaWBYe+xWrEhYo0/Mf4bpTx6SttGi2SUoR3O80ctBYlyJQBNUdpVD01BkElN1Bw==",
         },
       ],
     },
@@ -375,26 +375,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "f3c613e2-2974-4b3f-8489-24e719f45244",
+              id: "fbfd74f3-77bf-4471-aa1d-b654e2d6d535",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+              signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
               signature_algorithm: "ed25519",
-              signature: "dw7LvsJsHjHrpNbcfif0Kl2PvquI0gRw7KpQ++xnU7ghc49TroP4KtjLZubtSW1PpSL+x6WNc51gSjK8dHqsAA==",
+              signature: "utXB4ql1aEh0wFlWx3HsjfaVKZyqlGaIHeI97GL+kDSh7ZuheZZxf/AO/a2FfjTQEHeRc81U6LTvb2T3aUQ0Cw==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "3f91040b4a667c6e060087241a2cf7eb3586b3b77846e1d005084bebc6befb64",
+            entry_hash: "7d779916e1dda726f2d769f7e29bbcf6f7d10863a08416bf36a29e7356cd0979",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "79129912839ebe8d7c760d3bcd8a35d9c7af7d36c3ef51761319022b94d8dc62",
-              signature: "sbCDFXOeiIwql+obqV6EJdZa10jQem+qu++lEBH8SbQToFueIDlkY7Jo6abgEfR9bkn5JWca0pzX2eDEx8jZDQ==",
+              root_hash: "091773c6fa314cbab78837aed07f8ed0aee4be78aa255b44de7b5c490e6c1b96",
+              signature: "1CLJtXgAzlypr5aZ6DvyzGMfHJBBjAcgco3X6pbfZTlphP1qK+MDJiRFxFzNDVFWm7ODIirZqrgnSS9BSn21Cg==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+              key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
               tree_version: 2,
             },
             duplicate: false,
@@ -409,7 +409,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             status: 422,
             detail: "The signature does not verify over the manifest with this public key.",
             code: "invalid-signature",
-            request_id: "ff22234d-22eb-4ff0-aa5c-000000000049",
+            request_id: "21aad8ce-0174-4871-85a9-000000000049",
           },
         },
       ],
@@ -421,7 +421,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0+dsZ/4vf6FCkRqbVqW1t2grCRHS\njD2cDGlRre8No5uPU81R7nWgp2oaqX1E6iSABptYWp/9DZIThby08iencA==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAExEBk4fyHaW2mK2J38u6Fdr6BzqEU\nCgn5BBY9fw0D1a3L2V61aah+BbTqwbyPRXIEDib8uGnaq/ChTQqdC4GnLg==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -443,7 +443,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "accc7d89491db1f4b2c603d4f87bfabba61b1c39459f680ace1b233b852e008a",
+        entry_hash: "f1c10b11e5efaae8ca032bf46f03d4120e7bef22fddde281d065a80647326793",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -459,20 +459,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+      entry_hash: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+          digest_hex: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
           is_primary: true,
         },
       ],
@@ -481,10 +481,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "a2b1c2420657b187cab21d9c3cfd8d19a75788fb6426716bd642adcb69d29082",
-      signature: "BR4Ed/tEiH4XxM6g/BeM7xmg7GXZmjw1vVYEUAejBwwgXn7Ymw2Lm1Sx0LocNMTRjejXGObwAvgetsoL2Ki9DA==",
+      root_hash: "be3292562511b84b31626c9e3ff78d6fb09cbfdbd0876e6df20ae7fd78fe86b7",
+      signature: "9Nqvz7sXxKEIslbP7M0wEXewP4aFC3Mb3kYF0upEmDYM2NoetidQH4kuTCKDkWU55omuPrKCgrrCejMaAS3mBQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+      key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
       tree_version: 2,
     },
   },
@@ -492,10 +492,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
-      signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
+      root_hash: "0431762c257abc42ec0bbfb0b4ae9498c04c347a744aafeabd081bd50b0ba0d0",
+      signature: "dnjW4kqPRPZsF2851EnuDxUAtY1pUQPDKujYfZdVimdrkdcxSRWWJbnfyaz19UjpTIzgqj9gAVvb59cZnCpzCA==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+      key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
       tree_version: 2,
     },
   },
@@ -505,10 +505,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
-          signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
+          root_hash: "0431762c257abc42ec0bbfb0b4ae9498c04c347a744aafeabd081bd50b0ba0d0",
+          signature: "dnjW4kqPRPZsF2851EnuDxUAtY1pUQPDKujYfZdVimdrkdcxSRWWJbnfyaz19UjpTIzgqj9gAVvb59cZnCpzCA==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+          key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
           tree_version: 2,
         },
       ],
@@ -521,20 +521,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
-      root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
+      leaf_hash: "d8f7b653b188fd574e2186a0d6c31e88afb124a9f8c8883c9a80874708ca1736",
+      root_hash: "82d6c9c28581bcf275c31aa0afb7b111dbaeb131899cca45b085dbc4acd9f999",
       audit_path: [
-        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
-        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
-        "4f6ddd99cc65a16978f9cebf2389646c0e962b953451c54200e8646085ab591a",
+        "da41299ca4bf527742a0a171a8562fd5c0d8e51cef98656644a44cde6012a87a",
+        "c6aa5594765e54b183c73ad582c62ea483948b7c6987fdd8c629c969cd9be09e",
+        "ba6c7364d681a9065d26a041e7f220fa6c63102df858a02feeeff0d80ff25243",
       ],
-      entry_hash: "8e5d181d6d3bacd5197748d81e85b760f12ca4f5fe934b35e3eeef478b9c864f",
+      entry_hash: "9e4534fcb896300fedd436ecd6b2b999e4fbcc36622d1df4a988cb4b9c0f2bca",
       sth: {
         tree_size: 5,
-        root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
-        signature: "9SkihUcVRLoo7tJmK0J9DhuU5nycuG5LnxMlmsLSun2gvQuv/hHMY7GFb45j7rJYmCuYTLWuPzAvteJfHkRlDw==",
+        root_hash: "82d6c9c28581bcf275c31aa0afb7b111dbaeb131899cca45b085dbc4acd9f999",
+        signature: "UybmoRjMxORzL2bUgbj7Y0QePdAXb069fIc41Gvcuq4Te3xsMHoNTsEFCfJ/DI/YVSvHeD1FiHOCOT0cuvtsBg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
     },
@@ -546,20 +546,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
-      root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
+      leaf_hash: "d8f7b653b188fd574e2186a0d6c31e88afb124a9f8c8883c9a80874708ca1736",
+      root_hash: "82d6c9c28581bcf275c31aa0afb7b111dbaeb131899cca45b085dbc4acd9f999",
       audit_path: [
-        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
-        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
-        "4f6ddd99cc65a16978f9cebf2389646c0e962b953451c54200e8646085ab591a",
+        "da41299ca4bf527742a0a171a8562fd5c0d8e51cef98656644a44cde6012a87a",
+        "c6aa5594765e54b183c73ad582c62ea483948b7c6987fdd8c629c969cd9be09e",
+        "ba6c7364d681a9065d26a041e7f220fa6c63102df858a02feeeff0d80ff25243",
       ],
-      entry_hash: "8e5d181d6d3bacd5197748d81e85b760f12ca4f5fe934b35e3eeef478b9c864f",
+      entry_hash: "9e4534fcb896300fedd436ecd6b2b999e4fbcc36622d1df4a988cb4b9c0f2bca",
       sth: {
         tree_size: 5,
-        root_hash: "367d9c95548e72fa14d3a391b799a2be7c213de8bdb99643a38d2c72deb4a6bf",
-        signature: "9SkihUcVRLoo7tJmK0J9DhuU5nycuG5LnxMlmsLSun2gvQuv/hHMY7GFb45j7rJYmCuYTLWuPzAvteJfHkRlDw==",
+        root_hash: "82d6c9c28581bcf275c31aa0afb7b111dbaeb131899cca45b085dbc4acd9f999",
+        signature: "UybmoRjMxORzL2bUgbj7Y0QePdAXb069fIc41Gvcuq4Te3xsMHoNTsEFCfJ/DI/YVSvHeD1FiHOCOT0cuvtsBg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
     },
@@ -570,30 +570,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
-      to_root: "b3415abb4e94755f798305f791fa8b87149eee1109640b1b11b5d84a3736bd89",
+      from_root: "0431762c257abc42ec0bbfb0b4ae9498c04c347a744aafeabd081bd50b0ba0d0",
+      to_root: "1c30e8e3b7357649a1b66f9d099511933ddbff402a754f19a7d639c1a4d7e51d",
       peaks: [
-        "bc889779257311265a6544f470e0cd2416564c4b996c6f37f0ef915918ce4622",
-        "52eadeddba844b8cbb74e76e83448160f31999e0581934eb059d2b5d0f94cfd6",
+        "c6aa5594765e54b183c73ad582c62ea483948b7c6987fdd8c629c969cd9be09e",
+        "d8f7b653b188fd574e2186a0d6c31e88afb124a9f8c8883c9a80874708ca1736",
       ],
       extension: [
-        "4e45cbdff9b30196ab2173c7f7a704511fb82197f74b109f6162faae5e4540a5",
-        "2f68797e15684b95d49425bbc0e89b10c291a09180089d329eb245fcc5d5367b",
+        "da41299ca4bf527742a0a171a8562fd5c0d8e51cef98656644a44cde6012a87a",
+        "d815e479a0e65f9a72399ae52bb539d90242ad947b3052cb530c38e3cc48414a",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "f03ceb1e37a0f9d2f95895dbac8da16646094889db2dace1797c7c09cf50cba5",
-        signature: "OC7gu2hu3YS8P1CejIK3X4aPtHg2iKHz3FPyncjhFxQij4GAJEnRH/Ct5ygFkjnA89gySL6PRYY3RRg68Hl5Ag==",
+        root_hash: "0431762c257abc42ec0bbfb0b4ae9498c04c347a744aafeabd081bd50b0ba0d0",
+        signature: "dnjW4kqPRPZsF2851EnuDxUAtY1pUQPDKujYfZdVimdrkdcxSRWWJbnfyaz19UjpTIzgqj9gAVvb59cZnCpzCA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "b3415abb4e94755f798305f791fa8b87149eee1109640b1b11b5d84a3736bd89",
-        signature: "45EUAClfBI7e4H9RBPLqCcIPky7B0AstdGWNiN7DpN1pnRUKJj40FUOn+200d8LKmbPFPRulartvkx03HzSLCw==",
+        root_hash: "1c30e8e3b7357649a1b66f9d099511933ddbff402a754f19a7d639c1a4d7e51d",
+        signature: "W0TUTtL9w8rTPWFQLbiijuGo19immsm93XGsmxDrSmoDp2mv93R5ucd6HeJuZ7OsnvUDPS0op21wdqA7iv9WDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
     },
@@ -601,16 +601,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+      fingerprint: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAN2tAceaSfVkEk7Ar9qo4S3MrNwjkvXGJJi+ttLUjvPQ=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAAJKf8W513fLVTlztzfHJ3d5JFoXWRyWsF2AGajNnfgE=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+          key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAN2tAceaSfVkEk7Ar9qo4S3MrNwjkvXGJJi+ttLUjvPQ=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAAJKf8W513fLVTlztzfHJ3d5JFoXWRyWsF2AGajNnfgE=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -620,15 +620,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/f8d5ffaf72257889\n15\norHCQgZXsYfKsh2cPP2NGadXiPtkJnFr1kKty2nSkII=\n\n— cairnlog/f8d5ffaf72257889 sm6gEiiZhfCxXdNgBwE1yzdnocGLN6gs2scUyw+Nalz+8ypS5dzMDGnB9rrm38N1461ya8K5K1LQpZtHM96L0u5u/g8=\n",
+      "cairnlog/f29d89c3f65cfbd5\n15\nvjKSViURuEsxYmyeP/eNb7Ccv9vQh25t8grn/Xj+hrc=\n\n— cairnlog/f29d89c3f65cfbd5 y/RZDhiGLcGb+QB9MBPZkOJHdPFIHXiA8xpAkE3M3TVO1nrKumGr7FbuNha8CuPW2Gccbc4ilLi3Dj7ln3qy4KnAEw4=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
   get_tlog_checkpoint: {
     answer:
-      "cairnlog/f8d5ffaf72257889/tlog\n15\nTvujpSiAS1V9vREZ99hLZECOX6GS1M2JEMDnF6hIdoY=\n\n— cairnlog/f8d5ffaf72257889/tlog IBpq24+gpn6pKJoZBc1IjM0P21NhcKG+0dY2N8sWBZK+ilUk7W4suVB3p48g3ZBE1UF+0LX7+zkvEqGq8mGgOR53TQU=\n",
+      "cairnlog/f29d89c3f65cfbd5/tlog\n15\nly85I8JF8P5mewkD6fcXY9nYFAXlkcXsqj736KyyoDo=\n\n— cairnlog/f29d89c3f65cfbd5/tlog 5LfhP8VVJvI6gQYCQ8OEA6jrH6kRLTz0GH6SE7SkxIF/6Whd1pOSGLvl7TVTfjSXyD9+cpRrxxEAib9gheEgdbX+gA8=\n",
   },
-  get_tlog_vkey: { answer: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0\n" },
+  get_tlog_vkey: { answer: "cairnlog/f29d89c3f65cfbd5/tlog+e4b7e13f+AQCSn/Fudd3y1U5c7c3xyd3eSRaF1kclrBdgBmozZ34B\n" },
   get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
   get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
@@ -637,12 +637,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "accc7d89491db1f4b2c603d4f87bfabba61b1c39459f680ace1b233b852e008a",
+          digest_hex: "f1c10b11e5efaae8ca032bf46f03d4120e7bef22fddde281d065a80647326793",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIrMx9iUkdsfSyxgPU+Hv6u6YbHDlFn2gKzhsjO4UuAIrwEHHKJW5A+s/VjKXA2Ntmc7sI8QRlAAAA8AjtWg7FgaznDgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEI8cELEeXvqujKAyv0bwPUEg577yL93eKB0GWoBkcyZ5PwECH0iFtA/oDzCTXCSV29XWAI8QRlAAAA8AgKDxrIW8d6PgCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -657,10 +657,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "a2b1c2420657b187cab21d9c3cfd8d19a75788fb6426716bd642adcb69d29082",
-      signature: "BR4Ed/tEiH4XxM6g/BeM7xmg7GXZmjw1vVYEUAejBwwgXn7Ymw2Lm1Sx0LocNMTRjejXGObwAvgetsoL2Ki9DA==",
+      root_hash: "be3292562511b84b31626c9e3ff78d6fb09cbfdbd0876e6df20ae7fd78fe86b7",
+      signature: "9Nqvz7sXxKEIslbP7M0wEXewP4aFC3Mb3kYF0upEmDYM2NoetidQH4kuTCKDkWU55omuPrKCgrrCejMaAS3mBQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+      key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
       tree_version: 2,
     },
   },
@@ -670,19 +670,36 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       reason: "The log goes on with a new one every year.",
       successor: {
         url: "https://2027.log.example",
-        vkey: "cairnlog/f8d5ffaf72257889/tlog+201a6adb+ATdrQHHmkn1ZBJOwK/aqOEtzKzcI5L1xiSYvrbS1I7z0",
+        vkey: "cairnlog/f29d89c3f65cfbd5/tlog+e4b7e13f+AQCSn/Fudd3y1U5c7c3xyd3eSRaF1kclrBdgBmozZ34B",
       },
     },
     answer: {
-      log_entry_id: 328,
-      leaf_index: 327,
-      entry_hash: "45ce9a9bc3c85150ee353d0696b45d9b5ad85da6e78b522854b107a45f8f55bb",
+      log_entry_id: 330,
+      leaf_index: 329,
+      entry_hash: "e17bbfe5cdbdc07c3feadf16ac656f4fcc8faad528958b0aba70807fc78621d2",
       sth: {
-        tree_size: 328,
-        root_hash: "cf5f8e900f53196e5e8d3133004a72da03879d94476e6e6423a86dcc336c2d9f",
-        signature: "g2OavKdCPeJyAySmRL9tuzll+eVmhou0XKXU9O3/Ar1W7ZsAIL1JwHZGe4tGRbw2Kgl57JlnTqGzLdzrUO3YBg==",
-        timestamp: "2025-01-02T02:27:00.000000Z",
-        key_id: "sha256:f8d5ffaf722578899eb7a7fdcebcc75d22c2698382e98bb34971005f9ec3f1b4",
+        tree_size: 330,
+        root_hash: "72ea318219ba749c0bfe16c3473c85b83ea3207b638a45e31f48158b1163eaff",
+        signature: "A1rBok6atwpajsseKn/8+Wa1NE8r9wkHxQ4Yrv7Fx00+GirtVEP++j+TMUFtcrOiDMBeCqfyXOkTw/qlyUaCCw==",
+        timestamp: "2025-01-02T02:29:00.000000Z",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
+        tree_version: 2,
+      },
+    },
+  },
+  post_log_entry_id_withhold: {
+    params: { entry_id: 287 },
+    body: { reason: "An order.", basis: "Case 12/26" },
+    answer: {
+      log_entry_id: 289,
+      leaf_index: 288,
+      entry_hash: "95cf8b72b333cd6e76dc8c6d99985baeda979c322793013611b39a223c9c7ed4",
+      sth: {
+        tree_size: 289,
+        root_hash: "44cccc88c50e160b63fdf9861abec828fb72bdfde502c519feda9c18d197ee16",
+        signature: "uW9bXebpsHQFqBNjDZ/rJTImSP0U2Te3X0IU3fAAtc/AWG0IDNtSWgNs/LRYUdOmO5YQiLFKQJOUM4raTDwMBA==",
+        timestamp: "2025-01-02T00:07:00.000000Z",
+        key_id: "sha256:f29d89c3f65cfbd50ae001f37287219523441f7a41bcb02bf63edf5781f277b7",
         tree_version: 2,
       },
     },
@@ -698,20 +715,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+          entry_hash: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+              digest_hex: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
               is_primary: true,
             },
           ],
@@ -723,7 +740,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -734,20 +751,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+          entry_hash: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+              digest_hex: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
               is_primary: true,
             },
           ],
@@ -760,7 +777,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -773,20 +790,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAT7D0oJmoiiH+mOctO/rlwekVCvaSTUNMivGpBMWBZkk=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAtb+h6Lr1ABQscKE6mFgJazFCuYBdKarMy6DhwZlzupY=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+          entry_hash: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c4e2be92c8aa4025b4363c7f03854c686b05b637d5595b62422eea4142a5b6c3",
+              digest_hex: "de14c0f1cdb850844b8e5bcd5cb9f08c64bef0f2f3ca60c112dd4ba5d5bfd203",
               is_primary: true,
             },
           ],
@@ -799,16 +816,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZradomNRbfbtpVFF3khR3KtWDKfLI79LoLliIiElBJqmUWsD7SvJXBraNQQnegqPh5_P3EKMnXf2D9v3W5SP8v8gA",
-        challenge_signature: "BD4+Lid2Y5Tpg/fuPQMeedzddyQapqziqFPtWdNRyrW2e9emD7aWzUcpsuDgo389RFWmVlGq+b3N63c5RDTKCw==",
+          "AQEABiqZ4WMtAIBG8JgWpYL5AOVkkrxzDLxAEdIxJ3s_oOGfBpt4IoEGk-amURkjct4wHVRB6UCvqAXrz0AzTlCS-cwMotlZf1aH-8uwASAjKlRDSfq7CAbeVbfmQBnq0b4y1LTubmBgcQ",
+        challenge_signature: "3H0TgrTrP/Sn7yqTD3QXPmk/1gR95KWFQvGI/3q/d3+KtgfKB7oiT7f0INXinkfiWZmJM//B695ZW4OsqKC4CA==",
       },
     },
     answer: {
@@ -817,20 +834,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-        endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        endorsed_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+        endorser_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "c62c19578a8d9b7082a5ca7ae0526f61608150b75278f61a48bde78511190557",
-      entry_hash: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
+      previous_hash: "155d6255f0b8d00c92a49a4c5d1af025c3f370f688b227457d0a3b847dd19272",
+      entry_hash: "fa21b7e42ab4d65276352f4be919d97624b26041305b7b248c0cff9f35f3050b",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
+          digest_hex: "fa21b7e42ab4d65276352f4be919d97624b26041305b7b248c0cff9f35f3050b",
           is_primary: true,
         },
       ],
@@ -839,19 +856,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       auth: {
         challenge_id:
-          "AQEABiqZ4WMtAKgLrunFDbJwF7Qf6Mz_LkndlGTAfqheCsdRzAm90H3WSEEKcTeTPSVX2EtPG9hAuct1LdpDGtA_wtvzVWTh4wWw1Foa902PwD0Vo2tDA1r9B4awyOrTtacu8RTp7DYJpA",
+          "AQEABiqZ4WMtAAc3r1tZpAJVYN2SV34wmbLTpl7wx30i5bR6xsZQom_fnBKWMlnQBqDEV42QdJ4cj2M4UishmWm7SKjQpxxHgybBlOta3CccaiIHpalcjg1_v32rOiljiD3BKre23BsAow",
         challenge_signature:
-          "MEUCIQDHchurA1+/lJn9u3U0GwiN15PlxRtCq9Gh0SEmPR1/ugIgFONESLPuYEiTuc484FO2m2mkMisVNISZAWjTZ7Z+MF8=",
+          "MEUCIQCu7n/OQMhXR9gsDzuX86U47ZlwDRnuOAOogTisScQwxQIgAMNwGI17ovnTJvXzNqMyMQW4QvWIKxY2KMW4oCv2KZ0=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+        endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -870,8 +887,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          endorsed_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+          endorser_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -879,13 +896,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "d9d43b9f14affae4d6642bb2b9f016f66082de8dd325a692433c4f111ceeb70a",
-        entry_hash: "98189bea63a1fa70e09d0f1d5a268bb087946c111b673da8ebff21034a79b40a",
+        previous_hash: "fa21b7e42ab4d65276352f4be919d97624b26041305b7b248c0cff9f35f3050b",
+        entry_hash: "6b09926a475effd21904b0f4fcab3dd8729039aca30219a2b3ce80becbdf4fd8",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "98189bea63a1fa70e09d0f1d5a268bb087946c111b673da8ebff21034a79b40a",
+            digest_hex: "6b09926a475effd21904b0f4fcab3dd8729039aca30219a2b3ce80becbdf4fd8",
             is_primary: true,
           },
         ],
@@ -894,21 +911,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZraaKCyRlakzgYh_3YovtnMxfOPZTcyEGJpjdQY--l0hCGZA3ousnLLScBEdTAutc31Ob6VvmDhAszE2VLtUj0HRg",
-        challenge_signature: "2STG9opot/U2c0h/k4pmP+Ey7KaZkvF5pZeR0a39ESrxUeBrvTsaE/qeBuE283zqk31FdlHEfh/bKgj6QyyhBQ==",
+          "AQEABiquAs4UAIBG8JgWpYL5AOVkkrxzDLxAEdIxJ3s_oOGfBpt4IoEGg8HjBahRlJ4jCGyuQVpJz50iI_JGOVlKC6GvwcqpNpMZMpPzq-Hx6JsfebNKYCabZby4T5urN88qho0iaMA3Rw",
+        challenge_signature: "qmRIOsgb8haec5ReyPEX+rhSYCZQd3vuI6HbNJCngxGd9yj9qlzPkhLeTai9jPkZ4dHPbsslIrTdLgAcJh6wBg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+        endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -927,8 +944,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          endorsed_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+          endorser_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -936,13 +953,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "781b910d66989b4e4943d06337e19d0e266b46573a16cd4bfc0d12092c50ef8a",
-        entry_hash: "632f2590c2c280c5586d23c87779975024e6b478b0a318716c3bbb3c04fcfb20",
+        previous_hash: "a9883a3aba58d1572b31ac620aed3afd09aa37978c3088355ef66266358bd963",
+        entry_hash: "d744a9d491ad8023f32c20b49406f5917511035afb07b9f3ff6f1b2d1b67e83b",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "632f2590c2c280c5586d23c87779975024e6b478b0a318716c3bbb3c04fcfb20",
+            digest_hex: "d744a9d491ad8023f32c20b49406f5917511035afb07b9f3ff6f1b2d1b67e83b",
             is_primary: true,
           },
         ],
@@ -951,21 +968,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAKgLrunFDbJwF7Qf6Mz_LkndlGTAfqheCsdRzAm90H3WKMrHbwk8oEfOnls0PRj3LXRn4TtOiaAuE2W285StZqbEZsXpvCxKCphmYvW8-o5WQmvr2EGOnL3LWcBrQyiycA",
+          "AQEABiquAs4UAAc3r1tZpAJVYN2SV34wmbLTpl7wx30i5bR6xsZQom_fCxDxbtn3aFTHja5j4DvXuk-A8YIZylLQSgfGjwDZTjp2hSb4tY-wNQT-s37xgIc56jc6sr7xNErOsw-FxZW_fQ",
         challenge_signature:
-          "MEQCIC+8i9vRe26PYD6UA0A5bOLrbcP2n81hXproeZnMU+p8AiAPBE3SGNnhdhNxyzN2kOdWZYKK9zAcn9Vcw74nb8o6VA==",
+          "MEUCIBkWgU8AX5hEv9zvncAPHHQL0Y5tWtFAQv2fgtBJzY5yAiEAzYWY4kc7u5BHHNuWJcRnzRiDfDmN0WQqVXothD2TUMA=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-        endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+        endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -984,8 +1001,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          endorsed_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+          endorser_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -993,13 +1010,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
-        entry_hash: "0630130b6b7fc7e4fffbbd7a7447bd352d6b49fb098d79da4c7ac4355c799eed",
+        previous_hash: "7700071a905248286c22408caf4fe0e96af52e78533a77d5b3c4e19ffcd310f8",
+        entry_hash: "61f3d7f9ba529bfc4a4a693c5b94fafee778d34e17c1874b87cce4b89712aab7",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "0630130b6b7fc7e4fffbbd7a7447bd352d6b49fb098d79da4c7ac4355c799eed",
+            digest_hex: "61f3d7f9ba529bfc4a4a693c5b94fafee778d34e17c1874b87cce4b89712aab7",
             is_primary: true,
           },
         ],
@@ -1008,20 +1025,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      compromised_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       reason: "The laptop with the key was stolen.",
       auth: {
         challenge_id:
-          "AQEABiquAs4UAK9chzqhulRDunRHG2ZWFPMkkl-kOJjboUZsTyAAGZrarrCBm5AeR9lltALOCDZcbldcEJZYi8Oje0NGo4kHPE_E3fiJzvTH2LwAFgOMrvPOYzNJ99q1NZb3ZEKyRyUd8w",
-        challenge_signature: "as2nzX1DtrbZvefq3E+zOT2xlwlXuL/70Tmvcl6lpGdgGNcqE8AUNZuTLOPx5gzfybqJq1+orUZRY+SbhfsSCg==",
+          "AQEABiquAs4UAIBG8JgWpYL5AOVkkrxzDLxAEdIxJ3s_oOGfBpt4IoEGYB0rY8WDLofxOjduY5ROmDRgSppG4OhKMMTkTTLzH5uF4oKhNwQ3fUPwjhE6di8wMnPxhToxAQqMSbm1NKjpxw",
+        challenge_signature: "GwUh7w50Tcnuoco8pjpmBk9zyT0ZruBXRk6qB96+XWUd+MeW1Blha34JZpIl3w+/ONLfsWRRJ3YbzDUOuFtACA==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-        endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+        compromised_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+        endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1031,19 +1048,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-          endorser_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          compromised_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+          endorser_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "2ed3b1399f3df064bf3b7a5f051c9c5a72064abdbf9bf57c1b12701ecf95c27a",
-        entry_hash: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
+        previous_hash: "aa7280713a42a61b464d5a6ffc54013a93f2387b88890ffcdc15979d0b520cec",
+        entry_hash: "7700071a905248286c22408caf4fe0e96af52e78533a77d5b3c4e19ffcd310f8",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "dd477d8040e8d9574d4fa990c2d2c3d8618981f51d5068ec6747387d16548e6d",
+            digest_hex: "7700071a905248286c22408caf4fe0e96af52e78533a77d5b3c4e19ffcd310f8",
             is_primary: true,
           },
         ],
@@ -1051,13 +1068,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
+    params: { fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-          endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+          endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1077,14 +1094,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-          endorsed_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+          endorsed_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1104,13 +1121,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
+    params: { fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
-          endorser_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          compromised_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
+          endorser_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1142,20 +1159,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      root: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       nodes: [
         {
-          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           pseudonym: "Ada",
           status: "active",
           named: false,
           depth: 0,
         },
         {
-          fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           pseudonym: "Grace",
           status: "active",
           named: false,
@@ -1164,8 +1181,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-          to: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          from: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+          to: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1179,9 +1196,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
+    params: { fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf" },
     answer: {
-      fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       key_status: "active",
       key_named: false,
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1199,14 +1216,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
+            { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
+            { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1221,26 +1238,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       direct_signer_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1249,17 +1266,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    params: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     answer: {
       id: 1,
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1268,17 +1285,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada" },
+    body: { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106" },
     answer: {
       id: 1,
-      fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+      fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 1 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada", weight: 0.9 },
+        { fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1296,12 +1313,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+            id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             signature_algorithm: "ed25519",
-            signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+            signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1315,8 +1332,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "b53060fd-486c-4fe0-9195-0b60ed772142",
-          signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+          id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
+          signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
           layer1: {
             status: "valid",
             details:
@@ -1339,9 +1356,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "b53060fd-486c-4fe0-9195-0b60ed772142", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+            id: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1350,12 +1367,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-            to: "b53060fd-486c-4fe0-9195-0b60ed772142",
+            from: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+            to: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
             kind: "signed",
           },
           {
-            from: "b53060fd-486c-4fe0-9195-0b60ed772142",
+            from: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1379,12 +1396,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+                id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+                signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
                 signature_algorithm: "ed25519",
-                signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+                signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1410,12 +1427,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+                  id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+                  signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
                   signature_algorithm: "ed25519",
-                  signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+                  signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1448,12 +1465,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+                  id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+                  signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
                   signature_algorithm: "ed25519",
-                  signature: "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+                  signature: "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1486,13 +1503,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "b53060fd-486c-4fe0-9195-0b60ed772142",
+                    id: "a4b6c0cc-0d4c-4ee8-9a9e-5e313fb5ad8e",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
+                    signer_key_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
                     signature_algorithm: "ed25519",
                     signature:
-                      "w6f88CuCm6lXbaSeAlicHDEqzIlN00ovEMgI4UNPPB3LNnvVIrzD5/5ZlWFNW3MULitJvw8UupHKSXm4+ciHCg==",
+                      "zXJ875hzN39c0EUEfp8BPfywlP8GWEidseN5u+VISn0HIktkNrnbI1IXgF+fL1VOj8lzfmHeKsFP8g8zrqOIBA==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1508,8 +1525,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJiNTMwNjBmZC00ODZjLTRmZTAtOTE5NS0wYjYwZWQ3NzIxNDIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJ3NmY4OEN1Q202bFhiYVNlQWxpY0hERXF6SWxOMDBvdkVNZ0k0VU5QUEIzTE5udlZJcnpENS81WmxXRk5XM01VTGl0SnZ3OFV1cEhLU1htNCtjaUhDZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmFmNWM4NzNhYTFiYTU0NDNiYTc0NDcxYjY2NTYxNGYzMjQ5MjVmYTQzODk4ZGJhMTQ2NmM0ZjIwMDAxOTlhZGEiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "b6cbd86913559de82edaf0d286824f73d1f395453ed3ebc733f04b4732799780",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJhNGI2YzBjYy0wZDRjLTRlZTgtOWE5ZS01ZTMxM2ZiNWFkOGUiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJ6WEo4NzVoek4zOWMwRVVFZnA4QlBmeXdsUDhHV0VpZHNlTjV1K1ZJU24wSElrdGtOcm5iSTFJWGdGK2ZMMVZPajhsemZtSGVLc0ZQOGc4enJxT0lCQT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjgwNDZmMDk4MTZhNTgyZjkwMGU1NjQ5MmJjNzMwY2JjNDAxMWQyMzEyNzdiM2ZhMGUxOWYwNjliNzgyMjgxMDYiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "89b9551765e3e53ce50f1afa9c4d26cbd18a6470d48e9d66d883f1f784eea311",
     },
   },
   get_audit_export: {
@@ -1521,26 +1538,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "7605d072-c823-4dcd-87c5-36022d9d6bfc",
+            attestation_id: "9a461a5a-0479-4da4-9cfc-22683ee41a54",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIQC+y1X2zi7Cx3h19mHbz+bjLVyvB4TgFLDDcTlmxVo08QIganuRkgXfEpTjYhCU3vWrjDL43cXpl7oGSQnHTE3LrlI=",
+              "MEUCIGZ+DnG33f94qIaH9NDW6aqdMBobeoDgU8z5W+NxICVbAiEApgNinHB5fbRq8ExPg9cYp6wMNdO4Aj1ATOjJDsCkx4E=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+            signer_key_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "c129bb7200e5d8fe6639777b016a851dfa4d795b64db22d768c4117985095563",
-          entry_hash: "8ce8ab454d898d9709d98fa748cd68026f11310c4bdd502d31fc7e245615692d",
+          previous_hash: "e34058555be42c2f0c3f085f64ff4d5a77f8e3fd48dfdded16ebf715f2701dd8",
+          entry_hash: "613bd755264514732113abfede8c19a02b285b530038c6e00e9736ab637bffe8",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "8ce8ab454d898d9709d98fa748cd68026f11310c4bdd502d31fc7e245615692d",
+              digest_hex: "613bd755264514732113abfede8c19a02b285b530038c6e00e9736ab637bffe8",
               is_primary: true,
             },
           ],
@@ -1557,24 +1574,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
-        commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
-        lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
-        nonce: "UV75kL3XN1zd+60h",
-        ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
-        recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
+          "BJXefDqMBEn8J7Dcr+mqZ8Ceqz6mnqnKcfh/6UQbj/vWFqZjNPdgA8Z0YPPhmuNohk/ndJMqPxUNzi/9t1u7HBM=",
+        commitment: "4b63bb6ec3efa75ef6e78363177239ab8e4f19d87bd6e9bfdc8587d27c3b6812",
+        lookup_key: "aa08c9486cb58ad48bf6334192f209f1854328046acfd7b79083eaf4b525f8b3",
+        nonce: "6F3j2/yftUwUi28R",
+        ciphertext: "XhXEY7Lq4LfUx4UxlZFHov5izN381ZGj0vnFZuSPbnRyv/tjFbQbjQz7biw5N8Hym/jJ",
+        recipient_fingerprint: "sha256:612f66f2213059bd5d25d9c866d60fed3dedae028a896ceacb5fd805530fc9c0",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
-      lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
+      commitment: "4b63bb6ec3efa75ef6e78363177239ab8e4f19d87bd6e9bfdc8587d27c3b6812",
+      lookup_key: "aa08c9486cb58ad48bf6334192f209f1854328046acfd7b79083eaf4b525f8b3",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f" },
+    query: { lookup_key: "aa08c9486cb58ad48bf6334192f209f1854328046acfd7b79083eaf4b525f8b3" },
     answer: {
       entries: [
         {
@@ -1582,23 +1599,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
-            commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
+            ciphertext: "XhXEY7Lq4LfUx4UxlZFHov5izN381ZGj0vnFZuSPbnRyv/tjFbQbjQz7biw5N8Hym/jJ",
+            commitment: "4b63bb6ec3efa75ef6e78363177239ab8e4f19d87bd6e9bfdc8587d27c3b6812",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
+              "BJXefDqMBEn8J7Dcr+mqZ8Ceqz6mnqnKcfh/6UQbj/vWFqZjNPdgA8Z0YPPhmuNohk/ndJMqPxUNzi/9t1u7HBM=",
             event_type: "encrypted_claim",
-            lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
-            nonce: "UV75kL3XN1zd+60h",
-            recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
+            lookup_key: "aa08c9486cb58ad48bf6334192f209f1854328046acfd7b79083eaf4b525f8b3",
+            nonce: "6F3j2/yftUwUi28R",
+            recipient_fingerprint: "sha256:612f66f2213059bd5d25d9c866d60fed3dedae028a896ceacb5fd805530fc9c0",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "9dbb3c57294d1bc78e681e0419c3b784e17d882b9c82aef5c87ab97f72036975" },
+            { algorithm: "sha2-256", digest_hex: "3a86d77180d83c125a329d4c796aa4866c2204b2578f9367ec0ac8012f977f94" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "b2fde1a29baf6eaa86b469093323231b906ae49da9823ae3b0a789694cb427f6",
+              digest_hex: "7032895a48d16c03943b39ddd10ff814f99995cfaafbaaec369d750d0d30319e",
               is_primary: true,
             },
           ],
@@ -1612,31 +1629,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "UaxmQRFjDi2Wge4iZCTHvpVbrCCj53uAueE+FRO3qy0SziMEpwxtx18fW43VOst2vYqW",
-      commitment: "0ad68e69d1791321aa4ba99d06b5af0128083c32c3d50eb53e1c08df5302df5f",
+      ciphertext: "XhXEY7Lq4LfUx4UxlZFHov5izN381ZGj0vnFZuSPbnRyv/tjFbQbjQz7biw5N8Hym/jJ",
+      commitment: "4b63bb6ec3efa75ef6e78363177239ab8e4f19d87bd6e9bfdc8587d27c3b6812",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BD4Bd3bY7NB6RiasxriQFER+IE1CY2qaSty8HvK3zYhNhcpY4VbEI0q6ds8AiQXKP3eBs9sZmtUGV/LwDcG22bY=",
-      lookup_key: "42f811487c7d91aad26f27a8d6381e6fdf4e05f02ef688d9dac89700d93a352f",
-      nonce: "UV75kL3XN1zd+60h",
-      recipient_fingerprint: "sha256:b4e06d9c8cd6d44f01ad0f22d163a46c6a0f821189161f18d1d8f75f0d5fce5a",
+      ephemeral_public_key: "BJXefDqMBEn8J7Dcr+mqZ8Ceqz6mnqnKcfh/6UQbj/vWFqZjNPdgA8Z0YPPhmuNohk/ndJMqPxUNzi/9t1u7HBM=",
+      lookup_key: "aa08c9486cb58ad48bf6334192f209f1854328046acfd7b79083eaf4b525f8b3",
+      nonce: "6F3j2/yftUwUi28R",
+      recipient_fingerprint: "sha256:612f66f2213059bd5d25d9c866d60fed3dedae028a896ceacb5fd805530fc9c0",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "da7c3010f3e127e231d62dbc7053da220d74a378024e3bd161a94e6abcc67f83",
+      commitment_key: "9a5a4828b71b672adbc23ed602a5da792693e8b9765885e486b63f816e54fe21",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6", status: "open" },
+    query: { target: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
-          requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-          target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
+          requester_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+          target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1653,16 +1670,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
-      requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
+      requester_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1678,11 +1695,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b" },
+    params: { request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719" },
     answer: {
-      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
-      requester_fingerprint: "sha256:af5c873aa1ba5443ba74471b665614f324925fa43898dba1466c4f2000199ada",
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
+      requester_fingerprint: "sha256:8046f09816a582f900e56492bc730cbc4011d231277b3fa0e19f069b78228106",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1692,7 +1709,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       responses: [
         {
           decision: "decline",
-          responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+          responder_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
           by_target: true,
           attestation_id: null,
           reason: "No time before summer.",
@@ -1707,7 +1724,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        responder_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
         by_target: true,
         attestation_id: null,
         reason: "No time before summer.",
@@ -1718,11 +1735,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6" },
+    params: { fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf" },
     answer: {
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       active: {
-        target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+        target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1734,12 +1751,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b" },
+    params: { request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+      request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
       status: "declined",
-      responder_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      responder_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1749,12 +1766,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:a80baee9c50db27017b41fe8ccff2e49dd9464c07ea85e0ac751cc09bdd07dd6",
+      target_fingerprint: "sha256:0737af5b59a4025560dd92577e3099b2d3a65ef0c77d22e5b47ac6c650a26fdf",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1771,7 +1788,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+          request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
           responder_fingerprint: null,
@@ -1787,7 +1804,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "b5e96c6f-9aed-4f6c-b092-2d31c941a25b",
+      request_id: "5164c933-682c-4f81-a75f-5ae2aeab7719",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
       responder_fingerprint: null,

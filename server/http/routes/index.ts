@@ -18,6 +18,7 @@ import { logQueryRoutes } from "./log/log-queries.js";
 import { mirrorRoutes } from "./log/mirrors.js";
 import { shardRoutes } from "./log/shards.js";
 import { tlogRoutes } from "./log/tlog.js";
+import { withholdingRoutes } from "./log/withholding.js";
 import { atNode } from "./nodes.js";
 import { readOnly } from "./read-only.js";
 import { healthRoutes, operationRoutes, writersRoute } from "./service/health.js";
@@ -97,6 +98,7 @@ export function routeTable(
     ...tlogRoutes(registry.log, tlog),
     ...anchoringRoutes(registry.log, anchoring, gate),
     ...shardRoutes(registry.log, gate),
+    ...withholdingRoutes(registry.log, gate),
     ...logQueryRoutes(registry),
     ...endorsementRoutes(registry, gate),
     ...trustRoutes(registry, gate),

@@ -33,7 +33,12 @@ export const Entry = Type.Object(
     id: EntryId,
     timestamp: EntryTime,
     event_type: EventType,
-    payload: freeForm("Content of the event; may have `tags`, an array of strings."),
+    payload: nullable(
+      freeForm("Content of the event; may have `tags`, an array of strings. Null if the operator withholds it."),
+    ),
+    withheld_by: Type.Optional(
+      Type.Integer({ minimum: 1, description: "The entry by which the payload is withheld; only if it is null." }),
+    ),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,
     chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 if absent." })),

@@ -145,6 +145,18 @@ const READING: Steps = {
     options: await ofAnother(),
     act: (client) => client.shards.freeze(ENDING),
   }),
+  "withholding.withhold": async () => {
+    const options = await ofAnother();
+    const { receipt } = await createClient({ server: options.server, signer: asSigner(newSigner()) }).attest({
+      title: "A secret",
+      content_hash: newManifest().document.content_hash,
+    });
+    return {
+      isNew: true,
+      options,
+      act: (client) => client.withholding.withhold(receipt.log_entry_id, { reason: "It was a secret." }),
+    };
+  },
   "anchoring.status": () => ({ act: (client) => client.anchoring.status() }),
   "inbox.list": ({ bob }) => signedIn(bob, (client) => all(client.inbox.list({ unread: true }))),
   "webhooks.list": ({ ada }) => signedIn(ada, (client) => client.webhooks.list()),

@@ -129,7 +129,7 @@ function attestationCaps(scene: CapScene): Cap[] {
     taken(reply: Reply, value: unknown) {
       taken(reply);
       const { payload } = scene.service.server.registry.log.head()!;
-      expect(Object.values(payload).map((member) => JSON.stringify(member))).toContain(JSON.stringify(value));
+      expect(Object.values(payload!).map((member) => JSON.stringify(member))).toContain(JSON.stringify(value));
     },
   };
   const attest = {

@@ -114,6 +114,7 @@ const WRITES: readonly Write[] = [
   { path: "/auth/renew", means: "session", body: () => ({}) },
   { path: "/log/anchor", means: "operator", body: () => ({}) },
   { path: "/log/sth/sign", means: "operator", body: () => ({}) },
+  { path: "/log/{entry_id}/withhold", sent: "/log/1/withhold", means: "operator", body: () => ({}) },
   { path: "/log/freeze", means: "operator", body: () => ({}) },
 ];
 

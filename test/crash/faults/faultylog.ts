@@ -204,7 +204,7 @@ export class FaultyLog {
         this.problems.push(`${when}: entry ${id} or its head is not the acknowledged one`);
     if (isPersistedAnyway) return;
     for (const { id, payload } of log.entries())
-      if (this.refused.has(payload.n as number)) this.problems.push(`${when}: entry ${id} was refused`);
+      if (this.refused.has(payload!.n as number)) this.problems.push(`${when}: entry ${id} was refused`);
   }
 
   /** Checks the state after the fault: appends work, and everything is there after a restart. */

@@ -72,24 +72,24 @@ const lower = (value: unknown) => (typeof value === "string" ? value.toLowerCase
 /** docs/spec §2.6, word for word. */
 function matches(entry: Entry, criteria: Criteria): boolean {
   const { payload: held } = entry;
-  const tags = Array.isArray(held.tags) ? held.tags.map(lower) : [];
+  const tags = Array.isArray(held!.tags) ? held!.tags.map(lower) : [];
   if (criteria.eventTypes && !criteria.eventTypes.includes(entry.event_type)) return false;
   const hasTags = !criteria.tags || criteria.tags.every((tag) => tags.includes(tag.toLowerCase()));
   if (!hasTags && !(criteria.orTag && tags.includes(criteria.orTag.toLowerCase()))) return false;
   if (
     criteria.fingerprint !== undefined &&
-    !FIELDS.some((field) => typeof held[field] === "string" && bare(held[field]) === bare(criteria.fingerprint!))
+    !FIELDS.some((field) => typeof held![field] === "string" && bare(held![field]) === bare(criteria.fingerprint!))
   )
     return false;
   if (
     criteria.document !== undefined &&
-    !(typeof held.document_hash === "string" && bare(held.document_hash) === bare(criteria.document))
+    !(typeof held!.document_hash === "string" && bare(held!.document_hash) === bare(criteria.document))
   )
     return false;
   if (criteria.search === undefined) return true;
   const term = criteria.search.toLowerCase();
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.startsWith(term))) return true;
-  const values = ["document_hash", "manifest_hash", "fingerprint"].flatMap((field) => lower(held[field]) ?? []);
+  const values = ["document_hash", "manifest_hash", "fingerprint"].flatMap((field) => lower(held![field]) ?? []);
   const complete = /^(sha256:)?([0-9a-f]{64}|[0-9a-f]{128})$/.exec(term)?.[2];
   return complete
     ? values.some((value) => value === complete || value === `sha256:${complete}`)

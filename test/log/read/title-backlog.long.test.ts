@@ -45,7 +45,7 @@ async function filedTerms(path: string, count: number, hasWords: boolean): Promi
 /** Adds the words of titles as an older version folded them. */
 function addEarlierWords(entries: EntryReader, from: number, to: number, terms: TermTable): void {
   for (let index = from; index < to; index++)
-    for (const word of titleWords(entries.entry(index)!.payload, foldedAsBefore))
+    for (const word of titleWords(entries.entry(index)!.payload!, foldedAsBefore))
       terms.add(textPrefixTerm(POSTING.earlierTitleWord, word), index);
 }
 

@@ -118,18 +118,18 @@ describe("a submission", () => {
     const first = await submit(submission(signer, manifestOf()));
     expect(first.pseudonym).toBe(signer.fingerprint.slice(7, 19));
     expect(first.attestation).not.toHaveProperty("intent_statement");
-    expect(eventOf(first).payload.intent_statement).toBeNull();
+    expect(eventOf(first).payload!.intent_statement).toBeNull();
     const { size } = world.registry.log;
     const second = await submit(submission(signer, manifestOf("Other"), { pseudonym: "New" }));
     expect(second.pseudonym).toBe(first.pseudonym);
     expect(world.registry.log.size).toBe(size + 1);
-    expect(world.registry.log.entry(first.log_entry_id - 1)!.payload.expiration_date).toBeNull();
+    expect(world.registry.log.entry(first.log_entry_id - 1)!.payload!.expiration_date).toBeNull();
   });
 
   it("files the tags of the document, when they are an array of strings", async () => {
     const tagged = async (tags: unknown) => {
       const manifest = { document: { ...manifestOf().document, tags }, attestations: [] };
-      return eventOf(await submit(submission(nodeSigner(), manifest))).payload.tags;
+      return eventOf(await submit(submission(nodeSigner(), manifest))).payload!.tags;
     };
     const most = Array.from({ length: 32 }, (_, i) => String(i).padEnd(64, "ä"));
     expect(await tagged(most)).toEqual(most);

@@ -328,7 +328,7 @@ describe("type and statement in the manifest's document", () => {
       signed: { attestation_type: true, intent_statement: true },
     });
     const { payload } = [...world.registry.log.entries()].at(-1)!;
-    expect(payload.manifest_hash).toBe(prepared.manifest_hash);
+    expect(payload!.manifest_hash).toBe(prepared.manifest_hash);
     const other = { ...request, ...terms, attestation_type: "peer_review", signature };
     expect((await failure(() => signDocument(attestations, other))).code).toBe("invalid-signature");
     const plain = await signDocument(attestations, { ...request, signature: signer.sign(compact(plainOf(request))) });

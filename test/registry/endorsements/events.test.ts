@@ -138,7 +138,7 @@ describe("offers of imported history", () => {
     const one = await newCase(world);
     await one.offer();
     const { payload } = world.registry.log.entry(one.id)!;
-    await world.append({ event_type: "endorsement_offer", payload });
+    await world.append({ event_type: "endorsement_offer", payload: payload! });
     const twin = new Case(world, one.endorser, one.endorsed);
     twin.id = one.id + 1;
     await twin.accept();

@@ -147,7 +147,7 @@ describe("registration", () => {
     const signer = nodeSigner();
     await register(registration(signer, "x", "2030-05-01T02:30:00.5+02:00"));
     expect(world.registry.keys.find(signer.fingerprint).expires_at).toBe("2030-05-01T00:30:00.500000Z");
-    expect(world.registry.log.head()!.payload.expiration_date).toBe("2030-05-01T00:30:00.500000Z");
+    expect(world.registry.log.head()!.payload!.expiration_date).toBe("2030-05-01T00:30:00.500000Z");
   });
 
   it.each(["2030-01-01", "2030-01-01T00:00:00", "2030-02-30T00:00:00Z", "soon", "", 7, false, {}])(

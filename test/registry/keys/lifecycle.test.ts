@@ -110,7 +110,7 @@ describe("succession", () => {
     const { keys, log } = world.registry;
     await succeed(succession(old, next));
     expect(keys.find(next.fingerprint).pseudonym).toBe(pseudonym);
-    expect(log.head()!.payload.pseudonym).toBe(pseudonym);
+    expect(log.head()!.payload!.pseudonym).toBe(pseudonym);
     await succeed(succession(next, last, { pseudonym: sent }));
     expect(keys.find(last.fingerprint).pseudonym).toBe(pseudonym);
     const found = await keys.search(sent, { perPage: 200 });

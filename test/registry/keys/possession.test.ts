@@ -59,7 +59,7 @@ describe("a registration", () => {
     const { log_entry_id } = await claim(signer, "Ada");
     expect(keyOf(signer)).toMatchObject({ pseudonym: "Ada", proven: true, log_entry_id });
     const { payload } = world.registry.log.entry(log_entry_id)!;
-    expect(payload.possession_signature).toMatch(/^[\w+/]+=*$/);
+    expect(payload!.possession_signature).toMatch(/^[\w+/]+=*$/);
   });
 
   it("without one proves nothing, and its entry says so", async () => {
@@ -280,7 +280,7 @@ describe("a key is proven", () => {
     expect([keyOf(old).proven, keyOf(next).proven]).toEqual([true, false]);
     const { log_entry_id } = await succeed(next, last, true);
     expect([keyOf(next).proven, keyOf(last).proven]).toEqual([true, true]);
-    expect(world.registry.log.entry(log_entry_id)!.payload.new_key_signature).toBe(
+    expect(world.registry.log.entry(log_entry_id)!.payload!.new_key_signature).toBe(
       succession(next, last, true).new_key_signature,
     );
   });

@@ -35,6 +35,7 @@ const REFUSED = {
   post_log_anchor: 403,
   post_log_sth_sign: 403,
   post_log_freeze: 403,
+  post_log_entry_id_withhold: 403,
 };
 
 let service: TestService;

@@ -5,7 +5,7 @@ import { KeyName } from "./KeyName.js";
 import { Said } from "./Said.js";
 
 export interface StatementProps {
-  readonly entry: Pick<Entry, "event_type" | "payload">;
+  readonly entry: Pick<Entry, "event_type" | "payload" | "withheld_by">;
   /** Whether the keys in it are links. Not where all of it is one. */
   readonly hasLinks?: boolean;
 }

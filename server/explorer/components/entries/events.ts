@@ -147,7 +147,9 @@ function told({ actor, label, about }: EventKind, { key, said, text }: Read): re
 }
 
 /** What an event says, as a sentence of parts: who did what to what. */
-export function statementOf({ event_type, payload }: Event): readonly Part[] {
+export function statementOf(event: Event & Pick<Entry, "withheld_by">): readonly Part[] {
+  const { event_type, payload, withheld_by } = event;
+  if (payload === null) return [`Withheld by the operator, as entry ${withheld_by} says`];
   const text = (name: string): string | undefined => {
     const value = payload[name];
     return typeof value === "string" && value !== "" ? value : undefined;

@@ -179,7 +179,7 @@ function learn(log: StaticLog, leafIndex: number): void {
   if ((index + 1) * FULL_TILE <= log.size) learnt.add(index);
   void log.bundle(index).then((entries) => {
     const named = entries.flatMap(({ entry: { payload } }) =>
-      typeof payload.fingerprint === "string" && typeof payload.pseudonym === "string"
+      typeof payload?.fingerprint === "string" && typeof payload.pseudonym === "string"
         ? [[payload.fingerprint, payload.pseudonym]]
         : [],
     );

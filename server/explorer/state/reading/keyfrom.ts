@@ -1,6 +1,8 @@
 /** A key as the entries about it say: what a service keeps of it, worked out here. */
 import { canonicalTimestamp, type Entry } from "../../../../engine/verify/index.js";
 import { showsPossession } from "../../../../engine/verify/keys/possession.js";
+import type { KindedEvent } from "../../../../engine/verify/kinds.js";
+import { eventIn } from "../../../../engine/verify/withheld.js";
 import type { KeyDetail } from "../../../client/index.js";
 
 /**
@@ -9,7 +11,7 @@ import type { KeyDetail } from "../../../client/index.js";
  */
 export function keyFrom(fingerprint: string, entries: readonly Entry[]): KeyDetail | undefined {
   let key: KeyDetail | undefined;
-  for (const entry of entries) {
+  for (const entry of entries.map(eventIn)) {
     const { event_type, payload } = entry;
     const isOfKeys = event_type === "key_registration" || event_type === "key_succession";
     if (isOfKeys && payload.fingerprint === fingerprint) {
@@ -26,7 +28,7 @@ export function keyFrom(fingerprint: string, entries: readonly Entry[]): KeyDeta
   return key && isExpired ? { ...key, status: "expired" } : key;
 }
 
-function keyOf(fingerprint: string, entry: Entry): KeyDetail | undefined {
+function keyOf(fingerprint: string, entry: Entry & KindedEvent): KeyDetail | undefined {
   const { public_key, pseudonym, key_algorithm, expiration_date, old_fingerprint } = entry.payload;
   if (typeof public_key !== "string" || typeof pseudonym !== "string" || typeof key_algorithm !== "string")
     return undefined;

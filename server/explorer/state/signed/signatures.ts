@@ -46,7 +46,7 @@ interface Shown {
 /** @throws ClientError if what is needed for the check cannot be fetched */
 export async function checkSignatures(proven: Proven): Promise<CheckedSignatures> {
   const { entry } = proven;
-  if (isPredicate(entry.event_type) && isAttestation(entry.payload)) {
+  if (entry.payload && isPredicate(entry.event_type) && isAttestation(entry.payload)) {
     const attestation = await checkAttestation(proven, entry.payload);
     const checks = attestation.checks
       .filter(({ name }) => OF_SIGNATURE.has(name))
@@ -64,6 +64,7 @@ const OF_SIGNATURE: ReadonlySet<string> = new Set(["manifest", "signature", "att
 
 /** The signatures in the payload of an event that is no attestation; others chose its members. */
 function shownIn({ event_type, payload }: Entry): readonly Shown[] {
+  if (!payload) return [];
   const utf8 = (text: string) => new TextEncoder().encode(text);
   const { fingerprint, public_key: pem, old_fingerprint } = payload;
   if (event_type === "key_registration" && payload.possession_signature != null) {

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { SEARCH_MEMBERS } from "../../../../engine/verify/contract.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
+import { membersIn } from "../../../../engine/verify/withheld.js";
 import {
   Card,
   CopyIcon,
@@ -22,6 +23,16 @@ import { hasService } from "../../state/reading/source.js";
 import { shownText } from "../../state/said/names.js";
 
 export function ContentCard({ entry }: { readonly entry: Entry }) {
+  if (entry.payload === null)
+    return (
+      <Card title="What it says">
+        <p class="statement">
+          The operator withholds it:{" "}
+          <a href={addressOf(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why.
+        </p>
+        <p class="soft note">That this entry is on the log, and where, is proven. What it says is not shown.</p>
+      </Card>
+    );
   const copy = async () => {
     const done = await copyText(JSON.stringify(entry.payload, null, 2));
     announce(done ? "The content was copied." : "The content could not be copied.");
@@ -98,7 +109,9 @@ const MEMBERS: readonly (readonly [member: string, label: string, show: Show])[]
   ["expiration_date", "Expires", asTime],
 ];
 
-function factsOf({ event_type, payload }: Entry): Fact[] {
+function factsOf(entry: Entry): Fact[] {
+  const { event_type } = entry;
+  const payload = membersIn(entry);
   const facts = MEMBERS.flatMap(([member, label, show]): Fact[] => {
     const shown = show(payload[member]);
     return shown === undefined ? [] : [[label, shown]];

@@ -89,7 +89,7 @@ function Parts({ proven, around, signatures }: PartsProps) {
     <>
       <ContentCard entry={entry} />
       <SummaryCard proven={proven} around={around} signatures={signatures} />
-      <HashCard entry={entry} />
+      {entry.payload !== null && <HashCard entry={entry} />}
       <TreeCard proof={proof} head={head} />
       <div class="downloads">
         {hasService() && (

@@ -24,6 +24,12 @@ export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVer
         checked: {error instanceof ClientError ? error.detail : "this page failed."}
       </Verdict>
     );
+  if (entry.payload === null)
+    return (
+      <Verdict finding="open">
+        The log proves that it has this entry, and that the operator withholds what it says: entry {entry.withheld_by}.
+      </Verdict>
+    );
   if (checked === undefined) return <Verdict finding="busy">Checking the signature in this entry…</Verdict>;
   const { standing, checks, attestation } = checked;
   const recorded = (

@@ -24,7 +24,11 @@ export function SummaryCard({ proven: { entry, proof, head }, around, signatures
   return (
     <Card title="Verified in this page">
       <div class="check-list">
-        <Check holds>Its content matches its entry hash.</Check>
+        {entry.payload === null ? (
+          <p class="soft">Its content is withheld, so nothing but the tree says that this is its hash, and its time.</p>
+        ) : (
+          <Check holds>Its content matches its entry hash.</Check>
+        )}
         <Check holds>
           It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose{" "}
           {head.timestamp === undefined ? (
@@ -53,7 +57,9 @@ export function SummaryCard({ proven: { entry, proof, head }, around, signatures
       />
       <p class="soft note">
         {(entry.chain_version ?? 1) === 2
-          ? "The hash does not cover the event type, so this page cannot verify it."
+          ? entry.payload === null
+            ? "Without the content, this page can verify neither the time nor the event type."
+            : "The hash does not cover the event type, so this page cannot verify it."
           : "In version 1, the hash covers neither the time nor the event type, so this page cannot verify them."}
       </p>
     </Card>
@@ -70,8 +76,9 @@ function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; arou
   if (!previous) return <p class="soft check-waiting">Comparing with the entry before it…</p>;
   return (
     <Check holds={previous.entry_hash === entry.previous_hash}>
-      Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
-      through it every earlier entry.
+      {entry.payload === null ? "It names the hash" : "Its hash covers that"} of{" "}
+      <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>
+      {entry.payload !== null && ", and through it every earlier entry"}.
     </Check>
   );
 }

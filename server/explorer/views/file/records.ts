@@ -26,7 +26,7 @@ export interface Claims {
 export async function claimsAbout(documentHash: string, page: number): Promise<Claims> {
   const { entries, total } = await source().naming(documentHash, page, PER_PAGE);
   const claims = entries.flatMap((entry) => {
-    const event = entry.payload as Partial<AttestationEvent>;
+    const event = (entry.payload ?? {}) as Partial<AttestationEvent>;
     return isAttestation(event) ? [{ entry, event }] : [];
   });
   return { claims, total };
@@ -38,7 +38,7 @@ export async function claimsAbout(documentHash: string, page: number): Promise<C
  */
 export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedAttestation> {
   const proven = await source().entry(id);
-  const event = proven.entry.payload as Partial<AttestationEvent>;
+  const event = (proven.entry.payload ?? {}) as Partial<AttestationEvent>;
   if (!isAttestation(event)) throw new ClientError("malformed-answer", `Entry ${id} is not the entry that was listed.`);
   return checkAttestation(proven, event, documentHash);
 }

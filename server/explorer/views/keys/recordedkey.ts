@@ -20,6 +20,6 @@ export async function recordedKey({ fingerprint, log_entry_id: id }: KeyDetail):
       throw new ClientError("malformed-answer", `The service names entry ${id}, and says that there is none.`);
     });
   const { payload } = proven.entry;
-  const isItsOwn = [payload.fingerprint, payload.signer_key_fingerprint].includes(fingerprint);
+  const isItsOwn = [payload?.fingerprint, payload?.signer_key_fingerprint].includes(fingerprint);
   return { proven, isItsOwn, signatures: await checkSignatures(proven) };
 }

@@ -7,6 +7,7 @@ import type { Criteria, Matches } from "../../../../engine/log/read/query.js";
 import { isFingerprint } from "../../../../engine/registry/keys/events.js";
 import type { Slices } from "../../../../engine/registry/slices.js";
 import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
+import { membersIn } from "../../../../engine/verify/withheld.js";
 import { type Answer, jsonList } from "../../transport/answer.js";
 
 /** The parts that are needed to find entries. */
@@ -48,7 +49,7 @@ export function entryPage(
 function namesIn(log: Log, indexes: readonly number[]): Record<string, string> {
   const names: Record<string, string> = {};
   for (const index of indexes)
-    for (const [member, value] of Object.entries(log.entryAt(index)!.payload)) {
+    for (const [member, value] of Object.entries(membersIn(log.entryAt(index)!))) {
       if (!KEY_MEMBERS.has(member) || !isFingerprint(value) || value in names) continue;
       const key = log.row("keys", value);
       if (key) names[value] = key.pseudonym;

@@ -1,0 +1,39 @@
+/** Withholds a payload, for the operator. */
+import { CairnlogError, inputError } from "../../error.js";
+import type { Entry } from "../../verify/entry.js";
+import { isWithheld, isWithholdable, payloadHash, type Withholding } from "../../verify/withheld.js";
+import type { Executor, Receipt } from "../write/executor.js";
+import { withheldBefore, withholdPayload } from "./withholding.js";
+
+/** A log that can be read and written. */
+interface Withholder extends Pick<Executor, "execute"> {
+  entry(id: number): Entry | undefined;
+}
+
+/** What the operator says when a payload is withheld. */
+export type Said = Pick<Withholding, "reason" | "basis">;
+
+/**
+ * Withholds the payload of an entry. Resolves when that is on disk, and nobody is shown the payload any more.
+ * @throws CairnlogError `not-found`; `already-exists` if it is withheld; `invalid-input` for an entry from which a state
+ *   follows, or by which the operator answers for something; and as `Log.execute` does
+ */
+export async function withhold(log: Withholder, entryId: number, { reason, basis }: Said): Promise<Receipt> {
+  for (const [member, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
+    if ([...text].length > most) throw invalid(member, `At most ${most} characters.`);
+  if (reason === "") throw invalid("reason", "It must say something.");
+  const entry = log.entry(entryId);
+  if (!entry) throw new CairnlogError("not-found", `The log has no entry ${entryId}.`);
+  if (isWithheld(entry)) throw withheldBefore(entryId, entry.withheld_by);
+  const { event_type, entry_hash, payload } = entry;
+  if (!payload || !isWithholdable(event_type))
+    throw inputError(
+      `Entry ${entryId} is of type ${event_type}. Only attestations and encrypted claims can be withheld: what holds for keys, endorsements and requests follows from all others, and the operator answers for his own.`,
+    );
+  const withholding = { entry_id: entryId, entry_hash, payload_hash: payloadHash(payload), reason, basis };
+  const { receipts } = await log.execute(withholdPayload, withholding);
+  return receipts[0]!;
+}
+
+const invalid = (member: string, message: string): CairnlogError =>
+  inputError(`/${member}: ${message}`, { details: [{ path: `/${member}`, message }] });

@@ -1,0 +1,29 @@
+/**
+ * Payloads that the operator withholds: the entry that says so, and the row that follows from it. What was written for the
+ * withheld entry itself stays as it is on disk; from the row on, nobody is shown it (`read/withheld.ts`).
+ */
+import { CairnlogError } from "../../error.js";
+import { eventOf } from "../../verify/kinds.js";
+import { PAYLOAD_WITHHELD, type Withholding, withholdingIn } from "../../verify/withheld.js";
+import { define, type Transaction } from "../write/commands.js";
+import type { DerivedWriter, LoggedEvent } from "../write/projection.js";
+
+/** Writes the row of a payload that is withheld. Only the first entry about it counts, by its id and hash. */
+export function applyWithholding(event: LoggedEvent, state: DerivedWriter): void {
+  const withholding = withholdingIn(event);
+  if (!withholding || withholding.entry_id >= event.id) return;
+  const { entry_id, entry_hash } = withholding;
+  if (state.get("withheld", entry_id)?.entry_hash !== entry_hash)
+    state.put("withheld", entry_id, { withheld_by: event.id, entry_hash });
+}
+
+/** @throws CairnlogError `already-exists` for a payload that is withheld */
+export const withholdPayload = define("log.withhold", (transaction: Transaction, withholding: Withholding): void => {
+  const row = transaction.get("withheld", withholding.entry_id);
+  if (row?.entry_hash === withholding.entry_hash) throw withheldBefore(withholding.entry_id, row.withheld_by);
+  const { entry_id, entry_hash, payload_hash, reason, basis } = withholding;
+  transaction.append(eventOf(PAYLOAD_WITHHELD, { entry_id, entry_hash, payload_hash, reason, basis }));
+});
+
+export const withheldBefore = (entryId: number, by: number): CairnlogError =>
+  new CairnlogError("already-exists", `The payload of entry ${entryId} is withheld by entry ${by}.`);

@@ -1,0 +1,26 @@
+/** `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service. */
+import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { type Said, withhold } from "../../../engine/log/operator/withhold.js";
+import type { Settings } from "../../settings.js";
+import { existingLog } from "./data-directory.js";
+import { operatorClient } from "./keys/operator-client.js";
+import { openSoundLog } from "./keys/operator-log.js";
+
+/** Where the log is that the operator's key writes: nobody else writes it, or a service. */
+export type Place =
+  | { readonly settings: Settings }
+  | { readonly server: string; readonly publicOrigin: string | undefined };
+
+/** @returns the id of the entry that withholds the payload */
+export async function withholdPayload(place: Place, key: OperatorKey, entryId: number, said: Said): Promise<number> {
+  if ("server" in place) {
+    const client = operatorClient(place.server, place.publicOrigin, key);
+    return (await client.withholding.withhold(entryId, said)).log_entry_id;
+  }
+  const log = await openSoundLog(place.settings, existingLog(place.settings.dataDir), key);
+  try {
+    return (await withhold(log, entryId, said)).log_entry_id;
+  } finally {
+    await log.close();
+  }
+}

@@ -1,0 +1,46 @@
+/** Payloads that the operator withholds. */
+import { isWithheld } from "../../../engine/verify/withheld.js";
+import * as wire from "../../wire/log/withholding.js";
+import type { Http } from "../http.js";
+import type { Authority } from "../session.js";
+import type { PayloadWithheld, WithholdPayload } from "../types.js";
+import { CHOSEN } from "./expected.js";
+import type { Watch } from "./watch.js";
+
+export class WithholdingClient {
+  readonly #http: Http;
+  readonly #watch: Watch;
+  readonly #authority: Authority;
+
+  constructor(http: Http, watch: Watch, authority: Authority) {
+    this.#http = http;
+    this.#watch = watch;
+    this.#authority = authority;
+  }
+
+  /**
+   * Withholds the payload of an entry from everybody. Needs the operator's session.
+   * @returns the receipt of the entry that says so
+   * @throws ClientError `already-exists` if it is withheld; `invalid-input` for an entry that cannot be; `log-misbehaved`, also
+   *   if the payload is still shown afterwards
+   */
+  async withhold(entryId: number, { reason, basis = null }: WithholdPayload): Promise<PayloadWithheld> {
+    const floor = await this.#watch.sizeBefore();
+    const receipt = await this.#authority.withSession((headers) =>
+      this.#http.post(wire.PayloadWithheld, `/log/${entryId}/withhold`, { reason, basis }, headers),
+    );
+    const { log_entry_id, leaf_index } = receipt;
+    const withheld = await this.#watch.owed(this.#watch.entry(entryId), {});
+    const { entry_hash } = withheld;
+    const proven = await this.#watch.recorded(log_entry_id, leaf_index, floor, {
+      event_type: "payload_withheld",
+      payload: { entry_id: entryId, entry_hash, payload_hash: CHOSEN, reason, basis },
+    });
+    const { sth } = await this.#watch.agreed(receipt, { entry_hash: proven.entry.entry_hash }, proven);
+    await this.#watch.accept(sth, leaf_index + 1);
+    if (isWithheld(withheld) && withheld.withheld_by === log_entry_id) return receipt;
+    throw await this.#watch.misbehaved(`The payload of entry ${entryId} is shown though it is withheld.`, {
+      entry: withheld,
+    });
+  }
+}

@@ -1,0 +1,26 @@
+/** Payloads that the operator withholds. */
+import type { Log } from "../../../../engine/log/log.js";
+import { withhold } from "../../../../engine/log/operator/withhold.js";
+import { EntryParams } from "../../../wire/log/log.js";
+import { PayloadWithheld, WithholdPayload } from "../../../wire/log/withholding.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+
+export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
+  route({
+    method: "POST",
+    path: "/api/v1/log/{entry_id}/withhold",
+    summary: "Withhold the payload of an attestation or an encrypted claim from everybody; for the operator alone",
+    proving: "operator",
+    authorize: (asking) => gate.operatorOnly(asking),
+    params: EntryParams,
+    body: WithholdPayload,
+    answer: PayloadWithheld,
+    refusals: [401, 403, 404, 409],
+    limit: "general",
+    async handle({ params, body: { reason, basis = null } }) {
+      const { log_entry_id, leaf_index, entry_hash, sth } = await withhold(log, params.entry_id, { reason, basis });
+      return { log_entry_id, leaf_index, entry_hash, sth };
+    },
+  }),
+];

@@ -1,0 +1,17 @@
+/** Payloads that the operator withholds. */
+import Type from "typebox";
+import { EntryId, HexHash, LeafIndex, nullable } from "../common.js";
+import { TreeHead } from "./log.js";
+
+const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Why the payload is withheld; on the log." });
+const Basis = Type.String({ maxLength: 200, description: "What obliges the operator: a law, an order; on the log." });
+
+export const WithholdPayload = Type.Object(
+  { reason: Reason, basis: Type.Optional(nullable(Basis)) },
+  { title: "WithholdPayload", description: "What the log says of it. Do not repeat what the payload says." },
+);
+
+export const PayloadWithheld = Type.Object(
+  { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash, sth: TreeHead },
+  { title: "PayloadWithheld", description: "The entry by which the payload is withheld, and the head over it." },
+);

@@ -1,0 +1,65 @@
+/** Payloads that the operator withholds, as clients see them: withheld, and neither valid nor invalid. */
+import { beforeAll, expect, test } from "vitest";
+import { isPayloadOf, isWithheld } from "#cairnlog/engine/verify/withheld.js";
+import { createClient } from "#cairnlog/server/client/index.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { newManifest } from "../server/signers.js";
+import { all, failure, newClient, operatorSigner } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
+
+let service: TestService;
+let withheld: number;
+let by: number;
+/** The entry as somebody has kept it. */
+// biome-ignore lint/suspicious/noExplicitAny: an entry as it was served
+let kept: any;
+const reason = "A court has ordered it.";
+beforeAll(async () => {
+  service = await startTestService();
+  const { client } = newClient(service.url);
+  const attest = async (title: string) =>
+    (await client.attest({ title, content_hash: newManifest().document.content_hash })).receipt.log_entry_id;
+  await attest("First");
+  withheld = await attest("Zwetschgenkuchen");
+  kept = (await service.get(`/log/${withheld}`)).body;
+  await attest("Third");
+  const operator = createClient({ server: service.url, signer: operatorSigner(service.server.dataDir) });
+  by = (await operator.withholding.withhold(withheld, { reason })).log_entry_id;
+  expect(await failure(operator.withholding.withhold(withheld, { reason }))).toMatchObject({ status: 409 });
+  expect(await failure(operator.withholding.withhold(by, { reason }))).toMatchObject({ status: 422 });
+  expect(await failure(client.withholding.withhold(by, { reason }))).toMatchObject({ status: 403 });
+});
+
+test("every client has it proven that the operator withholds it, and whoever kept it can prove it", async () => {
+  const { client } = newClient(service.url);
+  const { entry, proof } = await client.log.entry(withheld);
+  expect(entry).toMatchObject({ payload: null, withheld_by: by });
+  expect(isWithheld(entry)).toBe(true);
+  expect(proof.entry_hash).toBe(kept.entry_hash);
+  expect(isPayloadOf(entry, kept.payload)).toBe(true);
+  expect(isPayloadOf(entry, { ...kept.payload, document_title: "Another" })).toBe(false);
+  expect((await client.log.entry(by)).entry.payload).toMatchObject({ entry_id: withheld, reason });
+  const listed = await all(client.log.since(0));
+  expect(listed.map(({ payload }) => payload === null).indexOf(true)).toBe(proof.leaf_index);
+  expect((await all(client.log.entries())).length).toBe(listed.length);
+});
+
+test("a payload that is missing without such an entry is a misbehaviour, and so is one of another entry", async () => {
+  const lies: ((entry: Record<string, unknown>) => unknown)[] = [
+    (entry) => entry,
+    (entry) => ({ ...entry, withheld_by: withheld - 1 }),
+    (entry) => ({ ...entry, withheld_by: by - 1 }),
+    (entry) => ({ ...entry, withheld_by: by + 100 }),
+    (entry) => ({ ...entry, withheld_by: by, event_type: "key_revocation" }),
+    (entry) => ({ ...entry, withheld_by: by, entry_hash: "0".repeat(64) }),
+  ];
+  const proxy = await LyingProxy.before(service.url);
+  for (const lie of lies) {
+    proxy.lie = (path, answer) => (path === `/log/${withheld}` ? lie({ ...kept, payload: null }) : answer);
+    expect(await failure(newClient(proxy.url).client.log.entry(withheld)), lie.toString()).toMatchObject({
+      code: "log-misbehaved",
+    });
+  }
+  proxy.lie = (path, answer) => (path === `/log/${withheld}` ? { ...kept, payload: null, withheld_by: by } : answer);
+  await newClient(proxy.url).client.log.entry(withheld);
+});

@@ -1,0 +1,81 @@
+/** Entries whose payload the operator withholds: what a view shows of them, and that chain, trees and proofs stay what they were. */
+import { expect, test } from "vitest";
+import { inMemory, joined, without } from "#cairnlog/engine/store/postings/lists.js";
+import { eventOf } from "#cairnlog/engine/verify/kinds.js";
+import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/withheld.js";
+import { openTestLog, openTestReader } from "../harness.js";
+
+const SECRET = "correct horse battery";
+const TYPE = "https://example.org/statement/v1";
+const PAYLOAD = { document_title: SECRET, tags: ["horse"], document_hash: "ab".repeat(32) };
+
+async function withheldLog() {
+  const made = await openTestLog();
+  const { log } = made;
+  await log.append({ event_type: TYPE, payload: { document_title: "first" } });
+  const { log_entry_id: id, entry_hash } = await log.append({ event_type: TYPE, payload: PAYLOAD });
+  await log.append({ event_type: TYPE, payload: { document_title: "third" } });
+  const before = { proof: log.inclusionProof(1, { treeSize: 3 }), head: log.treeHead(3), json: log.entryJson(id)! };
+  const event = { entry_id: id, entry_hash, payload_hash: payloadHash(PAYLOAD), reason: "an order", basis: null };
+  const { log_entry_id: by } = await log.append(eventOf("payload_withheld", event));
+  return { ...made, id, by, before };
+}
+
+test("is shown without its payload by the writer, by readers, and after the log was opened again", async () => {
+  const { log, path, id, by, before } = await withheldLog();
+  const reader = await openTestReader(path);
+  const check = (view: Pick<typeof log, "entry" | "entryJson" | "find">) => {
+    const entry = view.entry(id)!;
+    expect(entry).toEqual({ ...JSON.parse(before.json.toString()), payload: null, withheld_by: by });
+    expect(isWithheld(entry)).toBe(true);
+    expect(withholdingFault(entry, view.entry(by))).toBeUndefined();
+    expect(withholdingFault(entry, undefined)).toContain("does not withhold it");
+    expect(isPayloadOf(entry, PAYLOAD)).toBe(true);
+    expect(isPayloadOf(entry, { ...PAYLOAD, tags: [] })).toBe(false);
+    expect(view.entryJson(id)!.includes(SECRET)).toBe(false);
+    const all = view.find({}, 0, 10);
+    expect(all.total).toBe(4);
+    expect(Buffer.concat(all.entries).includes(SECRET)).toBe(false);
+    for (const criteria of [
+      { title: "correct" },
+      { tags: ["horse"] },
+      { document: PAYLOAD.document_hash },
+      { search: "abab" },
+    ])
+      expect(view.find(criteria, 0, 10)).toEqual({ entries: [], total: 0 });
+    expect(view.find({ eventTypes: [TYPE] }, 0, 10).total).toBe(3);
+    expect(view.find({ search: entry.entry_hash }, 0, 10).total).toBe(1);
+  };
+  check(log);
+  check(reader);
+  expect(log.inclusionProof(1, { treeSize: 3 })).toEqual(before.proof);
+  expect(log.treeHead(3)).toEqual(before.head);
+  expect((await log.verify()).errors).toEqual([]);
+  expect(log.stateDifferences()).toEqual([]);
+  await log.close();
+  check((await openTestLog({ path })).log);
+});
+
+test("lists leave out what is withheld, whatever is asked of them", () => {
+  const indexes = Array.from({ length: 40 }, (_, i) => 3 * i);
+  const list = joined([inMemory(indexes.slice(0, 15)), inMemory(indexes.slice(15))]);
+  const gone = [0, 7, 9, 12, 60, 117];
+  const left = indexes.filter((index) => !gone.includes(index));
+  const shown = without(list, gone);
+  expect(shown.length).toBe(left.length);
+  expect(left.map((_, rank) => shown.at(rank))).toEqual(left);
+  for (let from = 0; from < 121; from++) {
+    expect(shown.seek(from)).toBe(left.filter((index) => index < from).length);
+    expect(shown.window(from, 4)).toEqual(left.filter((index) => index >= from).slice(0, 4));
+    expect(shown.between(from, from + 31)).toEqual(left.filter((index) => index >= from && index < from + 31));
+    const bits = new Int32Array(1);
+    shown.fill(bits, from, from + 31);
+    expect(Array.from({ length: 31 }, (_, i) => from + i).filter((_, i) => (bits[0]! >>> i) & 1)).toEqual(
+      shown.between(from, from + 31),
+    );
+  }
+  const sought = Array.from({ length: 121 }, (_, i) => i);
+  const marks = new Uint8Array(121);
+  shown.mark(sought, marks);
+  expect(sought.filter((i) => marks[i])).toEqual(left);
+});

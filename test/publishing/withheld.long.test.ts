@@ -1,0 +1,108 @@
+/** Payloads that are withheld after they were published: taken out of bundles and index, whatever the publisher's end. */
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { beforeAll, expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
+import { openStaticLog } from "#cairnlog/server/client/static/log.js";
+import { cairnlog } from "../cli/harness.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
+import { newManifest, newSigner } from "../server/signers.js";
+import { expectEntries } from "./entries.js";
+import { expectWhole, LiveLog, served } from "./logs.js";
+
+const TITLE = "Zwetschgenkuchen";
+const manifest = newManifest(TITLE);
+const secret = manifest.document.content_hash.slice("sha256:".length);
+
+let log: LiveLog;
+/** The log with the payload, and the same folder after it was withheld. */
+const [before, after] = [temporaryFolder(), temporaryFolder()];
+let withheld: number;
+const reader = (folder: string) => (path: string) => readFile(join(folder, path)).catch(() => undefined);
+const publish = (target: string, ...args: string[]) => cairnlog(["publish", log.url, target, "--entries", ...args]);
+
+beforeAll(async () => {
+  log = await LiveLog.start(200);
+  const ada = newSigner();
+  withheld = await log.attest(ada, manifest);
+  await log.attest(ada, newManifest("Another"));
+  await log.grow(250);
+  expect(await publish(before)).toMatchObject({ code: 0 });
+  await log.grow(300);
+  expect(await publish(before)).toMatchObject({ code: 0 });
+  cpSync(before, after, { recursive: true });
+  const said = { reason: "An order.", basis: null };
+  expect((await withhold(log.service.server.registry.log, withheld, said)).log_entry_id).toBe(301);
+  await log.service.checkpointed(301);
+  expect(await publish(after)).toMatchObject({ code: 0, stderr: "" });
+});
+
+/** Files below a folder, as their readers see them, that say something of what is withheld. */
+function showing(folder: string, path = ""): string[] {
+  return readdirSync(join(folder, path)).flatMap((name) => {
+    const file = join(path, name);
+    if (statSync(join(folder, file)).isDirectory()) return showing(folder, file);
+    const bytes = readFileSync(join(folder, file));
+    const text = file.startsWith("entries/") ? gunzipSync(bytes).toString() : bytes.toString("hex");
+    return text.includes(TITLE) || text.includes(secret) ? [file] : [];
+  });
+}
+
+test("no file shows it afterwards, and all of them are those of the log", async () => {
+  expect(showing(before)).toEqual(["entries/000", "entries/000.p/250", "index/0-256/0"]);
+  expect(showing(after)).toEqual([]);
+  await expectWhole(reader(after), 301);
+  await expectEntries(reader(after), log.service, 301);
+  const checked = await cairnlog(["fsck", after, "--vkey", await log.vkey()]);
+  expect(checked, checked.stdout + checked.stderr).toMatchObject({ code: 0 });
+  const again = await publish(after, "--audit", "--json");
+  expect([again.code, JSON.parse(again.stdout)]).toEqual([0, expect.objectContaining({ made: 0 })]);
+});
+
+test("a reader has it proven that it is withheld, and believes no file that only lacks it", async () => {
+  const url = await served(after);
+  const trusted = await log.vkey();
+  const { entry } = await (await openStaticLog({ log: url, trusted })).entry(withheld);
+  expect(entry).toMatchObject({ payload: null, withheld_by: 301 });
+  for await (const { entry } of (await openStaticLog({ log: url, trusted })).about(secret))
+    expect.fail(`entry ${entry.id} is found`);
+  const lying = temporaryFolder();
+  cpSync(after, lying, { recursive: true });
+  const text = gunzipSync(readFileSync(join(lying, "entries/000"))).toString();
+  writeFileSync(join(lying, "entries/000"), text.replace('"withheld_by":301', '"withheld_by":299'));
+  const refused = (await openStaticLog({ log: await served(lying), trusted })).entry(withheld);
+  await expect(refused).rejects.toMatchObject({ code: "log-misbehaved" });
+  const checked = await cairnlog(["fsck", lying, "--vkey", trusted]);
+  expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("does not withhold it")]);
+});
+
+test("it is taken out where an earlier run was broken off in the middle of that", async () => {
+  const target = temporaryFolder();
+  cpSync(before, target, { recursive: true });
+  // The part of the run was replaced, and its fence was not.
+  for (const path of ["index/0-256/0", "entries/000"]) cpSync(join(after, path), join(target, path));
+  expect(await publish(target)).toMatchObject({ code: 0, stderr: "" });
+  expect(showing(target)).toEqual([]);
+  await expectEntries(reader(target), log.service, 301);
+  expect(existsSync(join(target, "index/0-256/fence"))).toBe(true);
+});
+
+test("a mirror is made of the files without it: its heads and proofs are those of the log, and every check holds", async () => {
+  const [trusted, to] = [await log.vkey(), temporaryFolder()];
+  expect(await cairnlog(["restore", after, "--to", to, "--vkey", trusted])).toMatchObject({ code: 0 });
+  expect(await cairnlog(["fsck", "--data", to])).toMatchObject({ code: 0 });
+  expect(await cairnlog(["fsck", "--data", to, "--rebuild"])).toMatchObject({ code: 0 });
+  const mirror = await startTestService({ SERVICE_DATA_DIR: to, SERVICE_READ_ONLY: "on" });
+  for (const path of [
+    `/log/${withheld}`,
+    `/log/proof/${withheld - 1}?tree_size=300`,
+    "/log/heads?from=190&limit=100",
+    "/log/consistency?from=100&to=300",
+    "/log?page=2&per_page=150",
+  ])
+    expect((await mirror.get(path)).text, path).toBe((await log.service.get(path)).text);
+  expect((await mirror.post("/log/verify")).body).toMatchObject({ valid: true, entry_count: 301 });
+  await mirror.close();
+});
