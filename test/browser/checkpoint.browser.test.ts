@@ -188,6 +188,10 @@ describe("a witness that dies", () => {
       ["B", "Signed", "17"],
     ]);
     expect(await cardOf(page).innerText()).toContain("1 of 2 signed, 1 late");
+    const bar = page.getByRole("region", { name: "The newest tree head" });
+    await bar.getByText(`Witnessed up to entry ${COUNT}`, { exact: true }).waitFor();
+    const meter = bar.getByRole("meter", { name: "Entries that are witnessed" });
+    expect(await meter.evaluate(({ value, max }: HTMLMeterElement) => [value, max])).toEqual([COUNT, 17]);
     await expectReadable(page);
     await reader.leave();
   });

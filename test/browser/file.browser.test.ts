@@ -125,6 +125,9 @@ describe("the attestations in the log", () => {
     const [first, second] = await records.allInnerTexts();
     expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Signature fits[\s\S]*Key active[\s\S]*Mine\./);
     expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Signature fits[\s\S]*Key revoked/);
+    await page.getByRole("img", { name: /^2 attestations from / }).waitFor();
+    const marks = await page.locator(".time-line-mark").evaluateAll((all) => all.map(({ style }) => style.left));
+    expect(marks).toEqual(["0%", "100%"]);
     for (const step of [
       "File",
       "Manifest",

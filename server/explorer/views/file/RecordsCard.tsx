@@ -22,6 +22,7 @@ import { type Task, useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 import { type Claim, type Claims, checkClaim, PER_PAGE } from "./records.js";
 import type { Results } from "./results.js";
+import { TimeLine } from "./TimeLine.js";
 
 const NUMBER = new Intl.NumberFormat();
 const STATUS_TONES: Readonly<Record<string, Tone>> = {
@@ -54,11 +55,14 @@ export function RecordsCard({ hash, fileName, task, page, setPage, results }: Re
               missing.
             </Empty>
           ) : (
-            <ol class="records" start={(page - 1) * PER_PAGE + 1}>
-              {found.claims.map((claim) => (
-                <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} results={results} />
-              ))}
-            </ol>
+            <>
+              <TimeLine claims={found.claims} />
+              <ol class="records" start={(page - 1) * PER_PAGE + 1}>
+                {found.claims.map((claim) => (
+                  <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} results={results} />
+                ))}
+              </ol>
+            </>
           ))
         }
       </TaskView>

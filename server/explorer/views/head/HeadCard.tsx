@@ -5,6 +5,7 @@ import { misbehavedAt } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { isDemonstration, memoryLasts } from "../../state/memory.js";
 import { lastVisit, operators } from "../../state/watching.js";
+import { type ShownCheckpoint, witnessedSize } from "./checkpoint.js";
 
 const NUMBER = new Intl.NumberFormat();
 
@@ -13,9 +14,11 @@ export interface HeadCardProps {
   readonly head: TreeHead | null | undefined;
   /** When it was last verified, in milliseconds since 1970. */
   readonly provenAt: number;
+  /** Undefined before it is known; null if there is none. */
+  readonly checkpoint: ShownCheckpoint | null | undefined;
 }
 
-export function HeadCard({ head, provenAt }: HeadCardProps) {
+export function HeadCard({ head, provenAt, checkpoint }: HeadCardProps) {
   return (
     <section class="card head-card" aria-label="The newest tree head">
       <div class="head-size">
@@ -30,6 +33,9 @@ export function HeadCard({ head, provenAt }: HeadCardProps) {
             "\u00a0"
           )}
         </p>
+        {head && checkpoint && checkpoint.cosigners.length > 0 && (
+          <Witnessed entries={head.tree_size} size={Math.min(head.tree_size, witnessedSize(checkpoint))} />
+        )}
       </div>
       <div class="head-proof">
         <Proofs head={head} provenAt={provenAt} />
@@ -46,7 +52,15 @@ export function HeadCard({ head, provenAt }: HeadCardProps) {
   );
 }
 
-function Proofs({ head, provenAt }: HeadCardProps) {
+/** How much of the log a witness has signed. */
+const Witnessed = ({ entries, size }: { readonly entries: number; readonly size: number }) => (
+  <p class="head-witnessed soft">
+    <meter min={0} max={entries} value={size} aria-label="Entries that are witnessed" />
+    {size ? `Witnessed up to entry ${NUMBER.format(size)}` : "Not witnessed yet"}
+  </p>
+);
+
+function Proofs({ head, provenAt }: Omit<HeadCardProps, "checkpoint">) {
   const key = useCell(operators)?.current;
   const wrongAt = useCell(misbehavedAt);
   if (provenAt < wrongAt)

@@ -6,7 +6,7 @@ import { useCell } from "../../state/cell.js";
 import { shownText } from "../../state/said/names.js";
 import type { Task } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
-import type { ShownCheckpoint } from "./checkpoint.js";
+import { type ShownCheckpoint, witnessedSize } from "./checkpoint.js";
 
 const NUMBER = new Intl.NumberFormat();
 const LIST = new Intl.ListFormat("en");
@@ -48,8 +48,7 @@ function witnessed(head: TreeHead, { value, error }: Task<ShownCheckpoint | null
   const known = cosigners.filter(({ state }) => state !== "unknown");
   if (value && !cosigners.length) return "No witness is asked.";
   const witnesses = known.filter(({ isVerified }) => isVerified);
-  const size = value && witnesses.length ? value.checkpoint.treeSize : 0;
-  const missing = Math.max(0, head.tree_size - size);
+  const missing = Math.max(0, head.tree_size - (value ? witnessedSize(value) : 0));
   const late = known.filter(({ state }) => state === "late").map(({ name }) => shownText(name));
   const parts = [
     missing === 0

@@ -49,6 +49,10 @@ export interface ShownCheckpoint {
   readonly cosigners: readonly Cosigner[];
 }
 
+/** Number of entries in the checkpoint if a witness has signed it, as this page has verified; otherwise 0. */
+export const witnessedSize = ({ checkpoint, cosigners }: ShownCheckpoint): number =>
+  cosigners.some(({ isVerified }) => isVerified) ? checkpoint.treeSize : 0;
+
 /**
  * The newest checkpoint, its signature by the key that the service shows verified; null if the service says that there is none.
  * @throws ClientError

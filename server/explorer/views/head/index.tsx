@@ -43,7 +43,7 @@ export default function HeadView() {
       <LogVerdict checkpoint={checkpoint} />
       <Introduction />
       <SearchBox />
-      <HeadCard head={head} provenAt={lookedAt} />
+      <HeadCard head={head} provenAt={lookedAt} checkpoint={checkpoint.value} />
       {head && <ShardCards size={head.tree_size} />}
       {head === null ? (
         <Card title="Newest entries">
