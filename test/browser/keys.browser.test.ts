@@ -18,6 +18,7 @@ interface Person {
 let service: TestService;
 let ada: Person;
 let grace: Person;
+let alan: Person;
 let lovelace: string;
 let heir: string;
 
@@ -44,8 +45,8 @@ beforeAll(async () => {
   await client.keys.register({ pseudonym: "Ada Lovelace" });
   ada = { client, fingerprint: first.fingerprint };
   grace = await register(service.url, "Grace Hopper");
-  const [alan, university, kurt] = [
-    await register(service.url, "Alan Turing"),
+  alan = await register(service.url, "Alan Turing");
+  const [university, kurt] = [
     await register(service.url, "University of Manchester"),
     await register(service.url, "Kurt Gödel"),
   ];
@@ -134,6 +135,19 @@ describe("the list", () => {
 });
 
 describe("one key", () => {
+  test("shows over whom trust reaches it, and what each of them passes on", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, alan.fingerprint, "Alan Turing");
+    const path = region(page, "Trust")
+      .getByRole("list", { name: /^Paths of trust/ })
+      .getByRole("listitem");
+    await path.getByText("Grace Hopper").waitFor();
+    expect((await path.allInnerTexts()).map((text) => text.replace(/\s+/g, " "))).toEqual([
+      expect.stringMatching(/^Ada Lovelace [0-9a-f]{8} × 0\.5 → Grace Hopper [0-9a-f]{8} × 0\.5 → this key = 0\.25$/),
+    ]);
+    await reader.leave();
+  });
+
   test("fits every screen and every reader", async () => {
     const address = `#/keys/${encodeURIComponent(grace.fingerprint)}`;
     await expectReadableEverywhere(service.url, address, "The same data as a table");
@@ -153,6 +167,8 @@ describe("one key", () => {
     await region(page, "Endorsements issued").getByRole("link", { name: "Grace Hopper" }).waitFor();
     await region(page, "Attestations and other entries").getByText("Notes on the engine").waitFor();
     await region(page, "Trust").getByText("No alerts").waitFor();
+    // The anchor itself.
+    expect(await region(page, "Trust").getByRole("listitem").count()).toBe(0);
     await region(page, "Endorsements issued").getByLabel("Status").selectOption("withdrawn");
     await region(page, "Endorsements issued").getByText("No endorsement matches.").waitFor();
     await reader.leave();

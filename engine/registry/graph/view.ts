@@ -91,6 +91,11 @@ export class GraphView implements TrustView {
     return this.#edgesIn(TABLES[direction], fingerprint);
   }
 
+  /** The endorsements that the key has accepted, oldest offer first. */
+  accepted(fingerprint: string): Iterable<Edge> {
+    return this.#edgesIn("acceptedEndorsements", fingerprint);
+  }
+
   *#edgesIn(table: EdgeTable, fingerprint: string): Iterable<Edge> {
     this.asked.add(fingerprint);
     const rows = this.#snapshot.range(table, [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
@@ -152,7 +157,7 @@ export class GraphView implements TrustView {
     }
     if (!newest.size) return false;
     this.#hasAlerts = true;
-    for (const { other_fingerprint, offer_entry_id, status } of this.#edgesIn("acceptedEndorsements", fingerprint)) {
+    for (const { other_fingerprint, offer_entry_id, status } of this.accepted(fingerprint)) {
       const alert = newest.get(other_fingerprint);
       if (alert !== undefined && alert > offer_entry_id && status === "active" && this.isActive(other_fingerprint))
         return true;

@@ -24,6 +24,8 @@ const PASSES_OTHERWISE = 2;
 /** *p* of every key at one moment. It never changes. */
 export interface EndorsedTrust {
   of(fingerprint: string): number;
+  /** ½ · *discount*: what each endorsement by the key passes on. */
+  passedOn(fingerprint: string): number;
 }
 
 /** What is known of a key that passes trust on. */
@@ -125,9 +127,12 @@ export class TrustLevels {
     }
     if (hasChanged) yield* this.#evaluateRounds(view, flags);
     this.until = this.#known.reduce((until, known) => Math.min(until, known?.until ?? until), Number.POSITIVE_INFINITY);
-    const { trust } = this.#rounds.at(-1)!;
-    const numbers = this.#numbers;
-    return { of: (fingerprint) => trust[numbers.get(fingerprint) ?? -1] ?? 0 };
+    const { trust, passedOn } = this.#rounds.at(-1)!;
+    const numberOf = (fingerprint: string) => this.#numbers.get(fingerprint) ?? -1;
+    return {
+      of: (fingerprint) => trust[numberOf(fingerprint)] ?? 0,
+      passedOn: (fingerprint) => passedOn[numberOf(fingerprint)] ?? PASSED_ON,
+    };
   }
 
   /** @param flags of each key, whether it endorses others than before */

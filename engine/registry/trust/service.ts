@@ -7,6 +7,7 @@ import type { Clock } from "../../log/clock.js";
 import { type GraphParts, type GraphView, viewing } from "../graph/view.js";
 import type { Slices, Steps } from "../slices.js";
 import { type EndorsedTrust, TrustLevels } from "./levels.js";
+import { pathsTo, type TrustPath } from "./paths.js";
 import { changedKeys, eventsSince } from "./touching.js";
 import { capacityOf, ownTrust, reaches } from "./trust.js";
 
@@ -137,6 +138,18 @@ export class TrustService {
   /** Whether the key is active and has enough trust to endorse. @throws CairnlogError `overloaded`, `closed` */
   async mayEndorse(fingerprint: string): Promise<boolean> {
     return (await this.standing(fingerprint)).may_endorse;
+  }
+
+  /**
+   * The best paths from anchors to the key, at most five: what its level is made of.
+   * @throws CairnlogError `overloaded`, `closed`
+   */
+  async paths(fingerprint: string): Promise<readonly TrustPath[]> {
+    const { trust } = await this.#current();
+    const anchors = new Set(this.#anchors);
+    return this.#querySlices.run(
+      viewing(this.#parts, this.#clock, (view) => pathsTo(view, trust, anchors, fingerprint)),
+    );
   }
 
   /**

@@ -21,9 +21,12 @@ export function standingPicture(standing: TrustStatus, name: string): { readonly
       .map(([status, count]) => `${count} ${status}`)
       .join(", ") || "none";
   const over = standing.over_capacity ? "; over capacity, so that each counts for less" : "";
+  const route = ({ keys, factors }: TrustStatus["paths"][number]) =>
+    `${factors.map((factor, i) => `${shortFingerprint(keys[i]!)} × ${factor}`).join(" → ")} = ${factors.reduce((product, factor) => product * factor, 1)}`;
   const styled = facts([
     ["key", [name, fingerprint, `(${key_status})`].filter(Boolean).join(" ")],
     ["trust", `${bar(level)} ${level}${may_endorse ? "" : ": too low to endorse others"}`],
+    ...standing.paths.map((path) => ["over", route(path)] as const),
     ["endorses", `${bar(capacity ? used / capacity : 1)} ${used} of ${capacity}${over}`],
     ["received", counts(standing.received)],
     ["issued", counts(standing.issued)],

@@ -7,6 +7,9 @@ import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { CreateTrustConfig, Graph, GraphQuery, TrustConfig, TrustStatus } from "../types.js";
 
+/** What an answer is that is not the one asked for. */
+const CONFIGURATION = "The configuration";
+
 /** A configuration of the client's key. */
 export type NewTrustConfig = Omit<CreateTrustConfig, "fingerprint" | "auth">;
 
@@ -33,18 +36,18 @@ export class TrustClient {
       decay_per_hop: decay_per_hop ?? DEFAULT_DECAY,
       category_weights: category_weights ?? {},
     };
-    return confirmed(stored, { ...asked, status: "active" }, "The configuration");
+    return confirmed(stored, { ...asked, status: "active" }, CONFIGURATION);
   }
 
   /** Revokes the key's active configuration. @throws ClientError */
   async revoke(): Promise<TrustConfig> {
-    return confirmed(await this.#write("/trust-configs/revoke", {}), { status: "revoked" }, "The configuration");
+    return confirmed(await this.#write("/trust-configs/revoke", {}), { status: "revoked" }, CONFIGURATION);
   }
 
   /** A key's newest configuration. @throws ClientError */
   async find(fingerprint: string): Promise<TrustConfig> {
     const config = await this.#http.get(wire.TrustConfig, `/trust-configs/${encodeURIComponent(fingerprint)}`);
-    return confirmed(config, { fingerprint: asLogged(fingerprint) }, "The configuration");
+    return confirmed(config, { fingerprint: asLogged(fingerprint) }, CONFIGURATION);
   }
 
   /** Every configuration, oldest first. @throws ClientError */
@@ -85,7 +88,7 @@ export class TrustClient {
   async #write(path: string, config: object): Promise<TrustConfig> {
     const { fingerprint } = this.#authority;
     const stored = await this.#authority.postAuthorised(wire.TrustConfig, path, { ...config, fingerprint });
-    return confirmed(stored, { fingerprint }, "The configuration");
+    return confirmed(stored, { fingerprint }, CONFIGURATION);
   }
 }
 

@@ -1205,6 +1205,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       alerts: 0,
       trust_level: 0.1,
+      paths: [],
       capacity: 9,
       capacity_used: 0,
       over_capacity: false,

@@ -76,6 +76,15 @@ export const TrustStatus = Type.Object(
     capacity_used: Type.Integer({ minimum: 0, description: "Number of active endorsements that the key has issued." }),
     over_capacity: Type.Boolean({ description: "If true, each endorsement by this key is discounted." }),
     trust_level: Fraction,
+    paths: Type.Array(
+      Type.Object({
+        keys: Type.Array(Fingerprint, { description: "From an anchor to the key, each endorsing the next." }),
+        factors: Type.Array(Fraction, {
+          description: "What each but the last passes on; what comes over the path is their product.",
+        }),
+      }),
+      { description: "The best path through each key that an anchor endorses, the best first, at most five." },
+    ),
     may_endorse: Type.Boolean({ description: "Whether it is trusted enough to endorse." }),
     alerts: Type.Integer({ minimum: 0, description: "Number of alerts that the key is compromised." }),
     ...TRUNCATED,

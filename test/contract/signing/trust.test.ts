@@ -135,6 +135,7 @@ describe("GET /endorsements/{fingerprint}/status", () => {
       capacity_used: 1,
       over_capacity: false,
       trust_level: expect.closeTo(0.55, 12),
+      paths: [{ keys: [anchor.fingerprint, near.fingerprint], factors: [0.5] }],
       may_endorse: true,
       alerts: 0,
     });

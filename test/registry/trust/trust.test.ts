@@ -2,7 +2,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";
-import { brought as broughtBy, evaluated, levelsOf, type Model, models, reached, workedOut } from "./trustmodel.js";
+import {
+  brought as broughtBy,
+  evaluated,
+  levelsOf,
+  type Model,
+  models,
+  pathsIn,
+  reached,
+  workedOut,
+} from "./trustmodel.js";
 
 const RUNS = { numRuns: 400 };
 
@@ -18,6 +27,31 @@ describe("trust", () => {
   it("matches the formula on any graph", () => {
     fc.assert(
       fc.property(models(), (model) => expectSame(evaluated(model), workedOut(model))),
+      RUNS,
+    );
+  });
+
+  it("tells the best path through each gate, the best gates first", () => {
+    fc.assert(
+      fc.property(models(), (model) => {
+        const expected = workedOut(model);
+        for (const [key, paths] of pathsIn(model).entries()) {
+          const isAnchor = model.anchors.includes(key);
+          const shares =
+            model.active[key] && !isAnchor ? [...expected[key]!.shares].filter(([, share]) => share > 0) : [];
+          expect(paths).toHaveLength(Math.min(5, shares.length));
+          const values = paths.map(({ factors }) => factors.reduce((product, factor) => product * factor, 1));
+          expect(values).toEqual(values.toSorted((a, b) => b - a));
+          const best = shares.map(([, share]) => share).sort((a, b) => b - a);
+          for (const [i, { keys }] of paths.entries()) {
+            expect(values[i]).toBeCloseTo(best[i]!, 12);
+            expect(values[i]).toBeCloseTo(expected[key]!.shares.get(Number(keys[1]))!, 12);
+            expect([model.anchors.includes(Number(keys[0])), keys.at(-1)]).toEqual([true, String(key)]);
+            for (const [n, from] of keys.slice(0, -1).entries())
+              expect(model.edges).toContainEqual({ from: Number(from), to: Number(keys[n + 1]), active: true });
+          }
+        }
+      }),
       RUNS,
     );
   });

@@ -5,6 +5,7 @@
 import fc from "fast-check";
 import type { Steps } from "#cairnlog/engine/registry/slices.js";
 import { TrustLevels } from "#cairnlog/engine/registry/trust/levels.js";
+import { type PathView, pathsTo, type TrustPath } from "#cairnlog/engine/registry/trust/paths.js";
 import { capacityOf, ownTrust, type TrustView } from "#cairnlog/engine/registry/trust/trust.js";
 
 /** Keys are numbers here; `from` and `to` index `active`. */
@@ -100,6 +101,24 @@ export function evaluated(
     const used = model.edges.filter((edge) => edge.from === key && edge.active).length;
     return capacityOf(own, active ? trust.of(name(key)) : 0, used, model.baseCapacity);
   });
+}
+
+/** The paths to each key by the code under test. */
+export function pathsIn(model: Model): (readonly TrustPath[])[] {
+  const trust = complete(
+    levelsOf(model).evaluate(
+      viewOf(model, String, (edges) => edges),
+      [],
+    ),
+  );
+  const view: PathView = {
+    accepted: (key) =>
+      model.edges
+        .filter(({ to }) => String(to) === key)
+        .map(({ from, active }) => ({ other_fingerprint: String(from), status: active ? "active" : "expired" })),
+  };
+  const anchors = new Set(model.anchors.map(String));
+  return model.active.map((_, key) => [...complete(pathsTo(view, trust, anchors, String(key)))]);
 }
 
 /** Levels without an evaluation. */

@@ -14,8 +14,8 @@ export interface HeadCardProps {
   readonly head: TreeHead | null | undefined;
   /** When it was last verified, in milliseconds since 1970. */
   readonly provenAt: number;
-  /** Undefined before it is known; null if there is none. */
-  readonly checkpoint: ShownCheckpoint | null | undefined;
+  /** Absent before it is known, and where nothing asks witnesses; null if there is none. */
+  readonly checkpoint?: ShownCheckpoint | null | undefined;
 }
 
 export function HeadCard({ head, provenAt, checkpoint }: HeadCardProps) {

@@ -54,7 +54,8 @@ function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[
         const { fingerprint, status: key_status, named: key_named } = keys.find(params.fingerprint);
         const counts = await endorsementQueries.statusCounts(fingerprint);
         const { discount: _, ...standing } = await trust.standing(fingerprint);
-        return { fingerprint, key_status, key_named, ...counts, ...standing };
+        const paths = await trust.paths(fingerprint);
+        return { fingerprint, key_status, key_named, ...counts, ...standing, paths };
       },
     }),
   ];
