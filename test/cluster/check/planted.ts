@@ -134,6 +134,14 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
     rounds: 1,
   },
   {
+    name: "goes on behind the end of the log",
+    file: "engine/log/operator/frozen.js",
+    text: "if (newest?.event_type !== LOG_FROZEN)",
+    replacement: "if (newest)",
+    shows: ["the leader is killed"],
+    rounds: 1,
+  },
+  {
     name: "signs heads with its own time, whatever the newest one has",
     file: "engine/log/write/stages/forming.js",
     text: "const headTimestamp = Math.max(clock(), frontier.lastTimestamp);",

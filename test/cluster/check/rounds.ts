@@ -22,6 +22,9 @@ const WORKERS = 8;
 const CALM_MS = [150, 500] as const;
 /** Milliseconds in which a cluster that is mended must append again, and its nodes must be alike. */
 const RECOVERY_MS = 120_000;
+/** How often the log is ended until somebody is told that it has, and how many leaders are killed meanwhile. */
+const FREEZING_TRIES = 8;
+const LEADERS_KILLED = 1;
 
 export interface CheckOptions {
   readonly seed: number;
@@ -119,6 +122,7 @@ class Rounds {
       this.#count(round, chosen, name);
       progress?.(round);
     }
+    if (!problems.length) problems.push(...(await this.#end().catch((error: Error) => [`at its end: ${error.stack}`])));
     if (!problems.length)
       problems.push(...(await this.#judge.everything().catch((error: Error) => [`at the end: ${error.stack}`])));
     return this.#report;
@@ -145,6 +149,56 @@ class Rounds {
       await load;
     }
     await this.#isQuiet();
+  }
+
+  /** The operator ends the log under load while leaders are killed. No node may append anything behind that. */
+  async #end(): Promise<string[]> {
+    const random = this.#random.fork();
+    const stop = new AbortController();
+    setMaxListeners(0, stop.signal);
+    this.#load.isEnding = true;
+    const load = this.#load.work(WORKERS, random.fork(), stop.signal);
+    let end: number;
+    try {
+      end = await this.#frozen(random);
+      // The next leader has not ended the log itself.
+      await (await this.#rig.leader()).kill();
+      await this.#rig.restore();
+      const client = patient(this.#rig.nodes, this.#facts, this.#options.seed, stop.signal);
+      const reply = await client.insist("POST", "/attestations", submission(newSigner(), newManifest()));
+      if (reply?.status !== 410) return [`invariant 11: ${reply?.by.name} answers ${reply?.status} behind the end`];
+    } finally {
+      stop.abort();
+      await load;
+    }
+    await this.#isQuiet();
+    const size = await this.#judge.sizeOfJournal();
+    const problems = size === end ? [] : [`invariant 11: the log was ended at ${end} entries, and has ${size}`];
+    return [...problems, ...(await this.#judge.newFacts()), ...this.#facts.problems.splice(0)];
+  }
+
+  /** Has the log ended, however often that takes: the first leader that is asked is killed meanwhile. @returns its size */
+  async #frozen(random: Random): Promise<number> {
+    let why = "";
+    for (let tries = 0; tries < FREEZING_TRIES; tries++) {
+      const leader = await this.#rig.leader();
+      const command = ["operator", "freeze", "--server", leader.url, "--reason", "It is full.", "--json"];
+      const freezing = this.#rig.command(leader, command).then(
+        (said) => (JSON.parse(said) as { readonly sth: { readonly tree_size: number } }).sth.tree_size,
+        (error: Error) => {
+          why = error.message;
+          return null;
+        },
+      );
+      if (tries < LEADERS_KILLED) {
+        await Promise.race([freezing, sleep(random.between(300, 1_500))]);
+        await leader.kill();
+      }
+      const end = await freezing;
+      await this.#rig.restore();
+      if (end !== null) return end;
+    }
+    throw new Error(`The log cannot be ended: ${why}`);
   }
 
   /** An append must be acknowledged again. */
