@@ -6,8 +6,10 @@ import { extname, join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { asSigner, newClient } from "../client/clients.js";
 import { LiveLog, listening } from "../publishing/logs.js";
-import { temporaryFolder } from "../server/harness.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { cairnlog } from "../service.js";
 import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
@@ -33,7 +35,7 @@ async function served(folder: string, asked: string[] = []): Promise<string> {
   return url + below.slice(0, -1);
 }
 
-const publish = async (log: LiveLog, target: string, ...more: string[]) =>
+const publish = async (log: Pick<LiveLog, "url">, target: string, ...more: string[]) =>
   expect(await cairnlog(["publish", log.url, target, "--entries", ...more])).toMatchObject({ code: 0 });
 const copyOf = (folder: string) => {
   const copy = temporaryFolder();
@@ -139,7 +141,71 @@ test("a key is shown with the entries about it; what needs the service is said",
   await reader.leave();
 });
 
+test("a key is what the entries about it say: named by itself, succeeded, revoked", async () => {
+  const own = await LiveLog.start(0);
+  const [first, lost, next] = [newClient(own.service.url), newClient(own.service.url), newSigner()];
+  for (const { client, signer } of [first, lost]) {
+    // A stranger was faster.
+    await own.register(signer, "Mallory");
+    await client.keys.register({ pseudonym: "Countess" });
+    await client.attest({ title: "Notes", content_hash: sha256(CONTENT) });
+  }
+  await first.client.keys.succeed(asSigner(next), { pseudonym: "Heir" });
+  await lost.client.keys.revoke();
+  await own.service.checkpointed(8);
+  const target = temporaryFolder();
+  await publish(own, target);
+  const reader = await Reader.arrive();
+  const url = await served(target);
+  const page = await reader.open(url);
+  for (const [fingerprint, name, finding, words] of [
+    [first.fingerprint, "Countess", "open", "The index of these files says that the key is succeeded."],
+    [lost.fingerprint, "Countess", "open", "The index of these files says that the key is revoked."],
+    [next.fingerprint, "Heir", "holds", "its holder has signed that."],
+  ] as const) {
+    await page.goto(`${url}/#/keys/${fingerprint}`);
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    await verdict(page, finding === "holds" ? "good" : "open")
+      .getByText(words)
+      .waitFor();
+  }
+  await page.goto(`${url}/#/entries/6`);
+  await verdict(page, "open").getByText("but the index of these files says that the key was revoked").waitFor();
+  await reader.leave();
+});
+
 describe("what was verified is remembered", () => {
+  test("an empty log, which is handed to another operator key when it has grown, goes on", async () => {
+    const [data, target] = [temporaryFolder(), temporaryFolder()];
+    const settings = { SERVICE_DATA_DIR: data };
+    const before = await LiveLog.start(0, settings);
+    await before.service.checkpointed(0);
+    await publish(before, target);
+    const reader = await Reader.arrive();
+    const page = await reader.open(await served(target));
+    await verdict(page, "open").getByText("there is nothing to verify yet").waitFor();
+    await expectReadable(page);
+    await before.grow(3);
+    await publish(before, target);
+    await page.reload();
+    await verdict(page, "good").getByText("The log of 3 entries is verified").waitFor();
+    const first = await before.vkey();
+    await before.service.close();
+    const next = join(temporaryFolder(), "next.pem");
+    writeFileSync(next, generatePrivateKey("ed25519"), { mode: 0o600 });
+    expect(await cairnlog(["operator", "rotate", "--to", next, "--data", data])).toMatchObject({ code: 0 });
+    const after = await startTestService(settings);
+    await after.checkpointed(4);
+    const policy = join(temporaryFolder(), "policy");
+    writeFileSync(policy, `log ${first}\nlog ${(await after.send("GET", "/tlog/vkey")).text.trim()}\nquorum none\n`);
+    await publish({ url: `${after.url}/tlog` }, target, "--policy", policy);
+    await page.reload();
+    await verdict(page, "good").getByText("The log of 4 entries is verified").waitFor();
+    await page.getByText("Each key has signed that the next one follows it").waitFor();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    await reader.leave();
+  });
+
   test("a log that grew goes on from it; a smaller one is not shown as the newest", async () => {
     const target = copyOf(folder);
     const reader = await Reader.arrive();
@@ -161,6 +227,7 @@ describe("what was verified is remembered", () => {
   test.each([
     ["that was rewritten under its own keys", true, "it was rewritten"],
     ["of other keys", false, "another operator key than the one that this browser pinned"],
+    ["whose checkpoints another key signs, as if for the same operator", false, "another key of its checkpoints"],
   ])("a log %s raises the alarm", async (_, hasItsKeys, sentence) => {
     const place = hasItsKeys ? other : temporaryFolder();
     if (hasItsKeys) copyFileSync(join(directory, "operator.pem"), join(other, "operator.pem"));
@@ -171,6 +238,7 @@ describe("what was verified is remembered", () => {
     await verdict(page, "good").waitFor();
     rmSync(target, { recursive: true });
     await publish(twin, target);
+    if (sentence.includes("checkpoints")) cpSync(join(folder, "log"), join(target, "log"), { recursive: true });
     await page.reload();
     const alarm = page.getByRole("alert", { name: "Alarm" });
     await alarm.getByText(sentence).waitFor();

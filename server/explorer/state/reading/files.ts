@@ -47,7 +47,8 @@ type Known = Static<typeof Known>;
 interface Opened {
   readonly log: StaticLog;
   readonly vkey: string;
-  readonly operators: OperatorKeys;
+  /** Null of an empty log. */
+  readonly operators: OperatorKeys | null;
   /** The head of the same size; null if the log is empty, or ends with imported history, which has none. */
   readonly head: TreeHead | null;
 }
@@ -74,6 +75,8 @@ async function open(): Promise<Opened> {
     const logs = [...new Set([known?.vkey ?? shown, shown])].map((text) => ({ key: parseVkey(text), url: null }));
     const log = await StaticLog.open(files, { logs, witnesses: [], groups: [], quorum: null });
     const vkey = formatVkey(log.verdict.log);
+    // The keys of an empty log are not published: nothing is pinned yet.
+    if (!log.size && !known) return { log, vkey, operators: null, head: null };
     const keys = await signers(log, known);
     if (known && vkey !== known.vkey) handedOver(known, vkey, keys, log.note);
     if (known) await goesOn(log, known);
@@ -133,7 +136,6 @@ async function goesOn(log: StaticLog, known: Known): Promise<void> {
 }
 
 async function newestHead(log: StaticLog, keys: OperatorKeys): Promise<TreeHead | null> {
-  if (!log.size) return null;
   const at = log.size - 1;
   const { head } = (await log.bundle(Math.floor(at / FULL_TILE)))[at % FULL_TILE]!;
   if (head && !(await verifyTreeHead(head, keys)))
@@ -270,7 +272,11 @@ export const fileSource: Source = {
       status: 404,
     });
   },
-  operatorKey: async () => (await current()).operators.current,
+  async operatorKey() {
+    const keys = (await current()).operators;
+    if (keys) return keys.current;
+    throw new ClientError("not-found", "The log is empty, and its operator key is not published yet.");
+  },
   /** These files have no proof in the tree of the heads. `judged` has the one by the checkpoint in its place. */
   async evidence({ entry, proof: { leaf_index } }) {
     const { head, operators: keys } = await current();
@@ -283,7 +289,7 @@ export const fileSource: Source = {
         leaf_hash: leafHash(entry_hash, tree_version),
       },
       tree_head: head,
-      ...(keys.chain.length > 1 && { operators: keys.chain }),
+      ...(keys && keys.chain.length > 1 && { operators: keys.chain }),
     };
   },
   judged(check, { proof: { leaf_index }, head: { tree_size } }) {
