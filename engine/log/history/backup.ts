@@ -1,6 +1,7 @@
 /**
  * Makes backups of a log, also while its service runs in another process. Each backup writes the entries since the
- * previous one into a new segment, and the private rows of one moment beside it.
+ * previous one into a new segment, and the private rows of one moment beside it. Payloads that the operator withholds are left
+ * out: a segment that has one is written again.
  *
  * Only the private rows and the size of the log are read at one moment, because they belong together. Entries and heads
  * never change, so they are read afterwards, a stretch at a time. LMDB maps its file: the pages that were read count as
@@ -24,6 +25,8 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp, systemClock } from "../clock.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
+import { Seams } from "../read/seams.js";
+import { Withheld } from "../read/withheld.js";
 import {
   BACKUP_FORMAT,
   DRAFT,
@@ -59,6 +62,9 @@ interface Moment {
   /** Of the newest entry, hex; null on an empty log. */
   readonly entryHash: string | null;
   readonly head: TreeHead | null;
+  readonly withheld: Withheld;
+  /** Of the last entry of each segment of the previous backup, hex, by its end. */
+  readonly ends: ReadonlyMap<number, string | null>;
   /** The private rows; the file has no name yet. */
   readonly rows: HashedFile;
 }
@@ -96,7 +102,17 @@ async function readMoment(store: Store, earlier: Manifest | undefined, options: 
   const size = last ? last.firstIndex + last.count : 0;
   if (earlier) checkContinues(earlier, operators, size, reader, options.to);
   const [entryHash, head] = [reader.digest(size - 1) ?? null, reader.head(size) ?? null];
-  return { meta, operators, size, entryHash, head, rows: await writePrivateRows(store, options) };
+  const ends = new Map(earlier?.segments.map(({ to }) => [to, reader.digest(to - 1) ?? null]));
+  const withheld = withheldIn(store, reader, size);
+  return { meta, operators, size, entryHash, head, withheld, ends, rows: await writePrivateRows(store, options) };
+}
+
+function withheldIn(store: Store, reader: EntryReader, size: number): Withheld {
+  const seams = new Seams(store, () => 0);
+  seams.restore();
+  const withheld = new Withheld(store, reader, (id) => seams.leafIndexOf(id, size));
+  withheld.restore();
+  return withheld;
 }
 
 /** @throws CairnlogError unless this is a complete log in this version's format */
@@ -121,9 +137,19 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
   const { to } = options;
   const { meta, operators, size, entryHash, head, rows } = moment;
   const from = earlier?.tree_size ?? 0;
-  let segments: readonly Segment[];
+  const { withheld, ends } = moment;
+  const isLeftOut = new Set(earlier?.withheld);
+  const isCurrent = (segment: Segment) =>
+    withheld.leaves.every((leaf) => leaf < segment.from || leaf >= segment.to || isLeftOut.has(leaf));
+  const segments: Segment[] = [];
   try {
-    segments = size > from ? [await writeSegment(from, moment, options)] : [];
+    for (const segment of earlier?.segments ?? [])
+      segments.push(
+        isCurrent(segment)
+          ? segment
+          : await writeSegment({ ...segment, digest: ends.get(segment.to)!, isAnew: true }, withheld, options),
+      );
+    if (size > from) segments.push(await writeSegment({ from, to: size, digest: entryHash }, withheld, options));
   } catch (error) {
     await rows.abandon();
     removeDrafts(to);
@@ -140,14 +166,16 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
     entry_hash: entryHash,
     head,
     made_at: formatTimestamp(systemClock()),
-    segments: [...(earlier?.segments ?? []), ...segments],
+    segments,
+    withheld: withheld.leaves,
     private_rows,
   };
   if (readManifest(to)?.made_at !== earlier?.made_at)
     throw new CairnlogError("precondition-failed", `Another process has changed the backup in ${to} at the same time.`);
   await replaceManifest(to, manifest);
-  if (earlier && earlier.private_rows.file !== private_rows.file)
-    rmSync(join(to, earlier.private_rows.file), { force: true });
+  const named = new Set([...segments, private_rows].map(({ file }) => file));
+  for (const { file } of earlier ? [...earlier.segments, earlier.private_rows] : [])
+    if (!named.has(file)) rmSync(join(to, file), { force: true });
   return { manifest, added: size - from };
 }
 
@@ -168,7 +196,18 @@ function checkContinues(earlier: Manifest, operators: Operators, size: number, r
     );
 }
 
-async function writeSegment(from: number, { size, entryHash }: Moment, options: BackupOptions): Promise<Segment> {
+/** A stretch of the log that is written. */
+interface Written {
+  readonly from: number;
+  readonly to: number;
+  /** Of its last entry, hex. */
+  readonly digest: string | null;
+  /** Whether the previous backup has a file of it, which stays until the new manifest is there. */
+  readonly isAnew?: true;
+}
+
+async function writeSegment(written: Written, withheld: Withheld, options: BackupOptions): Promise<Segment> {
+  const { from, to: size, isAnew = false } = written;
   const { path, to, progress, signal } = options;
   const file = await HashedFile.create(to, "entries");
   try {
@@ -177,7 +216,7 @@ async function writeSegment(from: number, { size, entryHash }: Moment, options: 
       // The file was looked at when the moment was read.
       const store = openStore({ path, readOnly: true, isInspected: true });
       try {
-        const reader = new EntryReader(store);
+        const reader = new EntryReader(store, withheld);
         for (let read = 0; index < size && read < STRETCH_BYTES; index++) {
           if ((index - from) % STEP === 0) {
             signal?.throwIfAborted();
@@ -194,13 +233,15 @@ async function writeSegment(from: number, { size, entryHash }: Moment, options: 
         await store.close();
       }
     }
-    if (digest !== entryHash)
+    if (digest !== written.digest)
       throw new CairnlogError("corrupt-log", `Another log was put in the place of the one in ${path}.`);
   } catch (error) {
     await file.abandon();
     throw error;
   }
-  return { ...(await file.keep(`entries-${from}-${size}.ndjson`)), from, to: size };
+  const name = `entries-${from}-${size}`;
+  const kept = await file.keep((sha256) => `${isAnew ? `${name}-${sha256.slice(0, 16)}` : name}.ndjson`);
+  return { ...kept, from, to: size };
 }
 
 async function writePrivateRows(store: Store, { to, signal }: BackupOptions): Promise<HashedFile> {

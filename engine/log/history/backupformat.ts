@@ -48,6 +48,8 @@ export interface Manifest {
   readonly head: TreeHead | null;
   readonly made_at: string;
   readonly segments: readonly Segment[];
+  /** Leaf indexes of the entries that the segments have without their payload; absent in backups of earlier versions. */
+  readonly withheld?: readonly number[];
   /** A line for each row: table, key and row. */
   readonly private_rows: BackupFile;
 }
@@ -67,7 +69,7 @@ const SHAPE = objectOf(
     segments: arrayOf(objectOf({ ...FILE, from: index, to: index })),
     private_rows: objectOf(FILE),
   },
-  { operators: OPERATOR_CHAIN },
+  { operators: OPERATOR_CHAIN, withheld: arrayOf(index) },
   "ignored",
 );
 

@@ -45,6 +45,11 @@ export class Withheld implements Withholdings {
     return this.#by.size;
   }
 
+  /** Leaf indexes of these entries, ascending. */
+  get leaves(): readonly number[] {
+    return this.#indexes;
+  }
+
   by(leafIndex: number): number | undefined {
     return this.#by.size ? this.#by.get(leafIndex) : undefined;
   }
