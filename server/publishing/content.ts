@@ -11,12 +11,12 @@ import { withholdingIn } from "../../engine/verify/withheld.js";
 import { ClientError } from "../client/error.js";
 import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
-import { type BundledEntry, bundleFault, parseBundle } from "../client/static/bundle.js";
+import { type BundledEntry, bundleFault, leafOf, parseBundle } from "../client/static/bundle.js";
 import { endOf, goesOn } from "../client/static/end.js";
 import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
 import type { LogEnd } from "../client/types.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
-import { compressedBundle, headFault, type SourceEntries } from "./source.js";
+import { compressedBundle, type EntrySource, headFault } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";
 import { takeBack, withoutLeaf } from "./withheld.js";
 
@@ -34,7 +34,7 @@ export interface Maker {
 
 export class Content {
   readonly #target: Target;
-  readonly #entries: SourceEntries;
+  readonly #entries: EntrySource;
   readonly #maker: Maker;
   /** Whether bundles are read before they are fetched: until one is missing. */
   #isReading: boolean;
@@ -48,7 +48,7 @@ export class Content {
   readonly #withholding: Entry[] = [];
 
   /** @param comparesAll whether everything is read, also behind what is missing */
-  constructor(target: Target, entries: SourceEntries, maker: Maker, comparesAll: boolean) {
+  constructor(target: Target, entries: EntrySource, maker: Maker, comparesAll: boolean) {
     this.#target = target;
     this.#entries = entries;
     this.#maker = maker;
@@ -125,12 +125,12 @@ export class Content {
   }
 
   async #made(path: string, index: number, hashes: Uint8Array): Promise<readonly BundledEntry[]> {
-    const entries = await this.#entries.bundle(index, hashes.length / HASH_BYTES);
+    const { entries, gzip } = await this.#entries.bundle(index, hashes.length / HASH_BYTES);
     const fault = await this.#fault(entries, index, hashes);
     if (fault !== undefined)
-      throw new ClientError("malformed-answer", `The service shows other entries than its tree has. ${fault}`);
+      throw new ClientError("malformed-answer", `The source shows other entries than its tree has. ${fault}`);
     this.#expectNoMore(entries, index);
-    if (await this.#maker.create(path, await compressedBundle(entries))) return entries;
+    if (await this.#maker.create(path, gzip ?? (await compressedBundle(entries)))) return entries;
     // Compressed by another release of zlib, the same text has other bytes.
     const bytes = (await this.#target.read(path))?.bytes;
     if (!bytes) throw this.#maker.wrong(path, true);
@@ -170,12 +170,25 @@ export class Content {
   /** Takes out of what was published before, and of what was just fetched, what is withheld since. */
   async #takeBack(): Promise<void> {
     for (const by of this.#withholding) {
-      const leafIndex = await this.#entries.leafIndexOf(withholdingIn(by)!.entry_id);
+      const leafIndex = await this.#leafIndexOf(withholdingIn(by)!.entry_id);
       await takeBack(this.#target, { by, leafIndex }, (path) => this.#maker.wrong(path, true));
       const index = Math.floor(leafIndex / FULL_TILE);
       const records = this.#records.get(index);
       if (records) this.#records.set(index, withoutLeaf(records, leafIndex));
     }
+  }
+
+  /** The place of an entry, all of which are in the target by now. */
+  async #leafIndexOf(id: number): Promise<number> {
+    const leafIndex = await leafOf(id, this.#size, async (index) => {
+      const path = entriesPath(index, Math.min(FULL_TILE, this.#size - index * FULL_TILE));
+      const bytes = (await this.#target.read(path))?.bytes;
+      const entries = bytes && (await parseBundle(bytes));
+      if (!entries) throw this.#maker.wrong(path, !bytes);
+      return entries;
+    });
+    if (leafIndex !== undefined) return leafIndex;
+    throw new ClientError("malformed-answer", `The log withholds the payload of entry ${id}, which it does not have.`);
   }
 
   async #keepKeys(size: number): Promise<void> {

@@ -27,7 +27,7 @@ import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
 import { Content, type Maker, oldRuns } from "./content.js";
 import { oldParts, putPage } from "./page.js";
-import type { SourceEntries } from "./source.js";
+import type { EntrySource } from "./source.js";
 import { LEFT_FOR_MS, type Stored, type Target } from "./target.js";
 
 const CHECKPOINT = "checkpoint";
@@ -63,7 +63,7 @@ export interface PublisherOptions {
   readonly source: ServedTiles;
   readonly target: Target;
   /** The entries of the source, if they are published, too. */
-  readonly entries: SourceEntries | null;
+  readonly entries: EntrySource | null;
   /** Which log is published, and which witnesses must have cosigned. */
   readonly policy: Policy;
   /** Whether the user named the key, so that one in the target may give way to it. */

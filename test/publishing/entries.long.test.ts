@@ -1,5 +1,5 @@
 /** `cairnlog publish --entries`: the entries as they are served, and an index of them, beside the tiles. */
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
 import { cairnlog } from "../cli/harness.js";
 import { temporaryFolder } from "../server/harness.js";
-import { newManifest, newSigner } from "../server/signers.js";
+import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { expectEntries } from "./entries.js";
 import { expectWhole, LiveLog, listening, served } from "./logs.js";
 
@@ -151,9 +151,74 @@ test("a service that shows another entry than its tree has is not published", as
   for (const name of ["checkpoint", "entries/000"]) expect(existsSync(join(target, name))).toBe(false);
 });
 
-test("entries of a source that is no service are not to be had", async () => {
-  const { code, stderr } = await publish(await served(grown), temporaryFolder(), "--entries");
-  expect([code, stderr]).toEqual([2, expect.stringContaining("--entries needs the /tlog of a cairnlog as SOURCE")]);
-  const other = await publish(await served(grown), copyOf(young));
-  expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("SOURCE must be the /tlog of a cairnlog")]);
+/** Path → SHA-256 of every file, but for drafts. */
+const filesIn = (folder: string) =>
+  new Map(
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => !name.startsWith(".drafts") && statSync(join(folder, name)).isFile())
+      .sort()
+      .map((name) => [name, sha256(readFileSync(join(folder, name)))]),
+  );
+
+test("what was published is a source of entries, too: a copy of a copy has the same bytes", async () => {
+  const first = temporaryFolder();
+  expect(await publish(log.url, first, "--entries")).toMatchObject({ code: 0 });
+  // A server that has /tlog in its address, and is no service.
+  const above = temporaryFolder();
+  cpSync(first, join(above, "tlog"), { recursive: true });
+  let source = `${await served(above)}/tlog`;
+  for (const copy of [temporaryFolder(), temporaryFolder()]) {
+    expect(await publish(source, copy, "--entries")).toMatchObject({ code: 0 });
+    expect(filesIn(copy)).toEqual(filesIn(first));
+    source = copy;
+  }
+  const late = copyOf(young);
+  expect(await publish(source, late)).toMatchObject({ code: 0 });
+  await whole(late, 700);
+});
+
+test("a source whose publisher has removed a partial bundle gives the beginning of the full one", async () => {
+  const [source, late] = [temporaryFolder(), temporaryFolder()];
+  cpSync(young, source, { recursive: true });
+  cpSync(join(grown, "entries/001"), join(source, "entries/001"));
+  rmSync(join(source, "entries/001.p"), { recursive: true });
+  expect(await publish(source, late, "--entries")).toMatchObject({ code: 0 });
+  await whole(late, 300);
+});
+
+test.each([
+  ["another text in an entry", changed(/"ciphertext":""/, '"ciphertext":"x"'), "shows other entries than its tree has"],
+  ["a head by somebody else", changed(/("signature":")(..)(..)/, "$1$3$2"), "is not signed by the operator key"],
+  ["what is no bundle", flip, "has something else than 256 entries in bundle 0"],
+] as const)("a copy with %s is not copied", async (_, change, sentence) => {
+  const [source, target] = [copyOf(young), temporaryFolder()];
+  writeFileSync(join(source, "entries/000"), change(readFileSync(join(source, "entries/000"))));
+  const { code, stderr } = await publish(source, target, "--entries");
+  expect([code, stderr]).toEqual([1, expect.stringContaining(sentence)]);
+  for (const name of ["checkpoint", "entries/000"]) expect(existsSync(join(target, name))).toBe(false);
+});
+
+test("what no hash covers is not copied", async () => {
+  const [source, target] = [copyOf(young), temporaryFolder()];
+  const more = changed(/"entry":\{/g, '"entry":{"ots_proof":"AA==",');
+  writeFileSync(join(source, "entries/000"), more(readFileSync(join(source, "entries/000"))));
+  expect(await publish(source, target, "--entries")).toMatchObject({ code: 0 });
+  expect(filesIn(target)).toEqual(filesIn(young));
+});
+
+test("entries of a source that has none are not to be had", async () => {
+  const bare = temporaryFolder();
+  expect(await publish(log.url, bare)).toMatchObject({ code: 0 });
+  for (const source of [bare, await served(bare)]) {
+    const { code, stderr } = await publish(source, temporaryFolder(), "--entries");
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("--entries: SOURCE must be the /tlog of a cairnlog, or"),
+    ]);
+  }
+  const other = await publish(bare, copyOf(young));
+  expect([other.code, other.stderr]).toEqual([
+    2,
+    expect.stringContaining("has entries, too: SOURCE must be the /tlog"),
+  ]);
 });

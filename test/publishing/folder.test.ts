@@ -222,7 +222,7 @@ describe("a target that is not what was published", () => {
 test.each([
   [["http://127.0.0.1:9"], "name the URL of a log, and a target"],
   [["http://127.0.0.1:9", "a", "b"], "b is one argument too many"],
-  [["somewhere", "a"], "SOURCE must be an address"],
+  [["somewhere", "a"], "SOURCE must be an address, such as https://log.example/tlog, or a folder that is there"],
   [["http://127.0.0.1:9", "a", "--endpoint", "http://127.0.0.1:9"], "--endpoint is for a target such as s3://"],
   [["http://127.0.0.1:9", "s3://bucket/a/../b"], "is not such as s3://bucket/prefix"],
   [["http://127.0.0.1:9", "s3://bucket/a b"], "is not such as s3://bucket/prefix"],

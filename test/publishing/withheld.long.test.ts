@@ -106,3 +106,13 @@ test("a mirror is made of the files without it: its heads and proofs are those o
   expect((await mirror.post("/log/verify")).body).toMatchObject({ valid: true, entry_count: 301 });
   await mirror.close();
 });
+
+test("copies of published files lose it, too", async () => {
+  const [old, fresh] = [temporaryFolder(), temporaryFolder()];
+  cpSync(before, old, { recursive: true });
+  for (const copy of [old, fresh]) {
+    expect(await cairnlog(["publish", after, copy, "--entries"])).toMatchObject({ code: 0 });
+    expect(showing(copy)).toEqual([]);
+    await expectEntries(reader(copy), log.service, 301);
+  }
+});

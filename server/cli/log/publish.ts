@@ -1,4 +1,5 @@
 /** `cairnlog publish`: puts the verified tiles of a log where anybody can serve them. */
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatVkey } from "../../../engine/verify/index.js";
 import { Http } from "../../client/http.js";
@@ -9,12 +10,12 @@ import { Misbehaviour } from "../../monitor/alarm.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { BucketTarget } from "../../publishing/bucket.js";
 import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget } from "../../publishing/publisher.js";
-import { SourceEntries } from "../../publishing/source.js";
+import { type EntrySource, PublishedEntries, ServiceEntries } from "../../publishing/source.js";
 import { LEFT_FOR_MS, type Target } from "../../publishing/target.js";
-import { readInterval, webAddress } from "../connection.js";
+import { readInterval } from "../connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { REGION, targetOf } from "../static/place.js";
+import { filesAt, REGION, targetOf } from "../static/place.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, type Progress, startProgress } from "../terminal/progress.js";
@@ -29,7 +30,7 @@ const OPTIONS = {
   ),
   policy: text("FILE", "its keys, and the witnesses that must have cosigned them (tlog-policy)"),
   entries: flag(
-    "publish the entries as they are served, too, with an index by document, and a page that shows and verifies them: SOURCE is the /tlog of a service, follower or mirror; goes without saying where the target has them",
+    "publish the entries as they are served, too, with an index by document, and a page that shows and verifies them: SOURCE is the /tlog of a service, follower or mirror, or has published entries; goes without saying where the target has them",
   ),
   endpoint: text("URL", "address of the S3 store (default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or else Amazon's)"),
   follow: flag(
@@ -50,7 +51,8 @@ export const publish = subcommand({
   forms: ["SOURCE TARGET"],
   about: `Reads the checkpoint, tiles and entry bundles of a log (tlog-tiles), verifies them, and puts them into a folder, or into a bucket
 of an S3 store, which any web server or CDN can serve. SOURCE is the address before /checkpoint, of any node or mirror: for a
-cairnlog https://log.example/tlog. TARGET is a directory, or s3://BUCKET/PREFIX. docs/publishing.md says how to serve it.
+cairnlog https://log.example/tlog; or what was published, wherever it is. TARGET is a directory, or s3://BUCKET/PREFIX.
+docs/publishing.md says how to serve it.
 
 What is in the target is made once and never replaced; the checkpoint comes last, and never goes back. It can be stopped and
 killed at any moment, and goes on where it was.`,
@@ -58,8 +60,9 @@ killed at any moment, and goes on where it was.`,
   notes: `The credentials of a store are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN; its region is
 AWS_REGION (default: ${REGION}).
 
-Exit codes: 0 published, or up to date, or interrupted or at the end of the log with --follow; 1 could not finish; 2 the command was not understood; 3 the
-log misbehaved, or the target has other bytes than the log; 4 refused: the target has another log, or a larger tree.`,
+Exit codes: 0 published, or up to date, or with --follow interrupted or at the end of the log; 1 could not finish; 2 the command
+was not understood; 3 the log misbehaved, or the target has other bytes than the log; 4 refused: the target has another log, or a
+larger tree.`,
   examples: `cairnlog publish https://log.example/tlog /srv/tlog --vkey log.example/tlog+…
 cairnlog publish https://log.example/tlog s3://logs/tlog --follow`,
   async run([source, target, more], values) {
@@ -74,7 +77,7 @@ type Given = Values<typeof OPTIONS>;
 class Run {
   readonly #source: ServedTiles;
   /** The service whose tiles are published; null for an address that is no `/tlog`. */
-  readonly #service: SourceEntries | null;
+  readonly #service: ServiceEntries | null;
   readonly #target: Target;
   readonly #values: Given;
   readonly #interval: number;
@@ -92,13 +95,14 @@ class Run {
     this.#values = values;
     this.#interrupted = interrupted;
     this.#interval = readInterval(values.interval);
-    const address = webAddress(source, "SOURCE").replace(/\/+$/, "");
-    this.#source = new ServedTiles(new Http(address, this.#patient()));
-    this.#service = address.endsWith(TLOG)
-      ? new SourceEntries(new Http(address.slice(0, -TLOG.length), this.#patient()))
-      : null;
-    if (values.entries && !this.#service)
-      throw new UsageError("--entries needs the /tlog of a cairnlog as SOURCE: https://log.example/tlog");
+    if (!/^(?:https?|s3):/.test(source) && !existsSync(source))
+      throw new UsageError("SOURCE must be an address, such as https://log.example/tlog, or a folder that is there");
+    const files = filesAt(source, (send) => this.#patient(send), "SOURCE");
+    this.#source = new ServedTiles(files);
+    this.#service =
+      files instanceof Http && files.server.endsWith(TLOG)
+        ? new ServiceEntries(new Http(files.server.slice(0, -TLOG.length), this.#patient()))
+        : null;
     this.#target = targetOf(target, values.endpoint, (send) => this.#patient(send));
   }
 
@@ -171,11 +175,13 @@ class Run {
   }
 
   /** Where to get the entries, if they are to be published: a target that has entries must not lack any. */
-  async #entries(): Promise<SourceEntries | null> {
+  async #entries(): Promise<EntrySource | null> {
     const isThere = (await this.#target.read(OPERATOR_KEY)) !== undefined;
-    if (isThere && !this.#service)
-      throw new UsageError(`${this.#target.name} has entries, too: SOURCE must be the /tlog of a cairnlog`);
-    return isThere || this.#values.entries ? this.#service : null;
+    if (!isThere && !this.#values.entries) return null;
+    if (await PublishedEntries.areAt(this.#source)) return new PublishedEntries(this.#source);
+    if (this.#service) return this.#service;
+    const why = isThere ? `${this.#target.name} has entries, too` : "--entries";
+    throw new UsageError(`${why}: SOURCE must be the /tlog of a cairnlog, or have entries that were published`);
   }
 
   /** Once, and then once a day. */

@@ -44,9 +44,9 @@ export function targetOf(
   });
 }
 
-/** The files of a published log, wherever it is. @throws UsageError */
-export function filesAt(place: string, patient: (send?: typeof fetch) => typeof fetch): Files {
-  if (/^https?:/.test(place)) return new Http(webAddress(place, "--log"), patient());
+/** The files of a published log, wherever it is. @param called how the user named the place. @throws UsageError */
+export function filesAt(place: string, patient: (send?: typeof fetch) => typeof fetch, called = "--log"): Files {
+  if (/^https?:/.test(place)) return new Http(webAddress(place, called).replace(/\/+$/, ""), patient());
   return new TargetFiles(targetOf(place, undefined, patient));
 }
 

@@ -68,6 +68,27 @@ export function bundleFault(
   return undefined;
 }
 
+/** The leaf index of an entry among `size`; undefined if it is not there. @param read the entries of a bundle */
+export async function leafOf(
+  id: number,
+  size: number,
+  read: (index: number) => Promise<readonly BundledEntry[]>,
+): Promise<number | undefined> {
+  // Ids ascend from 1 and may skip some, so an entry's place is below its id.
+  let [low, high] = [0, Math.ceil(Math.min(id, size) / FULL_TILE)];
+  let at = high - 1;
+  while (low < high) {
+    const entries = await read(at);
+    const i = entries.findIndex(({ entry }) => entry.id === id);
+    if (i >= 0) return at * FULL_TILE + i;
+    if (entries[0]!.entry.id < id && id < entries.at(-1)!.entry.id) break;
+    if (entries[0]!.entry.id > id) high = at;
+    else low = at + 1;
+    at = (low + high) >> 1;
+  }
+  return undefined;
+}
+
 const isGzip = ([first, second]: Uint8Array): boolean => first === 0x1f && second === 0x8b;
 
 /** @throws OversizedAnswer; TypeError for what is no gzip */

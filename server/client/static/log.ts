@@ -22,7 +22,7 @@ import { Http } from "../http.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
 import type { LogEnd } from "../types.js";
-import { type BundledEntry, bundleFault, parseBundle } from "./bundle.js";
+import { type BundledEntry, bundleFault, leafOf, parseBundle } from "./bundle.js";
 import { endOf, goesOn, type PublishedEntry, proofFileIn } from "./end.js";
 import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";
 import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
@@ -118,19 +118,11 @@ export class StaticLog {
   }
 
   async #find(id: number): Promise<PublishedEntry> {
-    // Ids ascend from 1 and may skip some, so an entry's place is below its id.
-    let [low, high] = [0, Math.ceil(Math.min(id, this.size) / FULL_TILE)];
-    let at = high - 1;
-    while (low < high) {
-      const entries = await this.bundle(at);
-      const i = entries.findIndex(({ entry }) => entry.id === id);
-      if (i >= 0) return { entry: entries[i]!.entry, leafIndex: at * FULL_TILE + i };
-      if (entries[0]!.entry.id < id && id < entries.at(-1)!.entry.id) break;
-      if (entries[0]!.entry.id > id) high = at;
-      else low = at + 1;
-      at = (low + high) >> 1;
-    }
-    throw new ClientError("not-found", `There is no entry ${id} among the ${this.size} of this checkpoint.`);
+    const leafIndex = await leafOf(id, this.size, (index) => this.bundle(index));
+    if (leafIndex === undefined)
+      throw new ClientError("not-found", `There is no entry ${id} among the ${this.size} of this checkpoint.`);
+    const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
+    return { entry, leafIndex };
   }
 
   /**
