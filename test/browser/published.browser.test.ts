@@ -80,6 +80,7 @@ test("entries are listed, newest first, and each is proven by the checkpoint, wi
   expect(await shown()).toEqual(Array.from({ length: 25 }, (_, i) => String(25 - i)));
   await page.locator(".entry-subject", { hasText: `Entry ${ids[0]}: ` }).click();
   await verdict(page, "good").getByText("and the signature fits").waitFor();
+  expect(await verdict(page, "good").innerText()).toContain("attested A report as author.");
   await page.getByText("Compute the way from this entry up to the signed root").click();
   await page.getByText("They are equal: the entry is in the log.").waitFor();
   await page.getByText("Its hash covers that of entry 4").waitFor();

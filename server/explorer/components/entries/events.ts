@@ -1,6 +1,7 @@
 /** Describes log events in words. Others choose event types and payloads: members may be missing or of another type. */
 
 import { PREDICATE_PATHS } from "../../../../engine/verify/contract.js";
+import { isPredicateOf } from "../../../../engine/verify/eventcheck.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import {
   ATTESTATION_KIND,
@@ -31,16 +32,21 @@ const HOST_CHARACTERS = 30;
 /** Characters of the name of a kind that tell it from a word in a title. */
 const LEAST_NAME = 3;
 
-/** The short type of one of this service's own predicates; undefined for any other, however similar. */
-function knownType(eventType: string): string | undefined {
-  if (predicateBase === null) return undefined;
-  return [...PREDICATE_PATHS].find(([, path]) => eventType === predicateBase + path)?.[0];
+/**
+ * The short type of one of this service's own predicates; undefined for any other, however similar. Published files do not say
+ * which are its own. There the payload does, which has a short type only where the service gave it its predicate.
+ */
+function knownType({ event_type, payload }: Event): string | undefined {
+  if (predicateBase !== null) return [...PREDICATE_PATHS].find(([, path]) => event_type === predicateBase + path)?.[0];
+  const type = payload?.attestation_type;
+  return typeof type === "string" && PREDICATE_PATHS.has(type) && isPredicateOf(event_type, type) ? type : undefined;
 }
 
 /** The type of an event, for a badge. What is not known is shown as the host that defines it, or in quotes. */
-export function eventLabel({ event_type }: Pick<Entry, "event_type">): { readonly label: string; readonly tone: Tone } {
+export function eventLabel(event: Event): { readonly label: string; readonly tone: Tone } {
+  const { event_type } = event;
   if (isEventType(event_type)) return EVENT_KINDS[event_type];
-  const known = KNOWN.get(knownType(event_type) ?? "");
+  const known = KNOWN.get(knownType(event) ?? "");
   if (known) return { label: known[0], tone: ATTESTATION_KIND.tone };
   return { label: hostOf(event_type) ?? `“${shownText(event_type)}”`, tone: "neutral" };
 }
@@ -170,6 +176,6 @@ export function statementOf(event: Event & Pick<Entry, "withheld_by">): readonly
     return some === undefined ? [`An event of the type “${shownText(event_type)}”`] : [{ said: some }];
   }
   const role =
-    KNOWN.get(knownType(event_type) ?? "")?.[1] ?? `with the meaning that ${hostOf(event_type) ?? "others"} gave it`;
+    KNOWN.get(knownType(event) ?? "")?.[1] ?? `with the meaning that ${hostOf(event_type) ?? "others"} gave it`;
   return [read.key("signer_key_fingerprint"), " attested ", read.said("document_title"), ` ${role}`];
 }

@@ -73,7 +73,7 @@ async function shown(): Promise<ShownCheckpoint> {
 const LimitsCard = () => (
   <Card title="What these files cannot do">
     <p>There is no service behind this page, so it cannot</p>
-    <ul>
+    <ul class="limits">
       <li>record anything: signatures, keys, endorsements, requests, webhooks</li>
       <li>search words, titles, tags or names, or list all keys: it finds whole hashes and numbers</li>
       <li>show a key’s attestations, endorsements and trust</li>
