@@ -50,6 +50,9 @@ export class Client {
   acknowledged = 0;
   /** Requests whose connection was closed without an answer. */
   cut = 0;
+  /** Whether the log may have ended, and an append be refused for that. */
+  mayHaveEnded = false;
+  #hasEnded = false;
 
   constructor(url: string, facts: Facts) {
     this.#url = url;
@@ -110,10 +113,25 @@ export class Client {
       this.#keepHead(reply.body.sth);
       return reply.body;
     }
+    this.#hasEnded = this.mayHaveEnded && reply?.body.code === "frozen";
     // After any other refusal the entry may be on the log: the service does not know.
-    if (reply?.body.code === "storage-full") for (const value of Object.values(says)) ledger.refused.add(value);
-    if (reply) this.#wrong(path, reply);
+    if (reply?.body.code === "storage-full" || this.#hasEnded)
+      for (const value of Object.values(says)) ledger.refused.add(value);
+    if (reply && !this.#hasEnded) this.#wrong(path, reply);
     return null;
+  }
+
+  /** Ends the log. @param token of the operator */
+  async end(token: string): Promise<void> {
+    const end = { reason: "It is full." };
+    this.mayHaveEnded = true;
+    const reply = await this.send("POST", "/api/v1/log/freeze", end, token);
+    if (reply?.status === 200) {
+      this.acknowledged++;
+      this.#facts.ledger.add(reply.body, end);
+      this.#facts.ledger.end = reply.body.log_entry_id;
+      this.#keepHead(reply.body.sth);
+    } else if (reply) this.#wrong("/log/freeze", reply);
   }
 
   attest(signer: TestSigner = newSigner()): Promise<Receipt | null> {
@@ -132,14 +150,20 @@ export class Client {
   /** A key with a session; null if the service refuses. */
   async actor(): Promise<Actor | null> {
     const signer = newSigner();
-    const { fingerprint } = signer;
     if (!(await this.register(signer))) return null;
+    const token = await this.login(signer);
+    return token === null ? null : { signer, token };
+  }
+
+  /** A new session; null if the service refuses. */
+  async login(signer: TestSigner): Promise<string | null> {
+    const { fingerprint } = signer;
     const challenge = await this.send("POST", "/api/v1/auth/challenge", { fingerprint });
     if (challenge?.status !== 200) return null;
     const { challenge_id, nonce } = challenge.body;
     const proof = { challenge_id, challenge_signature: signer.sign(nonce) };
     const login = await this.send("POST", "/api/v1/auth/login", proof);
-    return login?.status === 200 ? { signer, token: login.body.token } : null;
+    return login?.status === 200 ? login.body.token : null;
   }
 
   /** A private row, which is no entry. */
@@ -213,11 +237,11 @@ export class Client {
     await this.#askForSize();
   }
 
-  /** Appends until it works again. @returns whether it does, in time */
+  /** Appends until it works again, or the log is found to have ended. @returns whether that was in time */
   async goesOn(): Promise<boolean> {
     const until = Date.now() + PATIENCE_MS;
     for (let done = 0; done < AFTERWARDS; ) {
-      if (await this.attest()) done++;
+      if ((await this.attest()) || this.#hasEnded) done++;
       else if (this.cut || Date.now() > until) return false;
       else await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }

@@ -19,6 +19,7 @@ const KINDS = [
   "load writev@lmdb log/data.mdb short",
   "load statfs64@node log EIO",
   "load * * ENOSPC",
+  "end fdatasync@lmdb log/data.mdb EIO",
   "stop write@node published.json.new ENOSPC",
 ];
 

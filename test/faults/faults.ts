@@ -1,5 +1,5 @@
 /** Rounds of failing system calls, and what the service did in them. */
-import { mkdirSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DIST } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
@@ -7,7 +7,7 @@ import { scratchFolder } from "../service.js";
 import { Client, Facts } from "./client.js";
 import { type Case, casesOf, isChosen, nameOf, type Phase, type Profile } from "./plan.js";
 import { ServiceProcess } from "./process.js";
-import { type Outcome, runRound, type Template, type World } from "./round.js";
+import { type Outcome, operatorIn, runRound, type Template, type World } from "./round.js";
 import { type Call, compileShim, Injector } from "./shim.js";
 
 export interface FaultsOptions {
@@ -105,10 +105,11 @@ function count(report: FaultsReport, { phase, call, error }: Case, outcome: Outc
 
 /** A data directory to copy, and the calls that a service makes that meets no fault. */
 async function prepare(dist: string, library: string, folder: string) {
-  const dataDir = join(folder, "template");
-  const facts = new Facts();
-  const profile: Record<Phase, readonly Call[]> = { create: [], start: [], load: [], stop: [] };
-  for (const first of ["create", "start"] as const) {
+  const template: Template = { dataDir: join(folder, "template"), facts: new Facts() };
+  const profile: Record<Phase, readonly Call[]> = { create: [], start: [], load: [], end: [], stop: [] };
+  for (const first of ["create", "start", "end"] as const) {
+    // Rounds begin with a log that has not ended.
+    const { dataDir, facts } = first === "end" ? copyOf(template, join(folder, "ending")) : template;
     const files = join(folder, first);
     mkdirSync(files);
     const injector = new Injector(library, files, dataDir);
@@ -121,10 +122,16 @@ async function prepare(dist: string, library: string, folder: string) {
       const actor = await client.actor();
       if (!actor) throw new Error(`without any fault the service refuses: ${client.problems}`);
       await client.work(actor);
+      const token = first === "end" ? await client.login(operatorIn(dataDir)) : null;
       const loaded = injector.calls().length;
+      if (token !== null) {
+        await client.end(token);
+        profile.end = injector.calls().slice(loaded);
+      }
       const end = await service.stop();
       if (end?.code !== 0 || client.problems.length)
         throw new Error(`without any fault: ${JSON.stringify(end)} ${client.problems} ${service.stderr}`);
+      if (token !== null) continue;
       profile.load = injector.calls().slice(started, loaded);
       profile.stop = injector.calls().slice(loaded);
     } finally {
@@ -133,6 +140,10 @@ async function prepare(dist: string, library: string, folder: string) {
       rmSync(files, { recursive: true });
     }
   }
-  const template: Template = { dataDir, facts };
   return { template, profile };
+}
+
+function copyOf({ dataDir, facts }: Template, to: string): Template {
+  cpSync(dataDir, to, { recursive: true });
+  return { dataDir: to, facts: facts.copy() };
 }

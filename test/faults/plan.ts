@@ -2,8 +2,9 @@
 import type { Random } from "../reliability/random.js";
 import type { Call, ErrorName, Rule } from "./shim.js";
 
-/** Making a new data directory and its log, starting on an existing one, under load, and while it ends. */
-export type Phase = "create" | "start" | "load" | "stop";
+/** Making a new data directory and its log, starting on an existing one, under load, while the log ends, and at a stop. */
+export const PHASES = ["create", "start", "load", "end", "stop"] as const;
+export type Phase = (typeof PHASES)[number];
 
 export interface Case extends Rule {
   readonly phase: Phase;
@@ -60,7 +61,7 @@ function times(count: number, random: Random): number[] {
 /** Every case, in an order in which the first ones differ as much as they can. */
 export function casesOf(profile: Profile, random: Random): Case[] {
   const queues: Case[][] = [];
-  for (const phase of ["create", "start", "load", "stop"] as const) {
+  for (const phase of PHASES) {
     const counts = new Map<string, number>();
     for (const { call, path } of profile[phase]) {
       const key = `${call} ${path}`;

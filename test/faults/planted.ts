@@ -67,6 +67,13 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
     shows: at("create", ["fsync@node"], "log/data.mdb"),
   },
   {
+    name: "goes on behind the end of the log after a restart",
+    file: "engine/log/tree/frontier.js",
+    text: "this.frozen = frozenBy(newest);",
+    replacement: "",
+    shows: at("end", ["pwrite64@lmdb"], "log/data.mdb", ["EINTR"]),
+  },
+  {
     name: "starts without the newest head that it has shown, when that cannot be read",
     file: "engine/log/published.js",
     text: 'if (cause.code === "ENOENT")',

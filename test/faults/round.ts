@@ -2,12 +2,13 @@
  * One round: a service meets one failing system call, then a service without faults is started on what it left. Every
  * promise that was broken on the way is a sentence.
  */
-import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { checkFiles } from "#cairnlog/engine/log/check/files.js";
 import { FAILED_EXIT_CODE } from "#cairnlog/server/failure.js";
 import { Memory } from "../crash/checks.js";
+import { operatorSigner } from "../crash/load.js";
 import { check } from "../fsck/everykind.js";
 import type { Random } from "../reliability/random.js";
 import { type Actor, Client, Facts } from "./client.js";
@@ -141,9 +142,15 @@ class Round {
   async #load(client: Client, service: ServiceProcess): Promise<Outcome> {
     const { phase } = this.#case;
     const actor: Actor | null = await client.actor();
-    if (!actor && (phase === "load" || phase === "stop")) return this.#wrong("a service without faults refuses");
+    if (!actor && !["create", "start"].includes(phase)) return this.#wrong("a service without faults refuses");
     if (phase === "load") this.#injector.arm(this.#case);
     if (actor) await client.work(actor);
+    if (phase === "end") {
+      const token = await client.login(operatorIn(this.#dataDir));
+      if (token === null) return this.#wrong("a service without faults refuses its operator");
+      this.#injector.arm(this.#case);
+      await client.end(token);
+    }
     await client.probe();
     const ends = { [FAILED_EXIT_CODE]: "exit code 74" } as const;
     if ((await client.isAlive()) !== true) return this.#judgeEnd(await service.end(), ends);
@@ -204,6 +211,7 @@ class Round {
       return;
     }
     const client = new Client(url, this.#facts);
+    client.mayHaveEnded = this.#case.phase === "end";
     await client.readAll();
     if (!(await client.goesOn())) client.problems.push("appends do not work");
     if ((await client.isAlive()) !== true || client.refusals.size) client.problems.push("it is not well");
@@ -217,6 +225,9 @@ class Round {
     for (const { message } of differences) problems.push(`fsck: ${message}`);
   }
 }
+
+/** The operator of the log in a data directory. */
+export const operatorIn = (dataDir: string) => operatorSigner(readFileSync(join(dataDir, "operator.pem"), "utf8"));
 
 /** Undefined when it takes so long that nobody would wait. */
 function within<T>(work: Promise<T>): Promise<T | undefined> {
