@@ -7,6 +7,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { asSigner, newClient } from "../client/clients.js";
 import { LiveLog, listening } from "../publishing/logs.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
@@ -172,6 +173,23 @@ test("a key is what the entries about it say: named by itself, succeeded, revoke
   }
   await page.goto(`${url}/#/entries/6`);
   await verdict(page, "open").getByText("but the index of these files says that the key was revoked").waitFor();
+  await reader.leave();
+});
+
+test("a payload that is withheld is not shown, and the entry is proven without it", async () => {
+  const own = await LiveLog.start(0);
+  const id = await own.attest(ada, ABOUT);
+  const said = { reason: "An order of a court.", basis: null };
+  const { log_entry_id: by } = await withhold(own.service.server.registry.log, id, said);
+  await own.service.checkpointed(by);
+  const target = temporaryFolder();
+  await publish(own, target);
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(target), `#/entries/${id}`);
+  await verdict(page, "open").getByText(`the operator withholds what it says: entry ${by}.`).waitFor();
+  expect(await page.getByText("A report").count()).toBe(0);
+  await page.getByRole("link", { name: `entry ${by}` }).click();
+  await page.getByText("An order of a court.").first().waitFor();
   await reader.leave();
 });
 
