@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
-import { newClient } from "../client/clients.js";
+import { asSigner, newClient } from "../client/clients.js";
 import { LyingProxy } from "../client/proxy.js";
 import { SettableClock } from "../cluster/rig/clock.js";
 import { newManifest } from "../server/signers.js";
@@ -56,17 +56,26 @@ test("both logs name each other, a client finds the way in both directions, and 
   const next = await startService(nextData);
   const successor = (await ada.client.shards.successor())!;
   expect(successor).toEqual({ server: "http://127.0.0.1:9", operatorKey: await keyOf(next.url) });
-  const moved = newClient(next.url, { operatorKey: successor.operatorKey });
+  // With the same key.
+  const moved = newClient(next.url, { operatorKey: successor.operatorKey, signer: asSigner(ada.signer) });
   const beginning = (await moved.client.shards.beginning())!;
   expect(beginning).toMatchObject({ entry_id: 1, url: last.url, tree_head: { tree_size: 3 } });
   const back = createClient({ server: beginning.url, operatorKey: beginning.operator_key });
   expect(await back.log.head()).toEqual(beginning.tree_head);
+
+  // What comes after the end is refused there, a repetition and a revocation too, with the way to the next log.
+  for (const late of [() => ada.client.attest(document), () => ada.client.keys.revoke()])
+    await expect(late()).rejects.toMatchObject({ code: "frozen", status: 410 });
 
   // Keys are registered anew, by possession; the same document is attested anew, and both receipts hold.
   await moved.client.keys.register({ pseudonym: "Ada" });
   const after = await moved.client.attest(document);
   expect(after.receipt.duplicate).toBe(false);
   await moved.client.keys.revoke();
+  // A key is revoked where that was written, and there alone.
+  const key = ada.fingerprint;
+  expect((await back.keys.find(key)).status).toBe("active");
+  expect((await moved.client.keys.find(key)).status).toBe("revoked");
   for (const [{ receipt }, client] of [
     [before, back],
     [after, moved.client],
