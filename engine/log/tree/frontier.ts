@@ -49,10 +49,10 @@ export class Frontier {
     this.lastTimestamp = 0;
     this.frozen = null;
     if (last) {
-      const newest = newestEntry(last);
+      const newest = eventIn(newestEntry(last));
       this.lastId = newest.id;
       this.lastTimestamp = Math.max(microsOf(newest.timestamp), last.head(last.count - 1)?.timestamp ?? 0);
-      this.frozen = frozenBy(eventIn(newest));
+      this.frozen = frozenBy(newest);
     }
     const signed = this.#store.get("signedHeads", "log");
     if (signed) this.notBefore(signed.timestamp);
