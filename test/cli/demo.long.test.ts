@@ -57,3 +57,21 @@ test("the tour shows what it says, and the demonstration leaves nothing", async 
   expect(await ended).toEqual([0, null]);
   expect(existsSync(folder!)).toBe(false);
 });
+
+test("on all addresses it is filled, and called by its public address", async () => {
+  const demo = spawn(process.execPath, [MAIN, "demo", "--host", "0.0.0.0", "--port", "0", "--json"], {
+    env: { ...process.env, SERVICE_PUBLIC_URL: "http://demo.example:8080" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void demo.kill());
+  const ended = once(demo, "close");
+  const [line] = (await Promise.race([once(demo.stdout, "data"), ended])) as [unknown];
+  expect(JSON.parse(String(line))).toEqual({
+    url: "http://demo.example:8080",
+    rewritten_url: "http://demo.example:8081",
+    folder: expect.any(String),
+    entries: 19,
+  });
+  demo.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+});

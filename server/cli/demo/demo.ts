@@ -51,20 +51,15 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
     const running: RunningServer[] = [];
     try {
       const { own, rewritten, endorser } = await start(folder, given, running);
+      const url = given.publicUrls[0] ?? addressOf(own);
+      const rewrittenUrl = given.publicUrls.map(besides)[0] ?? addressOf(rewritten);
       const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
       const files = join(folder, "files");
       const entries = own.registry.log.size;
       console.log(
         values.json
-          ? printableJson({ url: addressOf(own), rewritten_url: addressOf(rewritten), folder: files, entries })
-          : tour({
-              url: addressOf(own),
-              rewrittenUrl: addressOf(rewritten),
-              folder: files,
-              command: commandHere(),
-              entries,
-              endorser,
-            }),
+          ? printableJson({ url, rewritten_url: rewrittenUrl, folder: files, entries })
+          : tour({ url, rewrittenUrl, folder: files, command: commandHere(), entries, endorser }),
       );
       await stop;
     } finally {
@@ -78,6 +73,13 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
 /** Where a service is asked from this machine, also if it listens on all addresses. */
 const addressOf = ({ url }: RunningServer): string => url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, "//127.0.0.1");
 
+/** The public address of the copy, on the port beside that of the service. */
+function besides(publicUrl: string): string {
+  const url = new URL(publicUrl);
+  if (url.port) url.port = `${Number(url.port) + 1}`;
+  return url.origin;
+}
+
 /** @param running gets the services as soon as they run, so that they are closed if anything fails later */
 async function start(
   folder: string,
@@ -90,7 +92,7 @@ async function start(
     string,
   ];
   mkdirSync(files);
-  const people = newPeople(files);
+  const people = newPeople(files, given.publicUrls[0]);
   const endorser = people.ada.fingerprint;
   const { port } = given;
   const settings = {
@@ -109,6 +111,7 @@ async function start(
     ...SETTINGS,
     ...given,
     port: port && port + 1,
+    publicUrls: given.publicUrls.map(besides),
     dataDir: changed,
     readOnly: true,
   });

@@ -18,8 +18,15 @@ export interface Person {
 /**
  * Makes a key pair in a folder: `ada.pem`, `ada.pub.pem`.
  * @param file the names of the two files, before their ends
+ * @param publicOrigin how the service is called, if that is not its address here
  */
-export function newPerson(folder: string, file: string, name: string, algorithm: KeyAlgorithm = "ed25519"): Person {
+export function newPerson(
+  folder: string,
+  file: string,
+  name: string,
+  publicOrigin: string | undefined,
+  algorithm: KeyAlgorithm = "ed25519",
+): Person {
   const pem = generatePrivateKey(algorithm);
   const key = privateKey(pem);
   writeKeyFile(join(folder, `${file}.pem`), pem);
@@ -35,7 +42,7 @@ export function newPerson(folder: string, file: string, name: string, algorithm:
     fingerprint: key.public.fingerprint,
     publicKey: key.public.pem,
     at(server) {
-      const client = clients.get(server) ?? createClient({ server, signer, store: memoryStore() });
+      const client = clients.get(server) ?? createClient({ server, signer, store: memoryStore(), publicOrigin });
       clients.set(server, client);
       return client;
     },

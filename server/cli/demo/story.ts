@@ -33,13 +33,13 @@ export interface People {
   readonly mary: Person;
 }
 
-/** Makes everybody's keys in a folder. */
-export const newPeople = (folder: string): People => ({
-  ada: newPerson(folder, "ada", "Ada Lovelace"),
-  grace: newPerson(folder, "grace", "Grace Hopper"),
-  alan: newPerson(folder, "alan", "Alan Turing"),
-  joan: newPerson(folder, "joan", "Joan Clarke"),
-  mary: newPerson(folder, "mary", "Mary Cartwright", "ecdsa-p256"),
+/** Makes everybody's keys in a folder. @param publicOrigin how the service is called, if that is not its address here */
+export const newPeople = (folder: string, publicOrigin?: string): People => ({
+  ada: newPerson(folder, "ada", "Ada Lovelace", publicOrigin),
+  grace: newPerson(folder, "grace", "Grace Hopper", publicOrigin),
+  alan: newPerson(folder, "alan", "Alan Turing", publicOrigin),
+  joan: newPerson(folder, "joan", "Joan Clarke", publicOrigin),
+  mary: newPerson(folder, "mary", "Mary Cartwright", publicOrigin, "ecdsa-p256"),
 });
 
 /** Fills the log of the service at `server`, and leaves documents and receipts in the folder. @throws ClientError */
