@@ -89,7 +89,7 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   {
     name: "goes on behind the end of a log",
     file: "engine/log/tree/frontier.js",
-    text: "this.frozen = frozenBy(newest);",
+    text: "this.frozen = frozenBy(eventIn(newest));",
     replacement: "",
     only: ["end"],
   },

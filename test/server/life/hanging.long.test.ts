@@ -27,7 +27,7 @@ async function startHanging(
   const service = await startService(
     join(folder.path, `${hang}-${frontEnds}`),
     {
-      SERVICE_STOP_TIMEOUT_S: "2",
+      SERVICE_STOP_TIMEOUT_S: "4",
       SERVICE_FRONT_ENDS: frontEnds,
       NODE_OPTIONS: `--import ${new URL("./hang.mjs", import.meta.url).href}`,
       HANG: hang,
