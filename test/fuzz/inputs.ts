@@ -37,8 +37,8 @@ const HEADERS = [
 const unescaped = (text: string): string =>
   Buffer.from(text.replace(/[\s\0-\x20\x7f]/g, "+"), "utf8").toString("latin1");
 
-/** Where it succeeds, every write afterwards is refused, and nothing else would be reached. */
-const ENDS_THE_LOG = "/log/freeze";
+/** Where these succeed, later writes are refused, or what others would be granted is gone. */
+const TAKES_AWAY = ["/log/freeze", "/withhold"];
 
 export class Inputs {
   readonly #world: World;
@@ -52,7 +52,7 @@ export class Inputs {
       Object.entries(methods).flatMap(([name, document]) => {
         const method = name.toUpperCase();
         // HEAD is among the odd methods, which every operation gets at times.
-        return method === "HEAD" || path.endsWith(ENDS_THE_LOG)
+        return method === "HEAD" || TAKES_AWAY.some((end) => path.endsWith(end))
           ? []
           : [{ name: `${method} ${path}`, method, path, document }];
       }),

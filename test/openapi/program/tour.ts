@@ -93,7 +93,7 @@ async function attestations() {
   );
   const path = { entry_id: log_entry_id };
   const { payload } = await granted(client.GET("/api/v1/log/{entry_id}", { params: { path } }));
-  return { verified: verified.overall_status, tags: payload.tags };
+  return { verified: verified.overall_status, tags: payload?.tags };
 }
 
 async function encryptedClaims() {
