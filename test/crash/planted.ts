@@ -80,7 +80,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "goes on behind the end of the log after a restart",
     file: "engine/log/tree/frontier.js",
-    text: "this.frozen = frozenBy(eventIn(newest));",
+    text: "this.frozen = frozenBy(newest);",
     replacement: "",
   },
 ];

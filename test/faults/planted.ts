@@ -69,7 +69,7 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
   {
     name: "goes on behind the end of the log after a restart",
     file: "engine/log/tree/frontier.js",
-    text: "this.frozen = frozenBy(eventIn(newest));",
+    text: "this.frozen = frozenBy(newest);",
     replacement: "",
     shows: at("end", ["pwrite64@lmdb"], "log/data.mdb", ["EINTR"]),
   },

@@ -89,7 +89,7 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   {
     name: "goes on behind the end of a log",
     file: "engine/log/tree/frontier.js",
-    text: "this.frozen = frozenBy(eventIn(newest));",
+    text: "this.frozen = frozenBy(newest);",
     replacement: "",
     only: ["end"],
   },
