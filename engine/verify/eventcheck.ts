@@ -20,7 +20,7 @@ import {
   type KindedEvent,
   payloadMisfit,
 } from "./kinds.js";
-import { eventIn } from "./withheld.js";
+import { eventIn, withholdableFault } from "./withheld.js";
 
 type TypedEntry = Pick<Entry, "chain_version"> & KindedEvent;
 
@@ -90,7 +90,7 @@ export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEnt
 export function checkServiceEntry(entry: Entry, sha256?: (preimage: Uint8Array) => Uint8Array): EntryProblem[] {
   const problems = checkEntry(entry, sha256);
   if (problems[0]?.code === "malformed-entry") return problems;
-  const misfit = entry.payload === null ? undefined : eventMisfit(eventIn(entry));
+  const misfit = entry.payload === null ? withholdableFault(entry.event_type) : eventMisfit(eventIn(entry));
   return misfit === undefined ? problems : [...problems, { code: "wrong-event", message: misfit }];
 }
 

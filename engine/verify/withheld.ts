@@ -54,6 +54,12 @@ export const membersIn = ({ payload }: Pick<Entry, "payload">): JsonObject => pa
  */
 export const isWithholdable = (eventType: string): boolean => isPredicate(eventType) || eventType === "encrypted_claim";
 
+/** Why a payload that is missing is not withheld, whoever says so; undefined for an event whose payload may be. */
+export const withholdableFault = (eventType: string): string | undefined =>
+  isWithholdable(eventType)
+    ? undefined
+    : `The payload of an entry of type ${JSON.stringify(eventType)} cannot be withheld.`;
+
 /** SHA-256 of the canonical form of a payload, hex. @throws CairnlogError `not-i-json` */
 export const payloadHash = (payload: JsonObject): string => toHex(kernel.sha256(utf8(canonicalJson(payload))));
 
@@ -77,9 +83,7 @@ export function withholdingFault(entry: Entry, by: Entry | undefined): string | 
   if (!withholding) return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
   if (withholding.entry_id !== entry.id || withholding.entry_hash !== entry.entry_hash)
     return `The payload is missing, and entry ${entry.withheld_by} withholds that of another entry.`;
-  return isWithholdable(entry.event_type)
-    ? undefined
-    : `The payload of an entry of type ${JSON.stringify(entry.event_type)} cannot be withheld.`;
+  return withholdableFault(entry.event_type);
 }
 
 /** Whether a payload that somebody has kept is the one that the entry had. Needs nothing but the entry hash. */

@@ -133,6 +133,6 @@ describe("with an SDK", () => {
   });
 });
 
-test("without an SDK, no other server is told of a client's trace", async () => {
+test("without an SDK, requests to other servers have no traceparent", async () => {
   expect((await askedCalendar(client().sent)).traceparent).toBeUndefined();
 });

@@ -15,7 +15,7 @@ import { eventMisfit } from "../../verify/eventcheck.js";
 import { canonicalJson, canonicalJsonWithin } from "../../verify/json/canonical.js";
 import { checkIJson, MAX_DEPTH, parseJson } from "../../verify/json/ijson.js";
 import { anyObject, nullable, objectOf, positiveInteger, text, where } from "../../verify/json/shape.js";
-import { eventIn, isWithheld, withholdingFault } from "../../verify/withheld.js";
+import { eventIn, isWithheld, withholdableFault, withholdingFault } from "../../verify/withheld.js";
 import { isProofOf } from "../anchor/proof.js";
 import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
@@ -217,6 +217,9 @@ function parsed(bytes: Uint8Array): Parsed {
   if (misfit !== undefined) refuse(`This is not a log entry. ${misfit}`);
   if (entry.payload === null) {
     if (!isWithheld(entry)) refuse(withholdingFault(entry, undefined)!);
+    // The type is not hashed: an end of the log, for example, cannot be told without its payload.
+    const fault = withholdableFault(entry.event_type);
+    if (fault !== undefined) refuse(fault);
     return { entry, canonicalPayload: "null", json: Buffer.from(spellWithheld(entry, entry.withheld_by!), "utf8") };
   }
   const canonicalPayload = canonicalJson(entry.payload);

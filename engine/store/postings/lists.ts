@@ -122,19 +122,12 @@ export function without(list: PostingList, gone: readonly number[]): PostingList
   const left = gone.filter((_, i) => marks[i]);
   if (!left.length) return list;
   const isLeft = new Set(left);
-  const ranks = left.map((index) => list.seek(index));
+  // Of each that is left out, how many of those that are shown come before it.
+  const shownBefore = left.map((index, i) => list.seek(index) - i);
   const shown = (index: number) => !isLeft.has(index);
   return {
     length: list.length - left.length,
-    // Before the element of this rank there are as many of those left out as have a rank below it.
-    at: (rank) =>
-      list.at(
-        rank +
-          countBelow(
-            ranks.map((of, i) => of - i),
-            rank + 1,
-          ),
-      ),
+    at: (rank) => list.at(rank + countBelow(shownBefore, rank + 1)),
     seek: (index) => list.seek(index) - countBelow(left, index),
     window: (index, count) =>
       list

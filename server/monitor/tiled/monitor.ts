@@ -28,7 +28,7 @@ export interface TiledMonitorOptions {
   readonly isUnpruned?: boolean;
   /** Called with the path of each mirrored bundle that the log does not serve any more, unless that is misbehaviour. */
   readonly onMissing?: (path: string) => void;
-  /** Where is kept how the log ended, of which it tells where its entries are published. */
+  /** Keeps the entry that ended the log. A log shows it only where its entries are published. */
   readonly known?: { end: PublishedEntry | null };
   /** Told of the entry that froze the log, at least once. */
   readonly onFrozen?: ((entry: Entry) => Promise<void>) | undefined;

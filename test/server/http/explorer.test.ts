@@ -23,7 +23,7 @@ const POLICY = [
 
 /** Everything that is sent to a reader who opens every view, compressed. */
 const BUDGET_BYTES = 300_000;
-/** The same for the page of published files. */
+/** Everything that is sent to a reader who opens every view of published files, compressed. */
 const STATIC_BUDGET_BYTES = 140_000;
 
 let service: TestService;

@@ -44,14 +44,14 @@ export interface Source {
   accused(): Promise<void>;
   /** Entries of leaves `[from, to)`, newest first, verified to be in the tree of `head`. @throws ClientError */
   entries(head: TreeHead, from: number, to: number): Promise<Entry[]>;
-  /** Those that match. Nothing can prove that no match is missing. @throws ClientError */
+  /** The entries that a filter finds. A source may leave some out, and nothing would show it. @throws ClientError */
   matching(
     filter: EntryFilter,
     part: { readonly skip: number; readonly count: number; readonly total?: number },
   ): Promise<Stretch>;
   /** Entry `id`, verified. @throws ClientError with status 404; others */
   entry(id: number): Promise<Proven>;
-  /** The same for the page of an entry, which wants its neighbours, too, and holds a denial against the list. @throws ClientError */
+  /** Entry `id` and, soon, its neighbours: for its page. A source that lists the entry and denies it is caught. @throws as `entry` */
   opened(id: number): Promise<Proven>;
   /** The entries before and after a verified one, compared with it. @throws ClientError */
   neighbours(proven: Proven): Promise<{ readonly previous: Entry | null; readonly next: Entry | null }>;
@@ -90,5 +90,5 @@ export const hasService = (): boolean => source().kind === "service";
 /** What answers, at the beginning of a sentence. */
 export const server = (): string => (hasService() ? "The service" : "This web server");
 
-/** Who says what nothing proves, at the beginning of a sentence. */
+/** The subject of a sentence about what nothing proves: it names who says so. */
 export const teller = (): string => (hasService() ? "The service" : "The index of these files");

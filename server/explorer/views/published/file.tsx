@@ -1,4 +1,4 @@
-/** Who signed a file. Nothing can be signed here. */
+/** Shows who signed a file. Published files take no signatures. */
 import { FileView } from "../file/FileView.js";
 
 export default () => <FileView />;
