@@ -194,7 +194,7 @@ describe("a hostile calendar", () => {
   });
 
   test("that answers with what is too deep to be added is left out", async () => {
-    const { log, calendars, anchoring } = await world(2);
+    const { log, calendars, wait, anchoring } = await world(2);
     const [hostile, right] = calendars;
     // The maximum depth of a timestamp alone. Nonce and hash precede it in the proof.
     const deep = hex("08".repeat(255), "00", bitcoin(1));
@@ -206,6 +206,7 @@ describe("a hostile calendar", () => {
     expect(commitments(log)).toEqual([{ kind: "pending", uri: right!.url }]);
     right!.misbehave = null;
     right!.height = 800_000;
+    wait();
     await anchoring.upgrade();
     expect(anchoring.status().proof_status).toBe("confirmed");
   });
