@@ -106,8 +106,8 @@ export async function withClient<T>(
   }
 }
 
-/** @throws UsageError for what is no origin */
-function publicOriginOf(text: string | undefined): string | undefined {
+/** The value of `--as`. @throws UsageError for what is no origin */
+export function publicOriginOf(text: string | undefined): string | undefined {
   if (text === undefined || isOrigin(text)) return text;
   throw new UsageError(`--as must be an origin such as https://log.example, not ${text}`);
 }

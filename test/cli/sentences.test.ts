@@ -41,6 +41,16 @@ test("a private key where a public one is wanted: it says so, and that nothing w
   }
 });
 
+test.each([
+  ["attest", at("report.txt"), "--key", at("me.pem")],
+  ["operator", "freeze", "--reason", "the end"],
+  ["operator", "withhold", "1", "--reason", "an order"],
+])("%s %s: --as takes an origin", async (...args) => {
+  const { code, stderr } = await cairnlog([...args, "--server", "http://127.0.0.1:10", "--as", "operator.pem"]);
+  expect(stderr).toContain("--as must be an origin such as https://log.example, not operator.pem");
+  expect(code).toBe(2);
+});
+
 test("files that are missing, directories in their place", async () => {
   const verify = (...args: string[]) => cairnlog(["verify", at("report.txt"), "--operator-key", ...args]);
   expect((await verify(at("none.pem"))).stderr).toBe(`cairnlog: There is no file ${at("none.pem")} (ENOENT).\n`);

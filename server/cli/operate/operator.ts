@@ -8,7 +8,7 @@ import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/ro
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings.js";
-import { readNumber, webAddress } from "../connection.js";
+import { publicOriginOf, readNumber, webAddress } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
@@ -153,6 +153,7 @@ async function freeze(values: Given): Promise<number> {
     throw new UsageError("--at is for a service that runs: give --server, too");
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
+  const publicOrigin = publicOriginOf(values.as);
   const signers: SocketSigner[] = [];
   try {
     const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
@@ -161,7 +162,7 @@ async function freeze(values: Given): Promise<number> {
     const sth = await (server === undefined
       ? freezeLog(settings, key, ending)
       : interruptible((signal) =>
-          freezeAt({ server: webAddress(server, "--server"), publicOrigin: values.as, key, ending, at, signal, say }),
+          freezeAt({ server: webAddress(server, "--server"), publicOrigin, key, ending, at, signal, say }),
         ));
     console.log(
       values.json
@@ -179,10 +180,11 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
   const reason = required(values.reason, "--reason");
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
+  const publicOrigin = publicOriginOf(values.as);
   const signers: SocketSigner[] = [];
   try {
     const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
-    const { server, as: publicOrigin, basis = null } = values;
+    const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
     const withheld_by = await withholdPayload(place, key, entryId, { reason, basis });
     console.log(
