@@ -25,7 +25,7 @@ import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/
 import type { Services } from "./http/services.js";
 import type { TransportName } from "./http/transport/transport.js";
 import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
-import { MirroredLog, mirroredOperator } from "./mirror.js";
+import { MirroredLog, mirroredOperator, obeyWithholding, tellErasing } from "./mirror.js";
 import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
 import { Duties, watchDuties } from "./replication/duties.js";
@@ -160,7 +160,11 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       ...openingOf(settings, operator, listed),
       pool,
       ...(joined && { replicated: joined }),
+      // The operator's own nodes obey in any case.
+      keepsWithheld: readOnly && !settings.obeyWithholding,
+      onErasing: tellErasing(logger),
     };
+    if (isMirror && settings.obeyWithholding) await obeyWithholding(opening.path, logger);
     const mirror = isMirror ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;

@@ -5,8 +5,10 @@
 import { readFileSync } from "node:fs";
 import { type OperatorKey, publicOperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../engine/error.js";
+import { type Erasure, eraseWithheld } from "../engine/log/history/erase.js";
 import { LensGrowth } from "../engine/log/lens/growth.js";
 import type { LogReader } from "../engine/log/reader.js";
+import { projection } from "../engine/registry/projection.js";
 import type { Logger } from "./http/observing/logger.js";
 import type { Tlog } from "./http/services.js";
 import { checkpointPath, operatorPublicKeyPath, tlogCheckpointPath, tlogVkeyPath } from "./settings.js";
@@ -21,6 +23,27 @@ export function mirroredOperator(dataDir: string): OperatorKey {
   if (pem === null)
     throw new CairnlogError("not-found", `There is no ${path}: this is not the data directory of a mirror.`);
   return publicOperatorKey(pem);
+}
+
+/** Says that payloads are taken from the disk, which may take long, or why they are not. */
+export const tellErasing =
+  (logger: Pick<Logger, "info" | "error">): NonNullable<Erasure["onErasing"]> =>
+  (payloads, refusal) => {
+    if (refusal) logger.error({ payloads, reason: refusal.message }, "withheld payloads stay on the disk");
+    else logger.info({ payloads }, "taking withheld payloads from the disk");
+  };
+
+/**
+ * Takes withheld payloads from a mirror, unless a monitor writes it: then that is the monitor's to do.
+ * @throws CairnlogError as `eraseWithheld` does, but `in-use`
+ */
+export async function obeyWithholding(path: string, logger: Pick<Logger, "info" | "warn" | "error">): Promise<void> {
+  try {
+    await eraseWithheld({ path, projection, onErasing: tellErasing(logger) });
+  } catch (error) {
+    if (!(error instanceof CairnlogError && error.code === "in-use")) throw error;
+    logger.warn({ reason: error.message }, "withheld payloads are the monitor's to erase: give it --obey-withholding");
+  }
 }
 
 export class MirroredLog {

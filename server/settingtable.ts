@@ -138,6 +138,13 @@ export const TABLE = {
       "on or off; on serves a monitor's mirror, or with SERVICE_REPLICATION a log without its private rows, and refuses every write",
     ...onOff,
   },
+  obeyWithholding: {
+    name: "SERVICE_OBEY_WITHHOLDING",
+    fallback: "off",
+    about:
+      "on or off; with SERVICE_READ_ONLY: on takes payloads that the log's operator withholds from this disk, too, at a start",
+    ...onOff,
+  },
   operatorKey: {
     name: "SERVICE_OPERATOR_KEY",
     fallback: "",

@@ -17,6 +17,7 @@ import { refilingFor } from "./apply/derive.js";
 import type { Clock } from "./clock.js";
 import { ClockGuard, clockFile } from "./clockguard.js";
 import { LogFollower, type WriterLink } from "./follow/follower.js";
+import { type Erasure, openErased } from "./history/erase.js";
 import { Operators } from "./operator/operators.js";
 import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
@@ -30,7 +31,7 @@ import { LogWriter } from "./writer.js";
 /** A log to be read, and a way to its writer. */
 export type Log = LogView & Executor;
 
-export interface LogOptions {
+export interface LogOptions extends Erasure {
   /** Directory of the log; created when it does not exist. One process at a time may write it. */
   readonly path: string;
   /** Signs the tree heads. `operatorKey` and `openOperatorKey` make one; its public key is needed to verify. */
@@ -70,7 +71,8 @@ export interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
 }
 
 /**
- * Opens or creates a log to be written and read. The time this takes does not depend on the size of the log.
+ * Opens or creates a log to be written and read. The time this takes does not depend on the size of the log, unless payloads
+ * have been withheld since the last opening: then they are taken from the disk (`history/erase.ts`).
  * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
  *   `in-use` when it is open to write already, in another process or in this one; `invalid-input` without path or signer
  */
@@ -84,7 +86,8 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
     );
   const lock = await takeWriterLock(options.path);
   try {
-    return await startLog(openStore(options), options, lock);
+    const { projection = noProjection } = options;
+    return await startLog(await openErased({ ...options, projection }), options, lock);
   } catch (error) {
     await lock.release();
     throw error;

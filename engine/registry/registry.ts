@@ -8,6 +8,7 @@ import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
+import type { Erasure } from "../log/history/erase.js";
 import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
 import type { LogReader } from "../log/reader.js";
 import type { BudgetLimits } from "../log/write/payer.js";
@@ -40,7 +41,7 @@ import { Webhooks } from "./webhooks/webhooks.js";
 import { Writers, type WritersSettings } from "./writers.js";
 import { Writes } from "./writes.js";
 
-export interface RegistryOptions {
+export interface RegistryOptions extends Erasure {
   /** Directory of the log. */
   readonly path: string;
   readonly operator: OperatorKey;
@@ -90,7 +91,7 @@ export interface RegistryOptions {
 }
 
 /** Of a registry whose log another thread writes. */
-export type ServedOptions = Omit<RegistryOptions, "pool" | "replicated">;
+export type ServedOptions = Omit<RegistryOptions, "pool" | "replicated" | keyof Erasure>;
 
 export interface Registry {
   readonly log: Log;
@@ -147,8 +148,9 @@ export interface Owned {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
-  const { path, operator, clock, name, minFreeBytes, budgets } = options;
+  const { path, operator, clock, name, minFreeBytes, budgets, keepsWithheld, onErasing } = options;
   const given = {
+    ...{ keepsWithheld, onErasing },
     ...(name !== undefined && { name }),
     ...(minFreeBytes !== undefined && { minFreeBytes }),
     ...(budgets && { budgets }),

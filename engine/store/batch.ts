@@ -279,11 +279,15 @@ export class Batch {
 
   /** Its bytes as it was packed, not to be written to. */
   get packed(): Buffer {
-    if (this.#row[0] === FORMAT) return this.#row;
+    return this.#row[0] === FORMAT ? this.#row : this.packedWith(() => undefined);
+  }
+
+  /** Its bytes as if it had been packed with other entries. @param other the JSON in place of an entry's; undefined if it stays */
+  packedWith(other: (i: number) => Uint8Array | undefined): Buffer {
     const ends = new Uint32Array(this.count);
     let end = 0;
     const entries = Array.from({ length: this.count }, (_, i) => {
-      const entry = this.entry(i);
+      const entry = other(i) ?? this.entry(i);
       end += entry.length;
       ends[i] = end;
       return entry;

@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
+import type { Erasure } from "../../engine/log/history/erase.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
 import { publishedCheckpoint } from "../../engine/log/lens/publisher.js";
 import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
@@ -40,6 +41,8 @@ export interface Refusal {
   readonly shown: TreeHead | null;
 }
 
+const KEEPING: Erasure = { keepsWithheld: true };
+
 export class Mirror {
   readonly #path: string;
   /** The keys that sign the heads, as they are known: they may be ahead of the entries. */
@@ -61,11 +64,11 @@ export class Mirror {
     this.checkpoints = new KeptCheckpoints(path, store, () => this.size);
   }
 
-  /** Opens or creates the data directory at `path`. @throws CairnlogError as `openHistory` does */
-  static async open(path: string, operators: OperatorKeys): Promise<Mirror> {
+  /** Opens or creates the data directory at `path`. @param erasure of payloads that the log withholds. @throws CairnlogError as `openHistory` does */
+  static async open(path: string, operators: OperatorKeys, erasure: Erasure = KEEPING): Promise<Mirror> {
     const log = join(path, "log");
     const { current, chain } = operators;
-    const writer = await openHistory({ path: log, operatorKey: current.pem, operators: chain, projection });
+    const writer = await openHistory({ path: log, operatorKey: current.pem, operators: chain, projection, ...erasure });
     const mirror = new Mirror(path, operators, writer, openStore({ path: log, readOnly: true }));
     mirror.#showKey();
     return mirror;

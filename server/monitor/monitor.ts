@@ -20,6 +20,7 @@ import {
   verifyCheckpoint,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
+import { PAYLOAD_WITHHELD } from "../../engine/verify/withheld.js";
 import { isOversized } from "../client/error.js";
 import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
@@ -58,6 +59,8 @@ export interface MonitorOptions {
   readonly onRotation?: (entry: Entry) => Promise<void>;
   /** Told of the entry that froze the log, at least once. */
   readonly onFrozen?: (entry: Entry) => Promise<void>;
+  /** Whether payloads that the log withholds are taken from the mirror, too; false if absent. */
+  readonly obeysWithholding?: boolean;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -72,6 +75,8 @@ export class Monitor {
   readonly #http: Http;
   readonly #watch: Watch;
   #mirror: Mirror | null = null;
+  /** Whether an entry has come since the mirror was opened that withholds a payload. */
+  #hasWithheld = false;
 
   /** @throws TypeError for an invalid address; CairnlogError `invalid-key` */
   constructor(options: MonitorOptions) {
@@ -104,7 +109,7 @@ export class Monitor {
    */
   async round({ audit = false }: RoundOptions = {}): Promise<void> {
     let key = await this.#operators();
-    this.#mirror ??= await Mirror.open(this.#options.folder.mirror, key);
+    this.#mirror ??= await this.#openMirror(key);
     this.#mirror.operators = key;
     await this.#tellWatched();
     // The checkpoint is fetched first, so that the head that is fetched next must cover it.
@@ -122,6 +127,18 @@ export class Monitor {
     const fault = shown && (await this.#mirror.checkpoints.keep(shown));
     if (fault) throw await this.#caught("fork", fault, { checkpoint: shown.note });
     await this.#auditMirror(this.#mirror, key, before, audit);
+    if (this.#options.obeysWithholding && this.#hasWithheld) await this.#obey(key);
+  }
+
+  #openMirror(key: OperatorKeys): Promise<Mirror> {
+    return Mirror.open(this.#options.folder.mirror, key, { keepsWithheld: !this.#options.obeysWithholding });
+  }
+
+  /** Opening a mirror takes from it what is withheld. */
+  async #obey(key: OperatorKeys): Promise<void> {
+    await this.close();
+    this.#mirror = await this.#openMirror(key);
+    this.#hasWithheld = false;
   }
 
   async close(): Promise<void> {
@@ -246,6 +263,7 @@ export class Monitor {
       received.push({ entry, head });
     }
     const refusal = await mirror.add(received);
+    this.#hasWithheld ||= entries.some(({ event_type }) => event_type === PAYLOAD_WITHHELD);
     if (!refusal) return;
     const { kind, detail, ...parts } = refusal;
     throw await this.#caught(kind, `Entry ${refusal.entry.id}: ${detail}`, parts);

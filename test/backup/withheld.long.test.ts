@@ -2,7 +2,7 @@
  * Payloads that are withheld, on the disk: no backup has them afterwards, and a data directory that is made of one has no byte of
  * them, in rows, postings and free pages. All files are searched byte by byte.
  */
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { cpSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
@@ -12,35 +12,9 @@ import { cairnlog } from "../cli/harness.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
 import { backUp, manifestOf } from "./backups.js";
+import { formsOf, holding, secretsOf } from "./bytes.js";
 
 const said = { reason: "An order.", basis: null };
-
-/** Files below a folder that have one of these bytes, each with which. */
-function holding(folder: string, secrets: Readonly<Record<string, Buffer>>, path = ""): string[] {
-  return readdirSync(join(folder, path)).flatMap((name) => {
-    const file = join(path, name);
-    if (statSync(join(folder, file)).isDirectory()) return holding(folder, secrets, file);
-    const bytes = readFileSync(join(folder, file));
-    return Object.keys(secrets).flatMap((secret) => (bytes.includes(secrets[secret]!) ? [`${file}: ${secret}`] : []));
-  });
-}
-
-/** Every form in which a text may be stored: as it is, as terms are folded, and as bytes. */
-const formsOf = (values: Readonly<Record<string, string>>): Record<string, Buffer> =>
-  Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => {
-      const bare = value.replace(/^sha256:/, "");
-      const digits = bare.replaceAll("-", "");
-      const forms: [string, Buffer][] = [
-        [name, Buffer.from(bare.slice(0, 12))],
-        [`${name} folded`, Buffer.from(bare.slice(0, 12).toLowerCase())],
-      ];
-      // Terms have 16 bytes of a hash.
-      if (/^[0-9a-f]+$/.test(digits)) forms.push([`${name} as bytes`, Buffer.from(digits, "hex").subarray(0, 16)]);
-      if (name === "signature") forms.push(["signature as bytes", Buffer.from(value, "base64")]);
-      return forms;
-    }),
-  );
 
 test("a backup leaves it out, one from before is mended, and a data directory made of it has no byte of it", async () => {
   const [dataDir, backup] = [temporaryFolder(), temporaryFolder()];
@@ -52,15 +26,7 @@ test("a backup leaves it out, one from before is mended, and a data directory ma
   const sent = submission(signer, manifest, { intent_statement: "Sauerampfersuppe" });
   const id = (await service.post("/attestations", sent)).body.log_entry_id;
   const { payload } = (await service.get(`/log/${id}`)).body;
-  const secrets = formsOf({
-    title: payload.document_title,
-    tag: payload.tags[0],
-    statement: payload.intent_statement,
-    document: payload.document_hash,
-    manifest: payload.manifest_hash,
-    attestation: payload.attestation_id,
-    signature: payload.signature,
-  });
+  const secrets = secretsOf(payload);
   await service.post("/attestations", submission(signer, newManifest("Another")));
   // So many that their postings are written.
   const many = Array.from({ length: FLUSH_ENTRIES }, (_, n) => anyEvent({ n }));

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
+import { formsOf, holding } from "../backup/bytes.js";
 import { asSigner } from "../client/clients.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { scratchFolder, startService } from "../service.js";
@@ -40,6 +41,7 @@ test("withholds a payload of a service that runs, and of one that has stopped; t
     code: 0,
     stdout: `Entry ${second + 2} withholds what entry ${second} says.\n`,
   });
+  expect(holding(data, formsOf({ first: "Zwetschgenkuchen", second: "Quittengelee" }))).toEqual([]);
   service = await startService(data);
   const state = ["--server", service.url, "--state", join(scratch.path, "state")];
   const shown = await cairnlog(["log", "show", `${first}`, `${second}`, ...state]);

@@ -7,7 +7,7 @@ import { Layer, type RowChange } from "../../store/changeset.js";
 import type { Refiling } from "../../store/lmdb/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import { DERIVED_TABLES } from "../../store/schema.js";
+import { DERIVED_TABLES, type DerivedTable } from "../../store/schema.js";
 import { eventIn } from "../../verify/withheld.js";
 import { instantOf, microsOf } from "../instant.js";
 import { applyRotation } from "../operator/rotation.js";
@@ -24,7 +24,7 @@ import {
 } from "../write/projection.js";
 
 /** The tables that follow from entries through the projection alone. */
-const DERIVED_ANEW = DERIVED_TABLES.filter(
+export const DERIVED_ANEW: readonly DerivedTable[] = DERIVED_TABLES.filter(
   (table) => table !== "seams" && table !== "operatorRotations" && table !== "withheld",
 );
 /** Rows removed, and entries whose rows are written, in one transaction. */

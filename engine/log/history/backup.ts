@@ -25,8 +25,7 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp, systemClock } from "../clock.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
-import { Seams } from "../read/seams.js";
-import { Withheld } from "../read/withheld.js";
+import { type Withheld, withheldIn } from "../read/withheld.js";
 import {
   BACKUP_FORMAT,
   DRAFT,
@@ -105,14 +104,6 @@ async function readMoment(store: Store, earlier: Manifest | undefined, options: 
   const ends = new Map(earlier?.segments.map(({ to }) => [to, reader.digest(to - 1) ?? null]));
   const withheld = withheldIn(store, reader, size);
   return { meta, operators, size, entryHash, head, withheld, ends, rows: await writePrivateRows(store, options) };
-}
-
-function withheldIn(store: Store, reader: EntryReader, size: number): Withheld {
-  const seams = new Seams(store, () => 0);
-  seams.restore();
-  const withheld = new Withheld(store, reader, (id) => seams.leafIndexOf(id, size));
-  withheld.restore();
-  return withheld;
 }
 
 /** @throws CairnlogError unless this is a complete log in this version's format */

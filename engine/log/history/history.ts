@@ -19,7 +19,7 @@ import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
 import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../store/schema.js";
-import { openStore, type Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
@@ -45,13 +45,14 @@ import {
   NO_PREDECESSOR,
   type Predecessor,
 } from "./entry.js";
+import { type Erasure, openErased } from "./erase.js";
 import { about, type Group, grouped, HEAD, type HistoryItem } from "./group.js";
 import { checkHead, isSigned, packedHeads } from "./head.js";
 
 export type { HistoryWarning } from "./entry.js";
 export type { HistoryItem } from "./group.js";
 
-export interface HistoryOptions {
+export interface HistoryOptions extends Erasure {
   /** Directory of the log; created if it does not exist. Only one process at a time may write it. */
   readonly path: string;
   /** PEM of the public key that signs this log's heads, or of another one in the chain of its operator keys. */
@@ -80,12 +81,15 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const known = options.operators
     ? Operators.ofChain(options.operators)
     : Operators.of(importPublicKey(options.operatorKey));
-  const reader = await createHistoryReader(options.projection ?? noProjection);
+  const { projection = noProjection } = options;
+  const reader = await createHistoryReader(projection);
   const lock = await takeWriterLock(options.path);
-  const store = openStore(options);
+  const store = await openErased({ ...options, projection }).catch(async (error) => {
+    await lock.release();
+    throw error;
+  });
   try {
     const meta = store.get("meta", "log");
-    const { projection = noProjection } = options;
     if (meta) {
       Operators.read(store, meta, known);
       await migrate(store, meta, refilingFor(projection));

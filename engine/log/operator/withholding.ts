@@ -1,6 +1,6 @@
 /**
- * Payloads that the operator withholds: the entry that says so, and the row that follows from it. What was written for the
- * withheld entry itself stays as it is on disk; from the row on, nobody is shown it (`read/withheld.ts`).
+ * Payloads that the operator withholds: the entry that says so, and the row that follows from it. From the row
+ * on, nobody is shown the payload (`read/withheld.ts`); the next opening of the log takes it from the disk (`history/erase.ts`).
  */
 import { CairnlogError } from "../../error.js";
 import { eventOf } from "../../verify/kinds.js";

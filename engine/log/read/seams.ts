@@ -4,7 +4,7 @@
  * no search.
  */
 import { leastWhere } from "../../search.js";
-import type { Store } from "../../store/store.js";
+import type { StoreReader } from "../../store/contract.js";
 import type { DerivedWriter } from "../write/projection.js";
 
 /** The id and time of an entry at the end of a log, with which the next entry is compared. */
@@ -28,12 +28,12 @@ export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: D
 }
 
 export class Seams {
-  readonly #store: Pick<Store, "floor" | "range">;
+  readonly #store: Pick<StoreReader, "floor" | "range">;
   readonly #micros: (leafIndex: number) => number;
   #last: { readonly id: number; readonly leafIndex: number } | null = null;
 
   /** @param micros returns the timestamp of the entry at a leaf index */
-  constructor(store: Pick<Store, "floor" | "range">, micros: (leafIndex: number) => number) {
+  constructor(store: Pick<StoreReader, "floor" | "range">, micros: (leafIndex: number) => number) {
     this.#store = store;
     this.#micros = micros;
   }

@@ -8,6 +8,7 @@ import { POSTING, type PostingKind } from "../../store/schema.js";
 import { isWithholdable } from "../../verify/withheld.js";
 import type { CandidatePostings } from "./candidates.js";
 import type { EntryReader, Withholdings } from "./reader.js";
+import { Seams } from "./seams.js";
 
 /** Terms that say nothing of a payload. */
 const KEPT: readonly PostingKind[] = [POSTING.eventType, POSTING.digest];
@@ -71,6 +72,15 @@ export class Withheld implements Withholdings {
       rangeCount: (low, high) => postings.rangeCount(low, high),
     };
   }
+}
+
+/** Those of a log of `size` entries that is not opened. @param stored reads what is stored */
+export function withheldIn(store: Pick<StoreReader, "range" | "floor">, stored: EntryReader, size: number): Withheld {
+  const seams = new Seams(store, () => 0);
+  seams.restore();
+  const withheld = new Withheld(store, stored, (id) => seams.leafIndexOf(id, size));
+  withheld.restore();
+  return withheld;
 }
 
 const isKept = (term: string): boolean => KEPT.some((kind) => kind === term.charCodeAt(0));

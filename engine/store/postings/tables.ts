@@ -38,6 +38,8 @@ export interface PostingStore {
   pin(): void;
   /** Gives back what `pin` holds. */
   unpin(): void;
+  /** Opens the file that the writer has put in the place of the one that is open, which is closed with it. For a reader. */
+  reopen(): void;
   close(): Promise<void>;
 }
 
@@ -77,6 +79,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
   let handles = openHandles(options);
   let pinned: Transaction | undefined;
   let reserve: Reserve | undefined;
+  const left: Environment[] = [];
   let writes = 0;
   let last: Promise<unknown> = Promise.resolve();
   /** Unmaps the file: merges and removals read all of it in the end, and the pages count as memory of this process. */
@@ -119,13 +122,19 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
       pinned = undefined;
       handles.environment.resetReadTxn();
     },
+    reopen() {
+      pinned?.done();
+      pinned = undefined;
+      left.push(handles.environment);
+      handles = openHandles(options);
+    },
     async close() {
       await last;
       await reserve?.close();
       if (health.failure) return;
       pinned?.done();
       pinned = undefined;
-      await handles.environment.close();
+      for (const environment of [...left, handles.environment]) await environment.close();
     },
   };
 }

@@ -38,6 +38,9 @@ const OPTIONS = {
     "tell of new entries that name this key; may be given several times. At first all are new",
   ),
   webhook: text("URL", "POST every alarm there as JSON"),
+  "obey-withholding": flag(
+    "take payloads that the log's operator withholds from the mirror, too, with the round that tells so",
+  ),
   once: flag("one round, for timers; without it the log is followed until the monitor is interrupted"),
   audit: flag("compare every mirrored entry, in every round, not just a page"),
   interval: textOr("SECONDS", "60", "between rounds"),
@@ -115,6 +118,7 @@ class Run {
   /** @throws UsageError; CairnlogError for a key or policy that is none */
   #newFollower(): Follower {
     const { vkey, policy, watch, unpruned, "operator-key": operatorKey } = this.#values;
+    const obeysWithholding = this.#values["obey-withholding"];
     const options = {
       server: this.#server,
       folder: this.#folder,
@@ -127,14 +131,17 @@ class Run {
       return cairnlogFollower({
         ...options,
         operatorKey: operatorKey && readPublicKey(operatorKey).pem,
+        obeysWithholding,
         watched: new Set(watch.map(readFingerprint)),
         onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
         onRotation: (entry) => this.#tellRotation(entry),
         onFrozen: (entry) => this.#tellEnd(entry),
       });
     }
-    if (operatorKey !== undefined || watch.length)
-      throw new UsageError("--operator-key and --watch are for a cairnlog, --vkey and --policy for any log of tiles");
+    if (operatorKey !== undefined || watch.length || obeysWithholding)
+      throw new UsageError(
+        "--operator-key, --watch and --obey-withholding are for a cairnlog, --vkey and --policy for any log of tiles",
+      );
     const trusted = trustedBy(vkey, policy);
     if (!trusted.logs.length) throw new UsageError("the policy names no log: give --vkey, too");
     const onFrozen = (entry: Entry) => this.#tellEnd(entry);

@@ -17,6 +17,9 @@ export const SETTING_OPTIONS = {
   "read-only": flag(
     "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; or with SERVICE_REPLICATION follow a replicated log without its private rows. Without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
   ),
+  "obey-withholding": flag(
+    "with --read-only: take payloads that the operator withholds from this disk, too, at the start. The same as SERVICE_OBEY_WITHHOLDING=on",
+  ),
 } as const;
 
 /** What the options of where to listen stand for. */
@@ -30,6 +33,7 @@ export const settingsGiven = (values: Values<typeof SETTING_OPTIONS>): Readonly<
   ...listeningEnvironment(values),
   ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
   ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
+  ...(values["obey-withholding"] ? { SERVICE_OBEY_WITHHOLDING: "on" } : {}),
 });
 
 /** @param environment in the place of the process's own. @throws UsageError for a setting that is not understood */

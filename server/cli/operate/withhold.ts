@@ -1,6 +1,8 @@
 /** `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service. */
 import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { eraseWithheld } from "../../../engine/log/history/erase.js";
 import { type Said, withhold } from "../../../engine/log/operator/withhold.js";
+import { projection } from "../../../engine/registry/projection.js";
 import type { Settings } from "../../settings.js";
 import { existingLog } from "./data-directory.js";
 import { operatorClient } from "./keys/operator-client.js";
@@ -17,10 +19,15 @@ export async function withholdPayload(place: Place, key: OperatorKey, entryId: n
     const client = operatorClient(place.server, place.publicOrigin, key);
     return (await client.withholding.withhold(entryId, said)).log_entry_id;
   }
-  const log = await openSoundLog(place.settings, existingLog(place.settings.dataDir), key);
+  const path = existingLog(place.settings.dataDir);
+  const log = await openSoundLog(place.settings, path, key);
+  let withheldBy: number;
   try {
-    return (await withhold(log, entryId, said)).log_entry_id;
+    withheldBy = (await withhold(log, entryId, said)).log_entry_id;
   } finally {
     await log.close();
   }
+  // The next start of the service would do so.
+  await eraseWithheld({ path, projection });
+  return withheldBy;
 }

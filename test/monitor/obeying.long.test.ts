@@ -1,0 +1,91 @@
+/** Mirrors and payloads that are withheld: on their disk they keep what they have, unless they are told to obey. */
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
+import { anyEvent } from "../anyevent.js";
+import { holding, secretsOf } from "../backup/bytes.js";
+import { startTestService } from "../server/harness.js";
+import { newManifest, newSigner, submission } from "../server/signers.js";
+import { newMonitor } from "./monitors.js";
+
+const said = { reason: "An order.", basis: null };
+
+/** A log with an attestation, and what is searched for of its payload. */
+async function attested() {
+  const service = await startTestService();
+  const { log } = service.server.registry;
+  await log.append(Array.from({ length: 20 }, (_, n) => anyEvent({ n })));
+  const manifest = newManifest("Zwetschgenkuchen mit Zimt");
+  manifest.document.tags = ["Quittengelee"];
+  const sent = submission(newSigner(), manifest, { intent_statement: "Sauerampfersuppe" });
+  const id: number = (await service.post("/attestations", sent)).body.log_entry_id;
+  const secrets = secretsOf((await service.get(`/log/${id}`)).body.payload);
+  return { service, log, id, secrets };
+}
+
+const served = (folder: string, settings = {}) =>
+  startTestService({ SERVICE_DATA_DIR: folder, SERVICE_READ_ONLY: "on", ...settings });
+
+test("one that obeys has no byte of it after the round that tells so, also while it is served", async () => {
+  const { service, log, id, secrets } = await attested();
+  const obeying = newMonitor(service.url, { obeysWithholding: true });
+  const keeping = newMonitor(service.url);
+  for (const { monitor } of [obeying, keeping]) await monitor.round();
+  expect(holding(obeying.folder.path, secrets)).toContain("mirror/log/data.mdb: title");
+  const mirror = await served(obeying.folder.mirror);
+  expect((await mirror.get(`/log/${id}`)).body.payload).toMatchObject({ document_title: "Zwetschgenkuchen mit Zimt" });
+
+  await withhold(log, id, said);
+  const shown = (await service.get(`/log/${id}`)).text;
+  for (const { monitor } of [obeying, keeping]) await monitor.round();
+  expect(holding(obeying.folder.path, secrets)).toEqual([]);
+  expect(holding(keeping.folder.path, secrets)).toContain("mirror/log/data.mdb: title");
+  // The service that reads it takes the new files, and all that comes after.
+  await expect.poll(async () => (await mirror.get(`/log/${id}`)).text).toBe(shown);
+  await log.append([anyEvent({ n: "behind" })]);
+  for (const { monitor } of [obeying, keeping]) await monitor.round({ audit: true });
+  const head = (await service.get("/log/sth")).text;
+  await expect.poll(async () => (await mirror.get("/log/sth")).text).toBe(head);
+  const heads = `/log/heads?from=1&limit=${log.size}`;
+  expect((await mirror.get(heads)).text).toBe((await service.get(heads)).text);
+  const proof = `/log/proof/${id - 1}?tree_size=${log.size}`;
+  expect((await mirror.get(proof)).text).toBe((await service.get(proof)).text);
+  expect((await mirror.get("/log?search=Zwetschgenkuchen")).body).toMatchObject({ entries: [] });
+  expect((await mirror.post("/log/verify")).body).toMatchObject({ valid: true });
+  await mirror.close();
+  for (const { monitor } of [obeying, keeping]) await monitor.close();
+  expect(holding(obeying.folder.path, secrets)).toEqual([]);
+});
+
+test("one that was made afterwards never has a byte of it", async () => {
+  const { service, log, id, secrets } = await attested();
+  await withhold(log, id, said);
+  for (const obeysWithholding of [true, false]) {
+    const { monitor, folder } = newMonitor(service.url, { obeysWithholding });
+    await monitor.round();
+    await monitor.close();
+    expect(holding(folder.path, secrets)).toEqual([]);
+  }
+});
+
+test("a service that is told to obey takes it from a mirror that nobody writes, and leaves that to a monitor otherwise", async () => {
+  const { service, log, id, secrets } = await attested();
+  const { monitor, folder } = newMonitor(service.url);
+  await monitor.round();
+  await withhold(log, id, said);
+  await monitor.round();
+  const shown = (await service.get(`/log/${id}`)).text;
+  const obeying = { SERVICE_OBEY_WITHHOLDING: "on" };
+  // All of them show what the log shows.
+  for (const [settings, isKept] of [
+    [obeying, true],
+    [{}, true],
+    [obeying, false],
+  ] as const) {
+    if (!isKept) await monitor.close();
+    const mirror = await served(folder.mirror, settings);
+    expect((await mirror.get(`/log/${id}`)).text).toBe(shown);
+    await mirror.close();
+    expect(holding(join(folder.path, "mirror"), secrets).length > 0, JSON.stringify(settings)).toBe(isKept);
+  }
+});
