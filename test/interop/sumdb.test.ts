@@ -1,16 +1,17 @@
 /**
- * golang.org/x/mod/sumdb, the client of Go's checksum database, reads a live log at `/tlog/` and checks proof files: its
- * packages `note` and `tlog`, as Debian has them. The programs are those that `docs/interop.md` shows.
+ * golang.org/x/mod/sumdb, the client of Go's checksum database, reads a live log at `/tlog/`, and its published files, and
+ * checks proof files: its packages `note` and `tlog`, as Debian has them. The programs are those that `docs/interop.md` shows.
  */
 import { generateKeyPairSync } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { temporaryFolder } from "../server/harness.js";
+import { cairnlog } from "../service.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { type Ended, goProgram, run } from "./programs.js";
-import { changedOnTheWay, type LiveLog, liveLog } from "./services.js";
+import { changedOnTheWay, type LiveLog, liveLog, serveFolder } from "./services.js";
 
 const ORIGIN = "log.example/tlog";
 /** Two full tiles of leaves and a part, so a partial tile of level 1. */
@@ -49,6 +50,21 @@ describe("a log", () => {
       ),
       stderr: "",
     });
+  });
+
+  test("is read from what was published, by a server of files, and refused when a tile there was changed", async () => {
+    const folder = temporaryFolder();
+    const published = await cairnlog(["publish", `${log.service.url}/tlog`, folder, "--entries", "--vkey", log.vkey]);
+    expect(published).toMatchObject({ code: 0 });
+    const { url } = await serveFolder(folder, (path) => path.replace(/^\/tlog\//, "/"));
+    expect(await run(sumdb, url, log.vkey)).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/size 700 root equal true\ntlog: inclusion .* hold; \d+ tiles asked\n$/),
+      stderr: "",
+    });
+    const tile = join(folder, "tile/0/001");
+    writeFileSync(tile, flipped(readFileSync(tile), 40));
+    expect(failure(await run(sumdb, url, log.vkey))).toEqual([2, expect.stringMatching(/./)]);
   });
 
   test("of an operator whose key is P-256 is read with the key that it made for notes", async () => {
