@@ -1,13 +1,11 @@
 /** What the machine has left of what the service needs: files it may open. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { CairnlogError } from "../engine/error.js";
-import { MAX_UNDER_WAY } from "./webhooks/turns.js";
 
-/**
- * Files beside the connections of clients: the log, workers and calendars, and modules, many at once while it starts; and the
- * connections to webhook endpoints, whose owners can have all of them open at once.
- */
-const OTHER_FILES = 160 + MAX_UNDER_WAY;
+/** Files kept for connections to webhook endpoints, whose owners can have all of them open at once. */
+export const WEBHOOK_FILES = 128;
+/** Files beside the connections of clients: the log, workers and calendars, webhooks, and modules, many at once at the start. */
+const OTHER_FILES = 160 + WEBHOOK_FILES;
 
 /** How many files this process may have open; null where the system does not say. */
 export function openFileLimit(): number | null {

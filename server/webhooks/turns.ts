@@ -2,10 +2,11 @@
  * Who may try next. All attempts of the service share a fixed number of places, since each takes a descriptor and some
  * memory, and anybody can have endpoints that never answer. Owners of subscriptions take turns.
  */
+import { WEBHOOK_FILES } from "../machine.js";
 import type { Lane } from "./lane.js";
 
 /** Attempts under way at the same time. */
-export const MAX_UNDER_WAY = 128;
+export const MAX_UNDER_WAY = WEBHOOK_FILES;
 /** Of these, how many one owner may have. */
 export const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
 

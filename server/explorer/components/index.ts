@@ -8,6 +8,7 @@ export { Countdown, Empty, Loading, Problem, TaskView } from "../look/states.js"
 export { Badge, type Tone } from "./Badge.js";
 export { Card } from "./Card.js";
 export { Check } from "./Check.js";
+export { Choice } from "./Choice.js";
 export { EntryList } from "./entries/EntryList.js";
 export { eventLabel, kindsNamed } from "./entries/events.js";
 export { Digits, KeyName } from "./entries/KeyName.js";

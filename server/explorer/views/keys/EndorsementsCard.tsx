@@ -4,21 +4,10 @@ import { useState } from "preact/hooks";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/contract.js";
 import type { Endorsement } from "../../../client/index.js";
 import { EndorsementPage } from "../../../wire/signing/endorsements.js";
-import {
-  Card,
-  CardPaging,
-  Empty,
-  EndorsementBadge,
-  KeyName,
-  Said,
-  spoken,
-  TaskView,
-  Time,
-} from "../../components/index.js";
+import { Card, CardPaging, Empty, EndorsementBadge, KeyName, Said, spoken, TaskView, Time, Choice } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
-import { Choice } from "./Choice.js";
 
 const PER_PAGE = 10;
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });

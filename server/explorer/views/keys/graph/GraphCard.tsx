@@ -1,12 +1,11 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
-import { Card, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
+import { Card, EndorsementBadge, KeyName, spoken, TaskView, Time, Choice } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
 import { learnNames } from "../../../state/said/names.js";
 import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
-import { Choice } from "../Choice.js";
 import type { GraphAnswer } from "./answer.js";
 import { GraphPicture } from "./GraphPicture.js";
 
