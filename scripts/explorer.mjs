@@ -27,7 +27,7 @@ const onlyUsedTypes = {
 const portableKernel = {
   name: "portable-kernel",
   load: {
-    filter: { id: /\/engine\/verify\/kernel\.ts$/ },
+    filter: { id: /\/engine\/verify\/bytes\/kernel\.ts$/ },
     handler: () => 'export { kernel } from "./portable-kernel.js";',
   },
 };

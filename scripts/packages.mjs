@@ -40,7 +40,7 @@ const wireModule = async (path) => schemaModule(await import(join(dist, `${path}
 
 /** In the place of the kernels in WebAssembly: hashes in JavaScript, which are a third of the size. */
 const PORTABLE = {
-  "engine/verify/kernel.js": 'export { kernel } from "./portable-kernel.js";\n',
+  "engine/verify/bytes/kernel.js": 'export { kernel } from "./portable-kernel.js";\n',
   "wasm/index.d.ts": 'export type { TreeVersion } from "./contract.js";\n',
 };
 

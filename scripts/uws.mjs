@@ -2,7 +2,7 @@
 // The binaries of uWebSockets.js that the package has. npm would install one for each platform and version of Node: 257 MB.
 //   node scripts/uws.mjs    writes dist/uws/*.br for the package that is published; `npm pack` runs it
 // An archive holds the binaries of one platform for the supported versions of Node. They differ little, so it is a fifth of their
-// size. `server/http/transport/binary.ts` takes the one that it needs out of it. A build leaves the binaries of this platform as
+// size. `server/http/servers/binary.ts` takes the one that it needs out of it. A build leaves the binaries of this platform as
 // they are, so a checkout has nothing to take out. Both refuse a binary whose hash is not in `engine/native/known.generated.ts`.
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

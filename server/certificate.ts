@@ -1,7 +1,8 @@
 /** The certificate of a service: whether its files can be used, and until when. */
-import type { Logger } from "./http/observing/logger.js";
+
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
-import type { Settings } from "./settings.js";
+import type { Logger } from "./process/logger.js";
+import type { Settings } from "./settings/settings.js";
 
 export class Certificate {
   readonly files: TlsFiles;

@@ -4,11 +4,11 @@
  * a signal has ended.
  */
 import { readFileSync, rmSync } from "node:fs";
-import { CairnlogError } from "../engine/error.js";
-import type { LogView } from "../engine/log/view.js";
-import { isPresent } from "../engine/store/presence.js";
-import { writePrivateFile } from "../engine/store/private.js";
-import type { Logger } from "./http/observing/logger.js";
+import { CairnlogError } from "../engine/base/error.js";
+import type { LogView } from "../engine/log/view/view.js";
+import { isPresent } from "../engine/store/lmdb/presence.js";
+import { writePrivateFile } from "../engine/store/lmdb/private.js";
+import type { Logger } from "./process/logger.js";
 
 /** Exit code of a service whose log failed, or that a signal has ended: EX_IOERR of sysexits(3). */
 export const FAILED_EXIT_CODE = 74;

@@ -2,21 +2,21 @@
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
 import { accessSync, constants } from "node:fs";
+import { CairnlogError } from "../engine/base/error.js";
 import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { selfTest } from "../engine/crypto/selftest.js";
-import { CairnlogError } from "../engine/error.js";
-import { PublishedHead } from "../engine/log/published.js";
-import { Checkpoints, defaultLogName } from "../engine/log/tree/checkpoints.js";
+import { Checkpoints, defaultLogName } from "../engine/log/tlog/checkpoints.js";
+import { PublishedHead } from "../engine/log/tlog/published.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
-import { closeToOthers, writePrivateFile } from "../engine/store/private.js";
-import { freeBytes } from "../engine/store/room.js";
+import { closeToOthers, writePrivateFile } from "../engine/store/lmdb/private.js";
+import { freeBytes } from "../engine/store/lmdb/room.js";
 import { openCertificate } from "./certificate.js";
 import { Opened } from "./closing.js";
+import { Duties, watchDuties } from "./duties.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
 import { type Fronts, openFronts } from "./front/fronts.js";
 import { createLimits } from "./front/limits.js";
 import { openOperations } from "./front/operations.js";
-import { createLogger, type Logger, type LogSink } from "./http/observing/logger.js";
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
 import { requirePublicUrl } from "./http/origins.js";
@@ -24,12 +24,14 @@ import { isRefusedByBrowsers } from "./http/ports.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { Services } from "./http/services.js";
 import type { TransportName } from "./http/transport/transport.js";
-import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator, obeyWithholding, tellErasing } from "./mirror.js";
-import { openingOf } from "./opening.js";
-import { type OpenedOperator, openOperator } from "./operator.js";
-import { Duties, watchDuties } from "./replication/duties.js";
-import { joinNode, NO_CHECKPOINTS, ReplicatedNode } from "./replication/node.js";
+import { joinNode, NO_CHECKPOINTS, ReplicatedNode } from "./node.js";
+import { openingOf } from "./opening/opening.js";
+import { type OpenedOperator, openOperator } from "./opening/operator.js";
+import { readWriters } from "./opening/writers.js";
+import { createLogger, type Logger, type LogSink } from "./process/logger.js";
+import { openFileLimit, possibleConnections, tooFewFiles } from "./process/machine.js";
+import { VERSION } from "./process/version.js";
 import {
   completeSettings,
   failurePath,
@@ -37,16 +39,14 @@ import {
   operatorPublicKeyPath,
   publishedHeadPath,
   type Settings,
-} from "./settings.js";
+} from "./settings/settings.js";
 import { transportOf } from "./startcheck.js";
+import { logNameOf } from "./tlog/tlog.js";
 import { SharedVerification } from "./verification.js";
-import { VERSION } from "./version.js";
-import { logNameOf } from "./witnessing/tlog.js";
-import { readWriters } from "./writers.js";
 
-export type { LogSink, WriteLine } from "./http/observing/logger.js";
-export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings.js";
-export type { SocketAddress } from "./settingvalues.js";
+export type { LogSink, WriteLine } from "./process/logger.js";
+export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings/settings.js";
+export type { SocketAddress } from "./settings/settingvalues.js";
 
 export interface ServerOptions {
   /**

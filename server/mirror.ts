@@ -3,15 +3,15 @@
  * private key, so nothing is signed: heads are the stored ones, and the checkpoint is the log's own as it was mirrored.
  */
 import { readFileSync } from "node:fs";
-import { type OperatorKey, publicOperatorKey } from "../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../engine/error.js";
+import { CairnlogError } from "../engine/base/error.js";
+import { type OperatorKey, publicOperatorKey } from "../engine/crypto/signer/operator-key.js";
 import { type Erasure, eraseWithheld } from "../engine/log/history/erase.js";
 import { LensGrowth } from "../engine/log/lens/growth.js";
-import type { LogReader } from "../engine/log/reader.js";
-import { projection } from "../engine/registry/projection.js";
-import type { Logger } from "./http/observing/logger.js";
+import type { LogReader } from "../engine/log/view/reader.js";
+import { projection } from "../engine/registry/events/projection.js";
 import type { Tlog } from "./http/services.js";
-import { checkpointPath, operatorPublicKeyPath, tlogCheckpointPath, tlogVkeyPath } from "./settings.js";
+import type { Logger } from "./process/logger.js";
+import { checkpointPath, operatorPublicKeyPath, tlogCheckpointPath, tlogVkeyPath } from "./settings/settings.js";
 
 /** Milliseconds that this process may be behind the one that writes. */
 const REFRESH_MS = 1_000;

@@ -1,16 +1,16 @@
 /** What would keep a service from starting, as far as its settings and the files that they name show it. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { CairnlogError } from "../engine/base/error.js";
 import { openHardwareRoots } from "../engine/crypto/hardware.js";
-import { CairnlogError } from "../engine/error.js";
+import { readWitnessPolicy } from "./cosigning/policyfile.js";
 import { requirePublicUrl } from "./http/origins.js";
-import { type ChosenTransport, chooseTransport } from "./http/transport/choose.js";
+import { type ChosenTransport, chooseTransport } from "./http/servers/choose.js";
 import { checkTls } from "./http/transport/tls.js";
 import { UWS_IDLE_S } from "./http/transport/transport.js";
-import { checkOperatorKey } from "./operator.js";
-import type { Settings } from "./settings.js";
-import { readWitnessPolicy } from "./witnessing/policyfile.js";
-import { readWriters } from "./writers.js";
+import { checkOperatorKey } from "./opening/operator.js";
+import { readWriters } from "./opening/writers.js";
+import type { Settings } from "./settings/settings.js";
 
 /** @throws CairnlogError `precondition-failed` if the library does not load, or closes idle connections at another time */
 export async function transportOf(settings: Settings): Promise<ChosenTransport> {

@@ -1,5 +1,5 @@
 /** Events for logs whose content does not matter. */
-import { eventOf } from "#cairnlog/engine/verify/kinds.js";
+import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 
 /**
  * An event that the service's log may contain and that changes no row: an encrypted claim that nobody can look up.

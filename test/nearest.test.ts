@@ -1,6 +1,6 @@
 /** The known word that was probably meant. */
 import { expect, test } from "vitest";
-import { nearest } from "#cairnlog/server/nearest.js";
+import { nearest } from "#cairnlog/server/settings/nearest.js";
 
 const WORDS = ["serve", "keygen", "attest", "verify", "log", "keys", "SERVICE_DATA_DIR"];
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Lately, Recent } from "#cairnlog/engine/recent.js";
+import { Lately, Recent } from "#cairnlog/engine/base/recent.js";
 
 const LIMIT = 4;
 

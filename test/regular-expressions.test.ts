@@ -13,7 +13,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "engine/verify/keys/publickey.js": "MAX_PEM_CHARACTERS",
   "server/cli/log/witness.js": "an option of the command",
   "server/cli/line/commander.js": "text of the command itself",
-  "server/settingvalues.js": "a setting of the operator",
+  "server/settings/settingvalues.js": "a setting of the operator",
 };
 /** Of other makers, and pages that are no part of the service. */
 const SKIPPED = /^server\/(typebox|explorer|http\/docs)\//;

@@ -4,8 +4,8 @@
  */
 import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { CairnlogError } from "../error.js";
-import { decodeBase64 } from "../verify/encoding.js";
+import { CairnlogError } from "../base/error.js";
+import { decodeBase64 } from "../verify/bytes/encoding.js";
 import { importPublicKey, type ServerKey } from "./keys/spki.js";
 
 /** Maximum number of certificates in one attestation, including the root if it is sent. Real ones have two or three. */

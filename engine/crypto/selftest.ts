@@ -5,14 +5,14 @@
  *
  * Front ends and the pool have threads of their own. They use the same code and the same libraries of this process.
  */
-import { CairnlogError } from "../error.js";
-import { fromHex } from "../verify/encoding.js";
+import { CairnlogError } from "../base/error.js";
+import { fromHex } from "../verify/bytes/encoding.js";
 import { ED25519_SPKI_PREFIX } from "../verify/keys/publickey.js";
+import { verifySync } from "./keys/signatures.js";
 import { importPublicKey, keyToBytes, type ServerKey, signersKey } from "./keys/spki.js";
 import { pack } from "./pool/packing.js";
 import { verifyBatch } from "./pool/worker.js";
 import { VECTORS, type Vector } from "./selftest-vectors.js";
-import { verifySync } from "./signatures.js";
 
 /** Something that decides about the vectors, and what it must decide. */
 export interface Judge {

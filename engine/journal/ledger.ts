@@ -5,11 +5,11 @@
  * If we crash before the journal has decided, nothing happened. If we crash between the decision and the transaction,
  * the next start finds the record in the journal's tail. The transaction itself is all or nothing.
  */
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 import type { RowChange, TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
-import { type JournalPosition, NO_HASH } from "../store/position.js";
-import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema.js";
+import { type JournalPosition, NO_HASH } from "../store/schema/position.js";
+import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema/schema.js";
 import type { Decided, Journal, PlaceInJournal } from "./journal.js";
 import { type JournalRecord, positionBehind } from "./record.js";
 import type { RecordedChange } from "./rows.js";

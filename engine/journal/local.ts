@@ -3,7 +3,7 @@
  * the position only if the position is the one that the writer knows (`Store.commit`). So there is nothing to encode,
  * no second write to wait for, and nothing to catch up with: every decided record is applied.
  */
-import { NO_HASH } from "../store/position.js";
+import { NO_HASH } from "../store/schema/position.js";
 import type { Journal } from "./journal.js";
 
 export const localJournal: Journal = {

@@ -13,10 +13,10 @@
  * each).
  */
 import { hash } from "node:crypto";
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 import { byKey } from "../store/changeset.js";
-import { type JournalPosition, NO_HASH } from "../store/position.js";
-import { HASH } from "../store/schema.js";
+import { type JournalPosition, NO_HASH } from "../store/schema/position.js";
+import { HASH } from "../store/schema/schema.js";
 import { type RecordedChange, readLines, rowLine } from "./rows.js";
 
 export interface JournalRecord {

@@ -2,9 +2,9 @@
  * Rows as text, one on each line: table, key and row as canonical JSON (RFC 8785), so that each row has only one form.
  * Records of the journal and backups keep their rows in this form: the rows that are not derived from entries.
  */
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 import type { RowChange } from "../store/changeset.js";
-import { isRecorded, type Key, type RecordedTable } from "../store/schema.js";
+import { isRecorded, type Key, type RecordedTable } from "../store/schema/schema.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { isObject } from "../verify/json/shape.js";
 

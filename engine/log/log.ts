@@ -3,29 +3,29 @@
  * number of logs in one process.
  */
 import { existsSync } from "node:fs";
+import { CairnlogError } from "../base/error.js";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
-import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
 import { localJournal } from "../journal/local.js";
-import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
-import type { LogMeta } from "../store/rows.js";
+import { checkFormat, MIGRATIONS, migrate } from "../store/migrations.js";
+import type { LogMeta } from "../store/schema/rows.js";
 import { openStore, type Store, type StoreReader } from "../store/store.js";
 import { refilingFor } from "./apply/derive.js";
-import type { Clock } from "./clock.js";
-import { ClockGuard, clockFile } from "./clockguard.js";
 import { LogFollower, type WriterLink } from "./follow/follower.js";
 import { type Erasure, openErased } from "./history/erase.js";
 import { Operators } from "./operator/operators.js";
-import { LogReader } from "./reader.js";
-import type { LogView } from "./view.js";
-import type { Executor } from "./write/executor.js";
-import { type BudgetLimits, NO_BUDGETS } from "./write/payer.js";
-import { noProjection, type Projection } from "./write/projection.js";
+import type { Clock } from "./state/clock.js";
+import { ClockGuard, clockFile } from "./state/clockguard.js";
+import type { Executor } from "./state/executor.js";
+import { type BudgetLimits, NO_BUDGETS } from "./state/payer.js";
+import { noProjection, type Projection } from "./state/projection.js";
+import type { Signer } from "./state/signer.js";
+import { LogReader } from "./view/reader.js";
+import type { LogView } from "./view/view.js";
 import { DEFAULT_QUEUE_LIMIT, type Standing } from "./write/sequencer.js";
-import type { Signer } from "./write/signer.js";
 import { LogWriter } from "./writer.js";
 
 /** A log to be read, and a way to its writer. */

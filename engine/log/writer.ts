@@ -3,38 +3,39 @@
  * A log has one, in one thread of one process, which owns all that runs ahead of the disk: the queue, the batches in flight,
  * the right edge of the trees, and the postings that no run holds yet.
  */
+
+import { CairnlogError } from "../base/error.js";
 import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
-import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
-import type { JournalPosition } from "../store/position.js";
-import { FORMAT, type TableName } from "../store/schema.js";
+import type { JournalPosition } from "../store/schema/position.js";
+import { FORMAT, type TableName } from "../store/schema/schema.js";
 import type { Store } from "../store/store.js";
+import { PAYLOAD_WITHHELD } from "../verify/events/withheld.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
-import { PAYLOAD_WITHHELD } from "../verify/withheld.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { checkEnd, REBUILD, STORED_NODES } from "./check/end.js";
-import { type Clock, formatTimestamp } from "./clock.js";
-import type { ClockGuard } from "./clockguard.js";
 import { Feed, type FeedMessage } from "./follow/feed.js";
 import { frozenBy } from "./operator/frozen.js";
 import { Operators } from "./operator/operators.js";
-import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
+import { type Frontier, SIGNING_VERSION } from "./read/frontier.js";
+import { takeHeadTime } from "./state/append.js";
+import { type Clock, formatTimestamp } from "./state/clock.js";
+import type { ClockGuard } from "./state/clockguard.js";
+import type { Command } from "./state/commands.js";
+import type { RowObserver } from "./state/committed.js";
+import type { SecondaryDigests } from "./state/entry.js";
+import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./state/executor.js";
+import type { BudgetLimits, Payer } from "./state/payer.js";
+import type { EventInput } from "./state/projection.js";
+import type { Signer } from "./state/signer.js";
+import { freshHead } from "./tree/freshhead.js";
 import { rootAt } from "./tree/proofs.js";
 import { hex } from "./tree/tree.js";
-import { LogView, type ViewParts } from "./view.js";
-import { takeHeadTime } from "./write/append.js";
-import type { Command } from "./write/commands.js";
-import type { RowObserver } from "./write/committed.js";
-import type { SecondaryDigests } from "./write/entry.js";
-import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./write/executor.js";
-import { freshHead } from "./write/freshhead.js";
-import type { BudgetLimits, Payer } from "./write/payer.js";
-import type { EventInput } from "./write/projection.js";
+import { LogView, type ViewParts } from "./view/view.js";
+import type { FormedBatch } from "./write/batch.js";
 import { Sequencer, type Standing } from "./write/sequencer.js";
-import type { Signer } from "./write/signer.js";
-import type { FormedBatch } from "./write/stages/batch.js";
 
 export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly store: Store;

@@ -8,7 +8,7 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 import { KNOWN_BINARIES } from "./known.generated.js";
 
 export type NativePackage = keyof typeof KNOWN_BINARIES;

@@ -4,7 +4,7 @@
  */
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 import { loadChecked } from "./checked.js";
 import { shortenMessage } from "./mend.js";
 import { requireOf } from "./unbundled.js";

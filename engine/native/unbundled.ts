@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { CairnlogError } from "../error.js";
+import { CairnlogError } from "../base/error.js";
 
 const REASON =
   "cairnlog does not run inside a bundle: its native code and worker threads are files of their own. Leave the package out of the bundle (esbuild: --external:cairnlog), and install it beside; docs/bundlers.md has the other tools.";

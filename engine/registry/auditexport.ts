@@ -1,12 +1,12 @@
 /** Audit export: the entries that belong to a scope, and the flat record of an entry in CSV. */
 
 import type { Criteria } from "../log/read/query.js";
-import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/contract.js";
-import type { Entry } from "../verify/entry.js";
+import { typesInScope } from "../verify/events/kinds.js";
+import { membersIn } from "../verify/events/withheld.js";
 import { canonicalJson } from "../verify/json/canonical.js";
-import { typesInScope } from "../verify/kinds.js";
-import { membersIn } from "../verify/withheld.js";
-import { ATTESTATION_TERM } from "./attestations/events.js";
+import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/keys/contract.js";
+import type { Entry } from "../verify/tree/entry.js";
+import { ATTESTATION_TERM } from "./events/attestations.js";
 
 export type ExportScope = "all" | AuditScope;
 

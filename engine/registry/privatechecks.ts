@@ -4,7 +4,7 @@
  * not resolved.
  */
 import type { LogEnd, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
-import type { TableName } from "../store/schema.js";
+import type { TableName } from "../store/schema/schema.js";
 import { foldName } from "./accounts/accounts.js";
 import { countOf } from "./trust/commands.js";
 

@@ -3,15 +3,15 @@
  * each concept. Each object has commands, which change state by appending events, and queries.
  */
 import { HardwareRoots } from "../crypto/hardware.js";
-import type { OperatorKey } from "../crypto/keys/operator-key.js";
 import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
-import { type Clock, systemClock } from "../log/clock.js";
+import type { OperatorKey } from "../crypto/signer/operator-key.js";
 import type { Erasure } from "../log/history/erase.js";
 import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
-import type { LogReader } from "../log/reader.js";
-import type { BudgetLimits } from "../log/write/payer.js";
+import { type Clock, systemClock } from "../log/state/clock.js";
+import type { BudgetLimits } from "../log/state/payer.js";
+import type { LogReader } from "../log/view/reader.js";
 import type { LogWriter } from "../log/writer.js";
 import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
 import { ChallengeUses } from "./access/challengeuses.js";
@@ -23,23 +23,23 @@ import { Attestations } from "./attestations/attestations.js";
 import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS, type Reveal } from "./claims/claims.js";
 import { Endorsements } from "./endorsements/endorsements.js";
 import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
+import { projection } from "./events/projection.js";
 import { type GraphSettings, Graphs } from "./graph/graphs.js";
-import type { GraphParts } from "./graph/view.js";
 import { Keys } from "./keys/keys.js";
 import { KeyLifecycle } from "./keys/lifecycle.js";
-import { projection } from "./projection.js";
 import { Inbox } from "./requests/inbox.js";
 import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
 import { RequestQueries } from "./requests/queries.js";
 import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
-import { Slices } from "./slices.js";
+import { Slices } from "./shared/slices.js";
 import { DEFAULT_TRUST_CONFIG_QUOTA, TrustConfigs } from "./trust/configs.js";
 import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
+import type { GraphParts } from "./trust/view.js";
 import { Verification } from "./verification/verification.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "./webhooks/commands.js";
 import { Webhooks } from "./webhooks/webhooks.js";
-import { Writers, type WritersSettings } from "./writers.js";
-import { Writes } from "./writes.js";
+import { Writers, type WritersSettings } from "./writes/writers.js";
+import { Writes } from "./writes/writes.js";
 
 export interface RegistryOptions extends Erasure {
   /** Directory of the log. */

@@ -6,8 +6,8 @@
  */
 
 import { compareKeys } from "../native/lmdb.js";
-import type { JournalPosition } from "./position.js";
 import { TermTable } from "./postings/termtable.js";
+import type { JournalPosition } from "./schema/position.js";
 import {
   type DerivedTable,
   isRecorded,
@@ -16,7 +16,7 @@ import {
   type RecordedTable,
   type RowOf,
   type TableName,
-} from "./schema.js";
+} from "./schema/schema.js";
 
 export interface RowChange<T extends TableName = TableName> {
   readonly table: T;

@@ -1,11 +1,12 @@
 /** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
-import type { Batch } from "./batch.js";
+
 import type { ChangeSet } from "./changeset.js";
-import type { Place } from "./lmdb/file/places.js";
 import type { Health } from "./lmdb/health.js";
-import type { JournalPosition } from "./position.js";
+import type { Place } from "./lmdb/places.js";
 import type { LensRows, PostingTables } from "./postings/contract.js";
-import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
+import type { Batch } from "./schema/batch.js";
+import type { JournalPosition } from "./schema/position.js";
+import type { Key, KeyOf, RowOf, TableName } from "./schema/schema.js";
 
 /** [tree version, tile level, tile index] */
 export type TileKey = [treeVersion: 1 | 2, level: number, index: number];

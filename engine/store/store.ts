@@ -9,8 +9,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database, RangeOptions, Transaction } from "lmdb";
-import { CairnlogError } from "../error.js";
-import { Batch, storedBatch } from "./batch.js";
+import { CairnlogError } from "../base/error.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { encodedBytes } from "./lmdb/encodedbytes.js";
@@ -24,17 +23,18 @@ import {
   unheard,
   view,
 } from "./lmdb/environment.js";
-import { type Place, Places } from "./lmdb/file/places.js";
 import { Growth } from "./lmdb/growth.js";
 import { Health, unreadable } from "./lmdb/health.js";
 import { DATA_FILE } from "./lmdb/inspect.js";
+import { type Place, Places } from "./lmdb/places.js";
+import { isPresent } from "./lmdb/presence.js";
 import { Reserve } from "./lmdb/reserve.js";
-import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
+import { DEFAULT_MIN_FREE_BYTES, Room } from "./lmdb/room.js";
 import type { LensRows, PostingTables } from "./postings/contract.js";
 import { openPostings, type PostingStore } from "./postings/tables.js";
-import { isPresent } from "./presence.js";
-import { DEFAULT_MIN_FREE_BYTES, Room } from "./room.js";
-import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
+import { Batch, storedBatch } from "./schema/batch.js";
+import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./schema/position.js";
+import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema/schema.js";
 
 /**
  * Address space reserved for the map: 256 GiB, about 150 million entries. It costs nothing until it is used. A process

@@ -2,7 +2,7 @@
  * `cairnlog/verify`: everything that a third party needs to check the log without trusting its operator. It runs in
  * Node and in browsers, imports no Node module, and does no I/O.
  */
-export { CairnlogError, type ErrorCode, type ErrorDetail } from "../error.js";
+export { CairnlogError, type ErrorCode, type ErrorDetail } from "../base/error.js";
 export * from "./bundle/bundle.js";
 export {
   type AttestationBundle,
@@ -10,6 +10,7 @@ export {
   BUNDLE_FORMAT,
   type InclusionProof,
 } from "./bundle/format.js";
+export { decodeBase64, encodeBase64 } from "./bytes/encoding.js";
 export { type EnvelopeSubject, envelopeSubject, verifyEnvelopeBundle } from "./dsse/attested.js";
 export {
   type DsseEnvelope,
@@ -19,24 +20,15 @@ export {
   preAuthEncoding,
   type Statement,
 } from "./dsse/envelope.js";
-export { decodeBase64, encodeBase64 } from "./encoding.js";
-export {
-  canonicalTimestamp,
-  checkEntry,
-  type Entry,
-  type EntryDigest,
-  type EntryProblem,
-  entryHash,
-  entryPreimage,
-  requestedTime,
-} from "./entry.js";
-export { checkServiceEntry, eventMisfit } from "./eventcheck.js";
+export { checkServiceEntry, eventMisfit } from "./events/eventcheck.js";
+export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./events/kinds.js";
+export * from "./events/manifest.js";
+export { type EntryVerdict, isPayloadOf, isWithheld, type WithheldEntry, withholdingFault } from "./events/withheld.js";
 export { canonicalJson } from "./json/canonical.js";
 export { parseIJson } from "./json/ijson.js";
 export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/publickey.js";
 export { verifySignature } from "./keys/signature.js";
-export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./kinds.js";
-export * from "./manifest.js";
+export { type Checkpoint, checkpointText, parseCheckpointText, parseTreeSize } from "./note/checkpoint.js";
 export {
   type Cosignature,
   cosignatureMessage,
@@ -63,7 +55,6 @@ export {
 } from "./note/verify.js";
 export { type AnchorVerdict, checkOtsProof } from "./ots/anchor.js";
 export * from "./ots/ots.js";
-export { type Checkpoint, checkpointText, parseCheckpointText, parseTreeSize } from "./tlog/checkpoint.js";
 export {
   isQuorum,
   type Policy,
@@ -85,6 +76,16 @@ export { consistencyParts, inclusionParts, type ProofPart } from "./tlog/proofpa
 export * as rfc6962 from "./tlog/rfc6962.js";
 export { parseTilePath, type TileName, tilePath } from "./tlog/tilepath.js";
 export { verifyCheckpoint } from "./tree/checkpoint.js";
+export {
+  canonicalTimestamp,
+  checkEntry,
+  type Entry,
+  type EntryDigest,
+  type EntryProblem,
+  entryHash,
+  entryPreimage,
+  requestedTime,
+} from "./tree/entry.js";
 export * from "./tree/merkle.js";
 export {
   OperatorKeys,
@@ -94,4 +95,3 @@ export {
   type TermRotation,
 } from "./tree/operators.js";
 export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./tree/treehead.js";
-export { type EntryVerdict, isPayloadOf, isWithheld, type WithheldEntry, withholdingFault } from "./withheld.js";

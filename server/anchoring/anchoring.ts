@@ -4,15 +4,15 @@
  * answers.
  */
 import { randomBytes } from "node:crypto";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { isProofOf, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
-import { type Clock, systemClock } from "../../engine/log/clock.js";
-import { microsOf } from "../../engine/log/instant.js";
 import type { Log } from "../../engine/log/log.js";
-import type { AnchorRow } from "../../engine/store/rows.js";
-import type { Entry, EntryDigest } from "../../engine/verify/entry.js";
+import { type Clock, systemClock } from "../../engine/log/state/clock.js";
+import { microsOf } from "../../engine/log/state/instant.js";
+import type { AnchorRow } from "../../engine/store/schema/rows.js";
 import { OtsTimestamp } from "../../engine/verify/ots/ots.js";
-import type { Logger } from "../http/observing/logger.js";
+import type { Entry, EntryDigest } from "../../engine/verify/tree/entry.js";
+import type { Logger } from "../process/logger.js";
 import { Calendar, CalendarError } from "./calendar.js";
 import { blinded, extended } from "./proof.js";
 import { Upgrades } from "./upgrades.js";

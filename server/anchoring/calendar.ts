@@ -2,7 +2,7 @@
  * One OpenTimestamps calendar over HTTP: it takes a digest now, and has the path to a Bitcoin block later. It is not
  * trusted: every answer is limited in time and size, parsed strictly, and never leads to a request to another address.
  */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots/ots.js";
 import { exchange } from "../outgoing/exchange.js";
 

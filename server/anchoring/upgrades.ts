@@ -3,13 +3,13 @@
  * these in place. A calendar may promise a proof and never have it. So it is asked more and more rarely, and a promise
  * is not given up as long as nothing else proves the entry.
  */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import type { UnsettledAnchor } from "../../engine/log/anchor/anchors.js";
 import { type OpenPromise, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
-import { type Clock, parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
+import { type Clock, parseTimestamp } from "../../engine/log/state/clock.js";
 import type { OtsTimestamp } from "../../engine/verify/ots/ots.js";
-import type { Logger } from "../http/observing/logger.js";
+import type { Logger } from "../process/logger.js";
 import { type Calendar, CalendarError } from "./calendar.js";
 import { extended, nodesOf } from "./proof.js";
 

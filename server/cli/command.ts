@@ -2,7 +2,7 @@
 import { COMMANDS } from "./commands.js";
 import { runLine } from "./line/program.js";
 import type { Subcommand } from "./line/subcommand.js";
-import { UsageError } from "./usage.js";
+import { UsageError } from "./line/usage.js";
 
 /**
  * With this many files, every command loads: `serve` does with 200, not with 160. Node opens many modules at a time, and if
@@ -29,7 +29,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
       return 2;
     }
     // Loaded when it is needed: a command that succeeds starts faster without it.
-    const { explain } = await import("./terminal/explain.js");
+    const { explain } = await import("./connection/explain.js");
     console.error(`cairnlog: ${explain(error)}`);
     return 1;
   }
@@ -37,7 +37,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
 
 /** The subcommand's code. If it does not load because the process may open too few files, the error says so. */
 async function loaded(load: () => Promise<Subcommand>): Promise<Subcommand> {
-  const { openFileLimit, tooFewFiles } = await import("../machine.js");
+  const { openFileLimit, tooFewFiles } = await import("../process/machine.js");
   // Read before: when no file can be opened any more, this one cannot, either.
   const limit = openFileLimit();
   return load().catch((cause: unknown) => {

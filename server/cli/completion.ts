@@ -1,7 +1,7 @@
 /** `cairnlog completion`: completion scripts for shells, made from the tables of subcommands and options. */
 import type { Listed } from "./line/program.js";
 import { type Subcommand, subcommandWithActions } from "./line/subcommand.js";
-import { none } from "./usage.js";
+import { none } from "./line/usage.js";
 
 /** A subcommand's name and the words that a shell completes after it. */
 interface Word {

@@ -3,9 +3,13 @@
  * receipt is verified on arrival against the operator key and the last seen head.
  */
 import type { Manifest } from "../../engine/verify/index.js";
-import { Health as HealthSchema, WritersRule } from "../wire/health.js";
+import { Health as HealthSchema, WritersRule } from "../wire/service/health.js";
 import { VerificationResult as VerificationResultSchema } from "../wire/signing/verification.js";
-import { Http } from "./http.js";
+import { Http } from "./base/http.js";
+import { Authority } from "./base/session.js";
+import type { Signer } from "./base/signer.js";
+import { memoryStore, type Store } from "./base/store.js";
+import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest, Writers } from "./base/types.js";
 import { AccountsClient } from "./identity/accounts.js";
 import { KeysClient } from "./identity/keys.js";
 import { AnchoringClient } from "./log/anchoring.js";
@@ -15,8 +19,6 @@ import { ShardsClient } from "./log/shards.js";
 import { TlogReader } from "./log/tlog.js";
 import { Watch } from "./log/watch.js";
 import { WithholdingClient } from "./log/withholding.js";
-import { Authority } from "./session.js";
-import type { Signer } from "./signer.js";
 import {
   AttestationsClient,
   type AttestedDocument,
@@ -31,8 +33,6 @@ import { PoliciesClient } from "./signing/policies.js";
 import type { Attested } from "./signing/receipts.js";
 import { InboxClient, RequestsClient } from "./signing/requests.js";
 import { TrustClient } from "./signing/trust.js";
-import { memoryStore, type Store } from "./store.js";
-import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest, Writers } from "./types.js";
 import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {

@@ -1,8 +1,11 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies the service's answers. */
 
-export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/challenge.js";
+export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/events/challenge.js";
+export { ClientError, type ClientErrorOptions, type Evidence, type UnverifiedAnswer } from "./base/error.js";
+export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./base/signer.js";
+export { ClientState, memoryStore, type State, type Store } from "./base/store.js";
+export type * from "./base/types.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";
-export { ClientError, type ClientErrorOptions, type Evidence, type UnverifiedAnswer } from "./error.js";
 export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";
 export type { KeysClient, RegisterOptions, SucceedOptions } from "./identity/keys.js";
 export type { AnchoringClient } from "./log/anchoring.js";
@@ -13,7 +16,6 @@ export type { Files } from "./log/served.js";
 export type { ShardsClient } from "./log/shards.js";
 export type { TlogInclusion, TlogReader, VerifiedCheckpoint } from "./log/tlog.js";
 export type { WithholdingClient } from "./log/withholding.js";
-export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./signer.js";
 export type { AttestedDocument, AttestOptions, AttestOutcome, Subject } from "./signing/attestations.js";
 export type { ClaimsClient } from "./signing/claims.js";
 export type { DocumentsClient } from "./signing/documents.js";
@@ -22,6 +24,4 @@ export type { NewPolicy, PoliciesClient } from "./signing/policies.js";
 export type { Attested } from "./signing/receipts.js";
 export type { Answer, InboxClient, NewRequest, RequestFilter, RequestsClient } from "./signing/requests.js";
 export type { GraphFilter, NewTrustConfig, TrustClient } from "./signing/trust.js";
-export { ClientState, memoryStore, type State, type Store } from "./store.js";
-export type * from "./types.js";
 export type { WebhooksClient } from "./webhooks.js";

@@ -1,10 +1,10 @@
 /** Webhook subscriptions of the session's key. */
 import * as wire from "../wire/webhooks.js";
-import { asLogged, confirmed } from "./compare.js";
-import { ClientError } from "./error.js";
-import type { Http } from "./http.js";
-import type { Authority } from "./session.js";
-import type { Subscribe, Webhook } from "./types.js";
+import { asLogged, confirmed } from "./base/compare.js";
+import { ClientError } from "./base/error.js";
+import type { Http } from "./base/http.js";
+import type { Authority } from "./base/session.js";
+import type { Subscribe, Webhook } from "./base/types.js";
 
 export class WebhooksClient {
   readonly #http: Http;

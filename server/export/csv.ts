@@ -6,7 +6,7 @@
  */
 import { stringify } from "csv-stringify/sync";
 import { EXPORT_COLUMNS, exportRecord } from "../../engine/registry/auditexport.js";
-import type { Entry } from "../../engine/verify/entry.js";
+import type { Entry } from "../../engine/verify/tree/entry.js";
 
 /** `escape_formulas` puts an apostrophe in front of a formula at the beginning of a cell. */
 const FORMAT = { record_delimiter: "windows", escape_formulas: true } as const;

@@ -3,13 +3,13 @@
  * answers back, all of one batch in one message. It belongs to the writer's thread.
  */
 import type { MessagePort } from "node:worker_threads";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
-import { commandNamed } from "../../engine/log/write/commands.js";
-import type { Committed } from "../../engine/log/write/executor.js";
+import { commandNamed } from "../../engine/log/state/commands.js";
+import type { Committed } from "../../engine/log/state/executor.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
-import { below } from "../tracing.js";
+import { below } from "../process/tracing.js";
 import {
   type BatchHead,
   type CallId,

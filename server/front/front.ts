@@ -2,26 +2,26 @@
  * A front end: transport, routes, schemas, sessions and all reads. It runs in the writer's thread or in one of its own, and
  * finds what there is one of for the service behind `Services` and `Served`. It belongs to the thread that made it.
  */
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Served } from "../../engine/registry/registry.js";
 import { HttpServer } from "../http/app.js";
 import { Gate } from "../http/gate.js";
 import type { Limits } from "../http/limits/limits.js";
-import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
 import { Origins } from "../http/origins.js";
 import { ServicePages } from "../http/pages.js";
 import { asHere, routeTable } from "../http/routes/index.js";
 import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";
+import type { ChosenTransport } from "../http/servers/choose.js";
 import type { Services } from "../http/services.js";
 import { Sessions } from "../http/sessions.js";
-import type { ChosenTransport } from "../http/transport/choose.js";
 import { parseNetwork } from "../http/transport/client-address.js";
 import type { TlsFiles } from "../http/transport/tls.js";
 import type { ConnectionCount } from "../http/transport/transport.js";
-import type { Settings } from "../settings.js";
-import { DEMONSTRATION } from "../wire/health.js";
+import type { Logger } from "../process/logger.js";
+import type { Settings } from "../settings/settings.js";
+import { DEMONSTRATION } from "../wire/service/health.js";
 
 export interface FrontParts {
   readonly settings: Settings;

@@ -1,16 +1,16 @@
 /** The front ends of a service: threads of their own, or one in the writer's thread. */
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { Registry } from "../../engine/registry/registry.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Limits } from "../http/limits/limits.js";
-import type { Logger } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
-import { stderrLines } from "../http/observing/stderr.js";
+import type { ChosenTransport } from "../http/servers/choose.js";
 import type { Services } from "../http/services.js";
-import type { ChosenTransport } from "../http/transport/choose.js";
 import type { TlsFiles } from "../http/transport/tls.js";
-import type { Settings } from "../settings.js";
+import type { Logger } from "../process/logger.js";
+import { stderrLines } from "../process/stderr.js";
+import type { Settings } from "../settings/settings.js";
 import { Front } from "./front.js";
 import type { WriterCalls } from "./messages.js";
 import { FrontThreads, freePort } from "./threads.js";

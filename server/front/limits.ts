@@ -1,6 +1,6 @@
 /** Limits by the settings of a service, counted over all of its front ends. */
 import { Limits } from "../http/limits/limits.js";
-import type { Settings } from "../settings.js";
+import type { Settings } from "../settings/settings.js";
 
 const requestsOf = (settings: Settings) => ({
   general: settings.rateLimitGeneral,

@@ -2,17 +2,18 @@
  * What front ends and the writer's thread say to each other. All of it is plain data. Messages between two threads arrive
  * in the order in which they were sent.
  */
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
-import { CairnlogError, type ErrorCode, type ErrorDetail, type Successor } from "../../engine/error.js";
+
+import { CairnlogError, type ErrorCode, type ErrorDetail, type Successor } from "../../engine/base/error.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { WriterLink } from "../../engine/log/follow/follower.js";
 import type { Owned } from "../../engine/registry/registry.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
-import type { LineLevel } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
-import { HttpError } from "../http/problems.js";
+import { HttpError } from "../http/route/problems.js";
 import type { Services } from "../http/services.js";
+import type { LineLevel } from "../process/logger.js";
 
 /**
  * What the writer's thread does for all front ends, by name: whatever counts or remembers something, so that there is one
@@ -93,7 +94,7 @@ export function errorOf(fault: Fault): Error {
 
 /**
  * A command of a front end: its id, name and input, and who pays for it, member by member; nobody, if these are absent or
- * null. With a tracer, the span that it is a step of follows (`server/tracing.ts`).
+ * null. With a tracer, the span that it is a step of follows (`server/process/tracing.ts`).
  */
 export type CommandMessage = readonly [
   id: CallId,

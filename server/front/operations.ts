@@ -4,12 +4,12 @@
  */
 import type { Served } from "../../engine/registry/registry.js";
 import { HttpServer } from "../http/app.js";
-import type { Logger } from "../http/observing/logger.js";
 import { Measures } from "../http/observing/measures.js";
 import { NO_PAGES } from "../http/pages.js";
 import { livenessRoute, operationRoutes } from "../http/routes/service/health.js";
+import type { ChosenTransport } from "../http/servers/choose.js";
 import type { Services } from "../http/services.js";
-import type { ChosenTransport } from "../http/transport/choose.js";
+import type { Logger } from "../process/logger.js";
 
 /** A few collectors and probes; nobody sends bodies. */
 const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };

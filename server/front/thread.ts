@@ -1,11 +1,11 @@
 /** One front end that has a thread of its own, as the writer's thread sees it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { MessageChannel, Worker } from "node:worker_threads";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { LogWriter } from "../../engine/log/writer.js";
-import type { Logger } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
+import type { Logger } from "../process/logger.js";
 import { Desk, type FrontWord } from "./desk.js";
 import { errorOf, type ToFront, type WriterCalls } from "./messages.js";
 import type { FrontData } from "./worker.js";

@@ -8,10 +8,10 @@
 import { type AddressInfo, createServer } from "node:net";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
-import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, pastOf } from "../http/observing/measures.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import { cannotListen } from "../http/transport/transport.js";
+import type { Logger } from "../process/logger.js";
 import { Control } from "./control.js";
 import type { ToFront, WriterCalls } from "./messages.js";
 import { News } from "./news.js";

@@ -5,22 +5,22 @@
  * So whatever nobody caught closes the app first; then the thread ends, and the writer's thread makes another.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { importPublicKey } from "../../engine/crypto/keys/spki.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { openLogFollower } from "../../engine/log/log.js";
-import { projection } from "../../engine/registry/projection.js";
+import { projection } from "../../engine/registry/events/projection.js";
 import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
-import { createLogger, type LineLevel, sinkOf } from "../http/observing/logger.js";
 import { Delay } from "../http/observing/measures.js";
 import { checkAlive } from "../http/observing/readiness.js";
-import { stderrLines } from "../http/observing/stderr.js";
+import { chooseTransport } from "../http/servers/choose.js";
 import type { Services } from "../http/services.js";
-import { chooseTransport } from "../http/transport/choose.js";
 import type { TlsFiles } from "../http/transport/tls.js";
-import { openingOf } from "../opening.js";
+import { openingOf } from "../opening/opening.js";
+import { createLogger, type LineLevel, sinkOf } from "../process/logger.js";
+import { stderrLines } from "../process/stderr.js";
 import { roleIn } from "../replication/role.js";
-import type { Settings } from "../settings.js";
+import type { Settings } from "../settings/settings.js";
 import { Control } from "./control.js";
 import { Front } from "./front.js";
 import { sharedLimits } from "./limits.js";

@@ -3,13 +3,13 @@
  * the log. It belongs to the thread of the front end.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { registeredTracer } from "../../engine/base/tracing.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
-import type { Command } from "../../engine/log/write/commands.js";
-import type { Committed, Receipt } from "../../engine/log/write/executor.js";
-import type { Payer } from "../../engine/log/write/payer.js";
-import { registeredTracer } from "../../engine/tracing.js";
-import { traceHeaders, traceparent } from "../tracing.js";
+import type { Command } from "../../engine/log/state/commands.js";
+import type { Committed, Receipt } from "../../engine/log/state/executor.js";
+import type { Payer } from "../../engine/log/state/payer.js";
+import { traceHeaders, traceparent } from "../process/tracing.js";
 import type { Control } from "./control.js";
 import {
   type CallArguments,

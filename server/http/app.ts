@@ -3,27 +3,17 @@
  * read and checked by its route's schemas, handled, answered. Whatever goes wrong on it becomes a problem document.
  */
 
-import { CairnlogError } from "../../engine/error.js";
-import { failed, registeredTracer } from "../../engine/tracing.js";
-import { traceOf } from "../tracing.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { failed, registeredTracer } from "../../engine/base/tracing.js";
+import type { Logger } from "../process/logger.js";
+import { traceOf } from "../process/tracing.js";
 import { readBody } from "./body/body.js";
-import { NO_CANONICAL } from "./body/wanted.js";
+import { type UploadBounds, Uploads } from "./body/uploads.js";
 import type { Exchange } from "./exchange.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
-import type { Logger } from "./observing/logger.js";
 import type { Measures } from "./observing/measures.js";
 import { answered, requestSpan, within } from "./observing/spans.js";
 import type { PageRules } from "./pages.js";
-import {
-  ambiguousLength,
-  type HttpError,
-  isCommonplace,
-  partRefusal,
-  problemAnswer,
-  rateLimited,
-  refusalCode,
-  twoHosts,
-} from "./problems.js";
 import {
   checkedContext,
   noResource,
@@ -35,7 +25,17 @@ import {
   WRITES,
   withoutRoute,
 } from "./resources.js";
-import type { Route } from "./route.js";
+import {
+  ambiguousLength,
+  type HttpError,
+  isCommonplace,
+  partRefusal,
+  problemAnswer,
+  rateLimited,
+  refusalCode,
+  twoHosts,
+} from "./route/problems.js";
+import type { Route } from "./route/route.js";
 import { Answer, furtherLine, json, writeAnswer } from "./transport/answer.js";
 import { kept } from "./transport/caching.js";
 import type { Network } from "./transport/client-address.js";
@@ -51,7 +51,7 @@ import type {
   TransportRequest,
   TransportResponse,
 } from "./transport/transport.js";
-import { type UploadBounds, Uploads } from "./transport/uploads.js";
+import { NO_CANONICAL } from "./transport/wanted.js";
 
 /** Milliseconds in which bodies that have come are handled in one turn of the event loop; at least one is. */
 const TURN_MS = 5;

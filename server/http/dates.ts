@@ -1,9 +1,9 @@
 /** Dates in queries: a date means the whole day, a date-time means its moment. */
-import { CairnlogError } from "../../engine/error.js";
-import { parseTimestamp } from "../../engine/log/clock.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import type { Log } from "../../engine/log/log.js";
 import type { Criteria } from "../../engine/log/read/query.js";
-import { requestedTime } from "../../engine/verify/entry.js";
+import { parseTimestamp } from "../../engine/log/state/clock.js";
+import { requestedTime } from "../../engine/verify/tree/entry.js";
 
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const DAY_MICROS = 86_400_000_000;

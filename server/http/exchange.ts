@@ -1,13 +1,13 @@
 /** A request and its answer, while they are under way. */
 import type { Span } from "@opentelemetry/api";
+import type { Upload } from "./body/uploads.js";
 import type { Standing } from "./limits/limits.js";
-import type { HttpError } from "./problems.js";
 import type { PreparedRoute, Resource } from "./resources.js";
-import type { Context } from "./route.js";
+import type { HttpError } from "./route/problems.js";
+import type { Context } from "./route/route.js";
 import type { Share } from "./transport/pending.js";
 import type { Request } from "./transport/request.js";
 import type { TransportResponse } from "./transport/transport.js";
-import type { Upload } from "./transport/uploads.js";
 
 /** One request on its way. */
 export interface Exchange {

@@ -5,7 +5,7 @@
  */
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/value";
-import type { ErrorDetail } from "../../engine/error.js";
+import type { ErrorDetail } from "../../engine/base/error.js";
 import { isObject } from "../../engine/verify/json/shape.js";
 
 const MAX_FAULTS = 8;

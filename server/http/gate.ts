@@ -3,13 +3,13 @@
  * errors (401, 403, 404, 409, 410) therefore take precedence over errors of form (422).
  */
 import Type from "typebox";
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Challenges } from "../../engine/registry/access/challenges.js";
 import type { Possession } from "../../engine/registry/attestations/attestations.js";
-import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
+import { canonicalFingerprint } from "../../engine/registry/events/keys.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
-import { requestAct } from "../../engine/verify/challenge.js";
+import { requestAct } from "../../engine/verify/events/challenge.js";
 import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
 import { readsOnly, recoveryOnly, type Sessions } from "./sessions.js";

@@ -4,7 +4,7 @@
  */
 import type { TObject, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
-import { CairnlogError, type ErrorDetail } from "../../engine/error.js";
+import { CairnlogError, type ErrorDetail } from "../../engine/base/error.js";
 import { faultsOf } from "./faults.js";
 
 /** No sign, no exponent, no leading zero: every number has one spelling. */

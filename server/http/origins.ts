@@ -3,8 +3,8 @@
  * write. They follow from the settings and from the port that the service really listens on. What a request says of the
  * name by which it came (`Host`) is the client's choice; it only selects among the service's own origins.
  */
-import { CairnlogError } from "../../engine/error.js";
-import type { Settings } from "../settings.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import type { Settings } from "../settings/settings.js";
 
 type OriginSettings = Pick<Settings, "publicUrls" | "nodeUrl" | "host" | "port" | "tlsCertificate">;
 

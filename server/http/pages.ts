@@ -7,9 +7,9 @@
  * Reads stay open: what they show is public, and what is not asks for a session, which pages of others do not have.
  */
 import { networkInterfaces } from "node:os";
-import type { Settings } from "../settings.js";
+import type { Settings } from "../settings/settings.js";
 import { hostName, LOOPBACK_NAMES, type Origins } from "./origins.js";
-import { HttpError } from "./problems.js";
+import { HttpError } from "./route/problems.js";
 import type { Request } from "./transport/request.js";
 
 /** Addresses that stand for all of the machine. */

@@ -5,8 +5,8 @@
  */
 import type { Log } from "../../engine/log/log.js";
 import type { RoleReader } from "../replication/role.js";
-import { HttpError } from "./problems.js";
-import type { Context, Route } from "./route.js";
+import { HttpError } from "./route/problems.js";
+import type { Context, Route } from "./route/route.js";
 
 /** How long a request waits for what this node does not have yet. */
 const WAIT_MS = 1_000;

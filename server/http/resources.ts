@@ -1,12 +1,12 @@
 /** The routes by path, with readers for their input, and the answers to requests without a route. */
 import type { TObject, TSchema } from "typebox";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { PlainReader } from "./body/plain.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
 import type { PageRules } from "./pages.js";
-import { HttpError } from "./problems.js";
-import type { Context, Method, Route } from "./route.js";
+import { HttpError } from "./route/problems.js";
+import type { Context, Method, Route } from "./route/route.js";
 import { Answer, furtherLine, headerGroup } from "./transport/answer.js";
 import type { Request } from "./transport/request.js";
 

@@ -1,10 +1,10 @@
 /** What routes need that a service has one of, wherever it is. */
 import type { VerifyReport } from "../../engine/log/check/verify.js";
-import type { Checkpoints } from "../../engine/log/tree/checkpoints.js";
+import type { Checkpoints } from "../../engine/log/tlog/checkpoints.js";
 import type { Anchored, AnchorStatus } from "../anchoring/anchoring.js";
+import type { CosignerStatus } from "../cosigning/cosigning.js";
 import type { ReplicationStatus } from "../replication/replication.js";
 import type { RoleReader } from "../replication/role.js";
-import type { CosignerStatus } from "../witnessing/cosigning.js";
 import type { Metrics } from "./observing/metrics.js";
 import type { Readiness } from "./observing/readiness.js";
 

@@ -7,13 +7,13 @@ import { createPublicKey, type KeyObject } from "node:crypto";
 import type { JWTPayload } from "jose";
 // Not from "jose", which loads its encryption, too: half of the CPU that loading takes.
 import { jwtVerify } from "jose/jwt/verify";
-import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../engine/error.js";
-import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
+import { type Clock, formatTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Passwords } from "../../engine/registry/access/passwords.js";
 import { JWS_ALGORITHMS, signedToken } from "../../engine/registry/access/session-token.js";
+import { statusWords } from "../../engine/registry/events/status.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
-import { statusWords } from "../../engine/registry/keys/status.js";
 
 /** Seconds after sign-in when a session ends, no matter how often it was renewed. */
 const MAX_SESSION_AGE_S = 86_400;

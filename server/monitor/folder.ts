@@ -8,9 +8,9 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, write
 import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
-import { CairnlogError } from "../../engine/error.js";
-import { flushFolders } from "../../engine/flush.js";
-import { makeFolders } from "../../engine/folders.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { flushFolders } from "../../engine/base/flush.js";
+import { makeFolders } from "../../engine/base/folders.js";
 import type { Entry } from "../../engine/verify/index.js";
 import { ClientState, type State, type Store } from "../client/index.js";
 import type { PublishedEntry } from "../client/static/end.js";

@@ -3,13 +3,13 @@
  * checked by the code that imports history. The service must keep serving the mirrored entries unchanged.
  */
 import { join } from "node:path";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import type { Erasure } from "../../engine/log/history/erase.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
-import { publishedCheckpoint } from "../../engine/log/lens/publisher.js";
 import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
 import { EntryReader } from "../../engine/log/read/reader.js";
-import { projection } from "../../engine/registry/projection.js";
+import { publishedCheckpoint } from "../../engine/log/tlog/publisher.js";
+import { projection } from "../../engine/registry/events/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
 import {
   canonicalTimestamp,
@@ -19,7 +19,7 @@ import {
   type TreeHead,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
-import { checkpointPath, operatorPublicKeyPath } from "../settings.js";
+import { checkpointPath, operatorPublicKeyPath } from "../settings/settings.js";
 import type { Misconduct } from "./alarm.js";
 import { keepFile } from "./folder.js";
 import { KeptCheckpoints } from "./tlog.js";

@@ -10,6 +10,7 @@
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
 import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
+import { PAYLOAD_WITHHELD } from "../../engine/verify/events/withheld.js";
 import {
   canonicalJson,
   type Entry,
@@ -20,9 +21,8 @@ import {
   verifyCheckpoint,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
-import { PAYLOAD_WITHHELD } from "../../engine/verify/withheld.js";
-import { isOversized } from "../client/error.js";
-import { Http, type Query } from "../client/http.js";
+import { isOversized } from "../client/base/error.js";
+import { Http, type Query } from "../client/base/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
 import * as wire from "../wire/log/log.js";

@@ -3,7 +3,7 @@
  * an answer for ever.
  */
 import { setTimeout as timer } from "node:timers/promises";
-import { OversizedAnswer, readBody, secondsAsked } from "../client/body.js";
+import { OversizedAnswer, readBody, secondsAsked } from "../client/base/body.js";
 
 const REQUEST_MS = 60_000;
 /** Number of attempts before an outage is reported. */

@@ -5,8 +5,8 @@
 import { LensGrowth } from "../../engine/log/lens/growth.js";
 import { Lens } from "../../engine/log/lens/lens.js";
 import { MemoryLensRows } from "../../engine/log/lens/memory-rows.js";
-import { publishedCheckpoint } from "../../engine/log/lens/publisher.js";
 import { storedLeaves } from "../../engine/log/lens/source.js";
+import { publishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { StoreReader } from "../../engine/store/store.js";
 import {
   CairnlogError,
@@ -16,9 +16,9 @@ import {
   parseVkey,
   verifyNote,
 } from "../../engine/verify/index.js";
-import { isAbsent } from "../client/error.js";
+import { isAbsent } from "../client/base/error.js";
 import { ClientError } from "../client/index.js";
-import { tlogCheckpointPath, tlogVkeyPath } from "../settings.js";
+import { tlogCheckpointPath, tlogVkeyPath } from "../settings/settings.js";
 import { keepFile } from "./folder.js";
 
 /** A checkpoint that its key has signed. */

@@ -1,6 +1,7 @@
 /** Finds the entries that concern a key: their payload names it in a member for fingerprints. */
+
+import { membersIn } from "../../engine/verify/events/withheld.js";
 import type { Entry } from "../../engine/verify/index.js";
-import { membersIn } from "../../engine/verify/withheld.js";
 
 /**
  * The watched fingerprints that an entry names, each once. They may be in the six members of `GET /log/by-fingerprint`,

@@ -6,9 +6,9 @@ import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHead
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { type Attributes, SpanKind } from "@opentelemetry/api";
-import { inSpan, registeredTracer } from "../../engine/tracing.js";
-import { traceHeaders } from "../tracing.js";
-import { VERSION } from "../version.js";
+import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
+import { traceHeaders } from "../process/tracing.js";
+import { VERSION } from "../process/version.js";
 
 export interface Question {
   readonly url: URL;

@@ -7,12 +7,12 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { SpanKind } from "@opentelemetry/api";
 import { AwsV4Signer } from "aws4fetch";
-import { CairnlogError } from "../../engine/error.js";
-import { inSpan, registeredTracer } from "../../engine/tracing.js";
-import { ClientError, unreachable } from "../client/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
+import { ClientError, unreachable } from "../client/base/error.js";
 import { DIRECTIVES } from "../http/transport/caching.js";
 import { TYPES } from "../http/transport/static.js";
-import { traceHeaders } from "../tracing.js";
+import { traceHeaders } from "../process/tracing.js";
 import type { Listed, Stored, Target } from "./target.js";
 
 export interface BucketOptions {

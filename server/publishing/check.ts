@@ -3,8 +3,9 @@
  * bundles contradict one another, those count that the tile above agrees with. Nothing is changed.
  */
 import { hash } from "node:crypto";
-import { CairnlogError } from "../../engine/error.js";
-import { toHex } from "../../engine/verify/encoding.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { toHex } from "../../engine/verify/bytes/encoding.js";
+import { withholdingFault, withholdingIn } from "../../engine/verify/events/withheld.js";
 import {
   type Entry,
   formatVkey,
@@ -17,8 +18,7 @@ import {
   verifyByPolicy,
 } from "../../engine/verify/index.js";
 import { peakPositions } from "../../engine/verify/tree/merkle.js";
-import { withholdingFault, withholdingIn } from "../../engine/verify/withheld.js";
-import { ClientError, isAbsence } from "../client/error.js";
+import { ClientError, isAbsence } from "../client/base/error.js";
 import { AuthenticTiles, WrongTile } from "../client/log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, readBundle } from "../client/log/served.js";
 import { type BundledEntry, bundleFault, parseBundle } from "../client/static/bundle.js";

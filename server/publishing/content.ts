@@ -6,15 +6,15 @@
  * when it has its fence, which is put last.
  */
 import { hash } from "node:crypto";
+import { withholdingIn } from "../../engine/verify/events/withheld.js";
 import type { Entry, OperatorKeys } from "../../engine/verify/index.js";
-import { withholdingIn } from "../../engine/verify/withheld.js";
-import { ClientError } from "../client/error.js";
+import { ClientError } from "../client/base/error.js";
+import type { LogEnd } from "../client/base/types.js";
 import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
 import { type BundledEntry, bundleFault, leafOf, parseBundle } from "../client/static/bundle.js";
 import { endOf, goesOn } from "../client/static/end.js";
 import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
-import type { LogEnd } from "../client/types.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
 import { compressedBundle, type EntrySource, headFault } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";

@@ -7,8 +7,8 @@
 import { randomUUID } from "node:crypto";
 import { linkSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { flushFolder, flushFolders } from "../../engine/flush.js";
-import { makeFolders } from "../../engine/folders.js";
+import { flushFolder, flushFolders } from "../../engine/base/flush.js";
+import { makeFolders } from "../../engine/base/folders.js";
 import { keepFile, writeFlushed } from "../monitor/folder.js";
 import { LEFT_FOR_MS, type Listed, type Stored, type Target } from "./target.js";
 

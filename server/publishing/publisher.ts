@@ -4,7 +4,7 @@
  *
  * If we crash here: what was made lies beyond the checkpoint. The next run reads it, and goes on behind it.
  */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import {
   formatVkey,
   type NoteKey,
@@ -18,11 +18,11 @@ import {
   tilePath,
   verifyByPolicy,
 } from "../../engine/verify/index.js";
-import { ClientError } from "../client/error.js";
+import { ClientError } from "../client/base/error.js";
+import type { LogEnd } from "../client/base/types.js";
 import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, type ServedTiles } from "../client/log/served.js";
 import { entriesPath } from "../client/static/layout.js";
-import type { LogEnd } from "../client/types.js";
 import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
 import { Content, type Maker, oldRuns } from "./content.js";

@@ -1,5 +1,5 @@
 /** Makes the runs of an index (`client/static/run.ts`) of entries, and of the runs before them. */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { FULL_TILE } from "../client/log/served.js";
 import type { BundledEntry } from "../client/static/bundle.js";
 import { runPath, runsOf, type Span } from "../client/static/layout.js";

@@ -2,10 +2,10 @@
 import { promisify } from "node:util";
 import { gunzipSync, gzip } from "node:zlib";
 import { importPublicKey, type ServerKey } from "../../engine/crypto/keys/spki.js";
-import { isSigned } from "../../engine/log/history/head.js";
+import { isSigned } from "../../engine/log/apply/head.js";
 import { type Entry, OperatorKeys, parseIJson, parsePublicKey, type TreeHead } from "../../engine/verify/index.js";
-import { ClientError, isOversized } from "../client/error.js";
-import type { Http } from "../client/http.js";
+import { ClientError, isOversized } from "../client/base/error.js";
+import type { Http } from "../client/base/http.js";
 import { FULL_TILE, NotServed, type ServedTiles } from "../client/log/served.js";
 import { type BundledEntry, bundleText, parseBundle } from "../client/static/bundle.js";
 import { entriesPath, OPERATOR_KEY } from "../client/static/layout.js";

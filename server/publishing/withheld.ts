@@ -4,8 +4,9 @@
  * If we crash here: the checkpoint does not have the entry yet that withholds the payload, so the next run does the same again.
  * A run of the index whose parts were replaced in part has a record twice, and the fence of before.
  */
+
+import { withholdingFault } from "../../engine/verify/events/withheld.js";
 import type { Entry } from "../../engine/verify/index.js";
-import { withholdingFault } from "../../engine/verify/withheld.js";
 import { FULL_TILE } from "../client/log/served.js";
 import { parseBundle } from "../client/static/bundle.js";
 import { entriesPath, parseRunPath, runPath, type Span } from "../client/static/layout.js";

@@ -8,12 +8,12 @@
  * If we crash anywhere here: what is decided is in the journal, and this node's log is the beginning of it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { Lead } from "../../engine/journal/postgres/statements.js";
 import type { LogWriter } from "../../engine/log/writer.js";
-import { isOutside } from "../../engine/store/position.js";
-import type { Logger } from "../http/observing/logger.js";
+import { isOutside } from "../../engine/store/schema/position.js";
+import type { Logger } from "../process/logger.js";
 import { Observation } from "./observation.js";
 import type { Role } from "./role.js";
 import { checkSettings } from "./settings.js";

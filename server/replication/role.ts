@@ -1,5 +1,5 @@
 /** Whether this node leads, for every thread of it: words of shared memory. */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 
 const LEADS = 0;
 const STALE = 1;

@@ -1,8 +1,8 @@
 /** Settings that change what a log answers. They are in the first record of a replicated log, and the same at every node. */
-import { CairnlogError } from "../../engine/error.js";
-import type { LogMeta } from "../../engine/store/rows.js";
-import type { Settings } from "../settings.js";
-import { TABLE } from "../settingtable.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import type { LogMeta } from "../../engine/store/schema/rows.js";
+import type { Settings } from "../settings/settings.js";
+import { TABLE } from "../settings/settingtable.js";
 
 const BINDING = [
   "predicateBase",

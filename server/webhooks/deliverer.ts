@@ -6,15 +6,15 @@
  * If we crash here, a subscription begins again at its cursor: what was delivered and not recorded is delivered twice.
  */
 
-import { CairnlogError } from "../../engine/error.js";
-import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { Pieces, turn } from "../../engine/base/turns.js";
+import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Cursor } from "../../engine/registry/webhooks/commands.js";
 import { type FirstAttempt, isDue, mayTry, type Outcome, WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import type { WebhookRow } from "../../engine/store/rows.js";
-import { Pieces, turn } from "../../engine/turns.js";
-import type { Logger } from "../http/observing/logger.js";
+import type { WebhookRow } from "../../engine/store/schema/rows.js";
+import type { Logger } from "../process/logger.js";
 import { Lane } from "./lane.js";
 import { deliveryRequest } from "./message.js";
 import { Owners } from "./owners.js";

@@ -1,9 +1,9 @@
 /** The deliveries of one subscription, as far as the deliverer knows of them. Everything here is memory. */
 
+import type { WebhookFilter } from "../../engine/registry/events/webhooks.js";
 import { WINDOW } from "../../engine/registry/webhooks/deliveries.js";
-import type { WebhookFilter } from "../../engine/registry/webhooks/events.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
-import type { WebhookRow } from "../../engine/store/rows.js";
+import type { WebhookRow } from "../../engine/store/schema/rows.js";
 
 /** What a lane waits for. */
 export type LaneState =

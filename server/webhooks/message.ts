@@ -3,7 +3,7 @@
  */
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told } from "../../engine/registry/webhooks/webhooks.js";
-import { VERSION } from "../version.js";
+import { VERSION } from "../process/version.js";
 import { deliverySignature } from "./signature.js";
 
 /** One HTTP request to an endpoint. The subscription's owner chose the URL. */

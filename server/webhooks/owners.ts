@@ -1,5 +1,5 @@
 /** Watches the keys that own subscriptions: a subscription ends with its key. */
-import { type Clock, formatTimestamp, parseTimestamp } from "../../engine/log/clock.js";
+import { type Clock, formatTimestamp, parseTimestamp } from "../../engine/log/state/clock.js";
 import type { Webhooks } from "../../engine/registry/webhooks/webhooks.js";
 import type { Lane } from "./lane.js";
 import type { Schedule } from "./schedule.js";

@@ -3,7 +3,7 @@
  * of its port. Where the system lets a thread have a priority of its own, this one yields to those that serve the log.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
-import { yieldToOthers } from "../../engine/turns.js";
+import { yieldToOthers } from "../../engine/base/turns.js";
 import type { DeliveryRequest } from "./message.js";
 import { Places } from "./places.js";
 import { httpSender, type Verdict } from "./send.js";

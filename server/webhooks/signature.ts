@@ -3,7 +3,7 @@
  * here, so that authors of receivers can compare theirs with ours.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { webhookKey } from "../../engine/registry/webhooks/input.js";
 
 /**

@@ -2,7 +2,7 @@
  * Who may try next. All attempts of the service share a fixed number of places, since each takes a descriptor and some
  * memory, and anybody can have endpoints that never answer. Owners of subscriptions take turns.
  */
-import { WEBHOOK_FILES } from "../machine.js";
+import { WEBHOOK_FILES } from "../process/machine.js";
 import type { Lane } from "./lane.js";
 
 /** Attempts under way at the same time. */

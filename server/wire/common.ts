@@ -4,7 +4,7 @@
  * component of the OpenAPI document.
  */
 import Type, { type TProperties } from "typebox";
-import { KEY_ALGORITHMS } from "../../engine/verify/contract.js";
+import { KEY_ALGORITHMS } from "../../engine/verify/keys/contract.js";
 
 /**
  * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keyword's value in its

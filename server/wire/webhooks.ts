@@ -1,6 +1,6 @@
 /** Webhook subscriptions. */
 import Type from "typebox";
-import { WEBHOOK_EVENTS } from "../../engine/verify/contract.js";
+import { WEBHOOK_EVENTS } from "../../engine/verify/keys/contract.js";
 import { Fingerprint, nullable, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);

@@ -2,7 +2,7 @@
  * The file that names the logs of a witness. Two forms are read: the log lists of the witness network, whose first line is
  * `logs/v0`, and the `log` lines of a tlog-policy file. In both, a line `frozen SIZE` says where the log above it has ended.
  */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { parseTreeSize } from "../../engine/verify/index.js";
 import { type NoteKey, parseAnyVkey } from "../../engine/verify/note/key.js";
 

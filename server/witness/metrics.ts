@@ -2,8 +2,8 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import type { FrontFigures } from "../http/observing/measures.js";
 import { addRequestMetrics, requestDurations } from "../http/observing/requestmetrics.js";
-import { openFileLimit, openFiles } from "../machine.js";
-import { VERSION } from "../version.js";
+import { openFileLimit, openFiles } from "../process/machine.js";
+import { VERSION } from "../process/version.js";
 import type { Witness } from "./witness.js";
 
 export class WitnessMetrics {

@@ -8,7 +8,7 @@ import {
   parseTreeSize,
   type SignedNote,
 } from "../../engine/verify/index.js";
-import { HttpError } from "../http/problems.js";
+import { HttpError } from "../http/route/problems.js";
 
 /** A request that can be read. Nothing about it has been verified. */
 export interface AddCheckpoint {

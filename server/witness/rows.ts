@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Database } from "lmdb";
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../engine/base/error.js";
 import { type Environment, openEnvironment, settled } from "../../engine/store/lmdb/environment.js";
 import { Health } from "../../engine/store/lmdb/health.js";
 import { takeWriterLock, type WriterLock } from "../../engine/store/lmdb/writerlock.js";

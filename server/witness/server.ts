@@ -1,17 +1,17 @@
 /** A running witness: its directory, its key, its HTTP server. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CairnlogError } from "../../engine/error.js";
-import { makePrivateFolder } from "../../engine/store/private.js";
-import { freeBytes } from "../../engine/store/room.js";
+import { CairnlogError } from "../../engine/base/error.js";
+import { makePrivateFolder } from "../../engine/store/lmdb/private.js";
+import { freeBytes } from "../../engine/store/lmdb/room.js";
 import { HttpServer } from "../http/app.js";
-import type { Logger } from "../http/observing/logger.js";
 import { Measures } from "../http/observing/measures.js";
 import { NO_PAGES } from "../http/pages.js";
-import { chooseTransport } from "../http/transport/choose.js";
+import { chooseTransport } from "../http/servers/choose.js";
 import { checkTls, type TlsFiles } from "../http/transport/tls.js";
 import type { TransportName } from "../http/transport/transport.js";
-import { isReadableByOthers, possibleConnections } from "../machine.js";
+import type { Logger } from "../process/logger.js";
+import { isReadableByOthers, possibleConnections } from "../process/machine.js";
 import { parseWitnessedLogs, type WitnessedLogs } from "./logs.js";
 import { WitnessMetrics } from "./metrics.js";
 import { witnessRoutes } from "./routes.js";

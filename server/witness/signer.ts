@@ -1,8 +1,9 @@
 /** The key with which a witness cosigns, by one of the two algorithms of c2sp.org/tlog-cosignature. */
+
+import { CairnlogError } from "../../engine/base/error.js";
 import { generateMlDsaKey, isMlDsaKey, mlDsaKey } from "../../engine/crypto/keys/ml-dsa.js";
-import { operatorKey, readOrMakeKey } from "../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "../../engine/crypto/keys/private-key.js";
-import { CairnlogError } from "../../engine/error.js";
+import { operatorKey, readOrMakeKey } from "../../engine/crypto/signer/operator-key.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { MAX_NAME_BYTES } from "../../engine/verify/note/cosignature.js";
 import { type NoteKey, noteKey, noteKeyOf } from "../../engine/verify/note/key.js";

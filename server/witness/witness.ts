@@ -2,9 +2,10 @@
  * A witness (c2sp.org/tlog-witness): it cosigns a checkpoint of a log if it is consistent with all that it has cosigned
  * before. Then nobody can be shown another history of that log with this cosignature. It belongs to one thread.
  */
+
+import { CairnlogError } from "../../engine/base/error.js";
 import { checkNoteSignature } from "../../engine/crypto/notes.js";
-import { CairnlogError } from "../../engine/error.js";
-import { fromHex } from "../../engine/verify/encoding.js";
+import { fromHex } from "../../engine/verify/bytes/encoding.js";
 import {
   type Checkpoint,
   cosignatureMessage,

@@ -5,11 +5,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect } from "vitest";
-import { CheckpointPublisher } from "#cairnlog/engine/log/lens/publisher.js";
+import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
 import { parsePolicy } from "#cairnlog/engine/verify/index.js";
+import { Cosigning } from "#cairnlog/server/cosigning/cosigning.js";
+import { Recall } from "#cairnlog/server/cosigning/recall.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
-import { Cosigning } from "#cairnlog/server/witnessing/cosigning.js";
-import { Recall } from "#cairnlog/server/witnessing/recall.js";
 import { openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { newMlDsaSigner } from "../verify/note/notes.js";
 import { newTree } from "../witness/logs.js";
@@ -17,8 +17,8 @@ import { held } from "./held.js";
 import { nothing, type Row } from "./rows.js";
 
 const EXCHANGE = "server/outgoing/exchange.ts";
-const PUBLISHER = "engine/log/lens/publisher.ts";
-const ASKER = "server/witnessing/asker.ts";
+const PUBLISHER = "engine/log/tlog/publisher.ts";
+const ASKER = "server/cosigning/asker.ts";
 const note = { event_type: "note", payload: {} };
 const logger = pino({ level: "silent" });
 
@@ -62,7 +62,7 @@ class Elsewhere {
 export const BACKGROUND_ROWS: readonly Row[] = [
   {
     name: "a log whose disk refuses",
-    files: ["engine/store/store.ts", "engine/store/lmdb/gate.ts", "engine/log/clockguard.ts"],
+    files: ["engine/store/store.ts", "engine/store/lmdb/gate.ts", "engine/log/state/clockguard.ts"],
     async open() {
       const around = held();
       const { log, faults } = await openFaultyLog();
@@ -121,7 +121,7 @@ export const BACKGROUND_ROWS: readonly Row[] = [
   },
   {
     name: "a witness that is away for a while",
-    files: [EXCHANGE, ASKER, "server/witnessing/cosigning.ts"],
+    files: [EXCHANGE, ASKER, "server/cosigning/cosigning.ts"],
     pauses: ASKER,
     async open() {
       const tree = newTree("log.example/after");
@@ -169,7 +169,7 @@ export const BACKGROUND_ROWS: readonly Row[] = [
   },
   {
     name: "the question whether a log was set back, which nobody answers",
-    files: [EXCHANGE, "server/witnessing/recall.ts"],
+    files: [EXCHANGE, "server/cosigning/recall.ts"],
     async open() {
       const { log } = await openTestLog();
       const mirror = await new Elsewhere((_, response) => response.writeHead(404).end()).start();

@@ -2,16 +2,16 @@
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { JournalRecord } from "#cairnlog/engine/journal/record.js";
-import { systemClock } from "#cairnlog/engine/log/clock.js";
 import { openLogReader } from "#cairnlog/engine/log/log.js";
-import type { LogReader } from "#cairnlog/engine/log/reader.js";
-import type { LogView } from "#cairnlog/engine/log/view.js";
-import { Slices } from "#cairnlog/engine/registry/slices.js";
+import { systemClock } from "#cairnlog/engine/log/state/clock.js";
+import type { LogReader } from "#cairnlog/engine/log/view/reader.js";
+import type { LogView } from "#cairnlog/engine/log/view/view.js";
+import { Slices } from "#cairnlog/engine/registry/shared/slices.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { Calendar } from "#cairnlog/server/anchoring/calendar.js";
 import { Upgrades } from "#cairnlog/server/anchoring/upgrades.js";
 import { MirroredLog } from "#cairnlog/server/mirror.js";
-import { NodeTlog } from "#cairnlog/server/replication/tlog.js";
+import { NodeTlog } from "#cairnlog/server/tlog/replicated.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { FakeJournal } from "../journal/fakejournal.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
@@ -61,7 +61,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
   },
   {
     name: "queries in slices, of which some throw",
-    files: ["engine/registry/slices.ts"],
+    files: ["engine/registry/shared/slices.ts"],
     async open() {
       const around = held();
       const log = { queued: 0, batches: 0 };
@@ -89,7 +89,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
   },
   {
     name: "a mirror that cannot be read for a while",
-    files: ["engine/log/reader.ts", "server/mirror.ts"],
+    files: ["engine/log/view/reader.ts", "server/mirror.ts"],
     async open() {
       const { log, path } = await openTestLog();
       await log.append(note);
@@ -131,7 +131,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
   },
   {
     name: "the tree of /tlog/ at a node, which cannot be made for a while",
-    files: ["server/replication/tlog.ts"],
+    files: ["server/tlog/replicated.ts"],
     async open() {
       const { log } = await openTestLog();
       let [isAhead, errors, told] = [false, 0, ""];

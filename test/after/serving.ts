@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { MessagePort } from "node:worker_threads";
 import { expect, vi } from "vitest";
-import { readPublishedHead } from "#cairnlog/engine/log/published.js";
+import { readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
 import { temporaryFolder, testEnvironment } from "../server/harness.js";
 import { held } from "./held.js";
@@ -39,7 +39,7 @@ const HALF = "POST /api/v1/attestations HTTP/1.1\r\nhost: x\r\ncontent-length: 1
 /** A service in one thread, whose clients break off and whose folder refuses a file. */
 const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
   name: `a service over ${transport}, whose clients break off and whose folder refuses a file`,
-  files: [...files, "server/closing.ts", "engine/log/published.ts", "engine/log/clockguard.ts"],
+  files: [...files, "server/closing.ts", "engine/log/tlog/published.ts", "engine/log/state/clockguard.ts"],
   async open() {
     const dataDir = temporaryFolder();
     const around = held();
@@ -68,7 +68,7 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
 });
 
 export const SERVING_ROWS: readonly Row[] = [
-  serviceRow("uws", "server/http/transport/uploads.ts"),
+  serviceRow("uws", "server/http/body/uploads.ts"),
   serviceRow("node"),
   {
     name: "front ends that die",

@@ -4,8 +4,8 @@
  */
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "#cairnlog/engine/log/clock.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { openTestLog } from "../log/harness.js";

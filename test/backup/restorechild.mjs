@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 
 const [, , from, path] = process.argv;
 function held() {

@@ -15,13 +15,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
-import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import {

@@ -3,7 +3,7 @@ import fs, { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeF
 import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { namedFiles } from "#cairnlog/server/cli/files.js";
+import { namedFiles } from "#cairnlog/server/cli/files/files.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";

@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { decodeName, fromArgument, onDisk } from "#cairnlog/server/cli/disk-names.js";
-import { hashFile, hashForOthers } from "#cairnlog/server/cli/signing/file-hash.js";
+import { decodeName, fromArgument, onDisk } from "#cairnlog/server/cli/files/disk-names.js";
+import { hashFile, hashForOthers } from "#cairnlog/server/cli/files/file-hash.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";

@@ -1,7 +1,7 @@
 /** Colours: on a terminal that has them, and nowhere else; and what other parties wrote cannot add any. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { bundleText } from "#cairnlog/server/cli/printing/verdict.js";
 import { facts, table } from "#cairnlog/server/cli/terminal/table.js";
-import { bundleText } from "#cairnlog/server/cli/verifying/verdict.js";
 
 const { isTTY, hasColors } = process.stdout;
 

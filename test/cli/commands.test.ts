@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
-import { readInterval } from "#cairnlog/server/cli/connection.js";
+import { readInterval } from "#cairnlog/server/cli/connection/connection.js";
 import type { Subcommand } from "#cairnlog/server/cli/line/subcommand.js";
 import { temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter, once } from "node:events";
 import { afterAll } from "vitest";
 import { runCommand } from "#cairnlog/server/cli/command.js";
-import { withClient } from "#cairnlog/server/cli/connection.js";
+import { withClient } from "#cairnlog/server/cli/connection/connection.js";
 // Loaded for what it does, too: the command finds nothing that the user who runs the tests has told it to remember.
 import "../service.js";
 import type { Finished } from "../service.js";

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { VERSION } from "#cairnlog/server/version.js";
+import { VERSION } from "#cairnlog/server/process/version.js";
 import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";

@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { anyEvent } from "../anyevent.js";
 import { FakeSigner } from "../crypto/signer/fakesigner.js";
 import { scratchFolder, cairnlog as spawned, startService } from "../service.js";

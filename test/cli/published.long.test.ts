@@ -2,16 +2,16 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { openOperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { OperatorKeys, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
-import { existingLog, operatorKeyOf } from "#cairnlog/server/cli/operate/data-directory.js";
+import { existingLog, operatorKeyOf } from "#cairnlog/server/cli/files/data-directory.js";
+import { UsageError } from "#cairnlog/server/cli/line/usage.js";
 import { putInPlace, readPrivateKey } from "#cairnlog/server/cli/operate/keys/operator-files.js";
 import { readPublished } from "#cairnlog/server/cli/operate/published.js";
-import { UsageError } from "#cairnlog/server/cli/usage.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { StateFolder } from "#cairnlog/server/cli/state.js";
+import { StateFolder } from "#cairnlog/server/cli/connection/state.js";
 import { temporaryFolder } from "../server/harness.js";
 
 afterEach(() => {

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Patience, patientFetch } from "#cairnlog/server/cli/patience.js";
+import { type Patience, patientFetch } from "#cairnlog/server/cli/connection/patience.js";
 import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";

@@ -7,7 +7,7 @@ import canonicalize from "canonicalize";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/index.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { encryptClaim, verifyClaimCommitment } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey, parseVkey } from "#cairnlog/engine/verify/index.js";
 import { type ClientOptions, createClient } from "#cairnlog/server/client/index.js";

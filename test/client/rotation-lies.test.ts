@@ -6,9 +6,9 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import {
   type AttestationBundle,
   type OperatorTerm,

@@ -1,6 +1,6 @@
 /** Payloads that the operator withholds, as clients see them: withheld, and neither valid nor invalid. */
 import { beforeAll, expect, test } from "vitest";
-import { isPayloadOf, isWithheld } from "#cairnlog/engine/verify/withheld.js";
+import { isPayloadOf, isWithheld } from "#cairnlog/engine/verify/events/withheld.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest } from "../server/signers.js";

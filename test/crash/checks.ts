@@ -3,10 +3,10 @@
  * restarted service, as a monitor sees it. Each check returns a sentence for every problem.
  */
 import { join } from "node:path";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
-import type { TableName } from "#cairnlog/engine/store/schema.js";
+import type { TableName } from "#cairnlog/engine/store/schema/schema.js";
 import { type Entry, type InclusionProof, type TreeHead, verifyInclusion } from "#cairnlog/engine/verify/index.js";
 import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";

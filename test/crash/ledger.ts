@@ -1,5 +1,5 @@
 /** The changes that the service has acknowledged. All of them must still be there, unchanged, after any crash. */
-import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema.js";
+import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema/schema.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 
 /** The parts of an answer that give the place of an entry. */

@@ -4,7 +4,7 @@ import type { PlantedFault } from "../reliability/planted.js";
 export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "acknowledges before the commit",
-    file: "engine/log/write/stages/writing.js",
+    file: "engine/log/write/writing.js",
     text: "await this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
     replacement: "this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
   },
@@ -16,20 +16,20 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "loses a row of state",
-    file: "engine/log/write/stages/writing.js",
+    file: "engine/log/write/writing.js",
     text: "const { recorded, derived } = layer.split();",
     replacement:
       "const { recorded, derived: all } = layer.split(); const derived = all.slice(batch.firstIndex % 7 === 3 ? 1 : 0);",
   },
   {
     name: "stores the first head of a batch for all of its sizes",
-    file: "engine/log/write/stages/writing.js",
+    file: "engine/log/write/writing.js",
     text: "{ ...shared, roots, timestamp",
     replacement: "{ ...shared, roots: Buffer.concat(events.map(() => roots.subarray(0, 32))), timestamp",
   },
   {
     name: "gives the last id out again after a restart",
-    file: "engine/log/tree/frontier.js",
+    file: "engine/log/read/frontier.js",
     text: "this.size = last ? last.firstIndex + last.count : 0;",
     replacement: "this.size = last ? last.firstIndex + last.count - (last.count > 1 ? 1 : 0) : 0;",
   },
@@ -66,7 +66,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "serves heads that are signed anew",
-    file: "engine/log/view.js",
+    file: "engine/log/view/view.js",
     text: "return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;",
     replacement:
       "const head = treeSize <= this.#size && this.#reader.head(treeSize); return head ? { ...head, timestamp: new Date().toISOString() } : null;",
@@ -79,7 +79,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "goes on behind the end of the log after a restart",
-    file: "engine/log/tree/frontier.js",
+    file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",
     replacement: "",
   },
@@ -89,7 +89,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
 export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores whatever the signer answers",
-    file: "engine/log/write/signer.js",
+    file: "engine/log/state/signer.js",
     text: "if (answer.length !== count || !isSigned)",
     replacement: "if (false)",
   },

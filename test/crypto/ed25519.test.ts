@@ -3,8 +3,8 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checkPoint } from "#cairnlog/engine/crypto/keys/ed25519.js";
+import { verifySync } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { importPublicKey, signersKey } from "#cairnlog/engine/crypto/keys/spki.js";
-import { verifySync } from "#cairnlog/engine/crypto/signatures.js";
 import { checkEd25519Point } from "#cairnlog/engine/verify/keys/publickey.js";
 import {
   ACCEPTED_KEYS,

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
+import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { cramped } from "../reliability/cramped.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-keys-"));
@@ -52,7 +52,7 @@ describe("the operator key file", () => {
   test("a key for which the disk has too little room is not written, nor a part of it", () => {
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-key-"));
     try {
-      const module = import.meta.resolve("#cairnlog/engine/crypto/keys/operator-key.js");
+      const module = import.meta.resolve("#cairnlog/engine/crypto/signer/operator-key.js");
       const { status, stderr } = cramped(module, "writeKeyFile", join(folder, "key.pem"));
       expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("EFBIG") });
       expect(readdirSync(folder)).toEqual([]);

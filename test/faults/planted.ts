@@ -18,7 +18,7 @@ const commits = at("load", ["fdatasync@lmdb"], "log/data.mdb");
 export const SYSTEM_FAULTS: readonly SystemFault[] = [
   {
     name: "acknowledges before the commit",
-    file: "engine/log/write/stages/writing.js",
+    file: "engine/log/write/writing.js",
     text: "await this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
     replacement: "this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
     shows: commits,
@@ -47,7 +47,7 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
   },
   {
     name: "says that an entry is not there when the log cannot be read",
-    file: "server/http/problems.js",
+    file: "server/http/route/problems.js",
     text: '"storage-failed": {\n        status: 503,',
     replacement: '"storage-failed": {\n        status: 404,',
     shows: commits,
@@ -61,21 +61,21 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
   },
   {
     name: "goes on when a new log cannot be flushed",
-    file: "engine/flush.js",
+    file: "engine/base/flush.js",
     text: "fsyncSync(file);",
     replacement: "try { fsyncSync(file); } catch {}",
     shows: at("create", ["fsync@node"], "log/data.mdb"),
   },
   {
     name: "goes on behind the end of the log after a restart",
-    file: "engine/log/tree/frontier.js",
+    file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",
     replacement: "",
     shows: at("end", ["pwrite64@lmdb"], "log/data.mdb", ["EINTR"]),
   },
   {
     name: "starts without the newest head that it has shown, when that cannot be read",
-    file: "engine/log/published.js",
+    file: "engine/log/tlog/published.js",
     text: 'if (cause.code === "ENOENT")',
     replacement: "if (cause.code)",
     shows: at("start", ["open@node"], "published.json"),

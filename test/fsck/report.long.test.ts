@@ -2,14 +2,14 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/clock.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
-import { packBatch } from "#cairnlog/engine/store/batch.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { packBatch } from "#cairnlog/engine/store/schema/batch.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { anyEvent } from "../anyevent.js";
 import { chain, line } from "../log/history/entries.js";
 import {

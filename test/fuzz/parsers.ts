@@ -54,13 +54,15 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const claims: typeof import("#cairnlog/engine/verify/claims/claims.js") = await module("engine/verify/claims/claims");
   const { importPublicKey }: typeof import("#cairnlog/engine/crypto/keys/spki.js") =
     await module("engine/crypto/keys/spki");
-  const { verifySync }: typeof import("#cairnlog/engine/crypto/signatures.js") =
-    await module("engine/crypto/signatures");
+  const { verifySync }: typeof import("#cairnlog/engine/crypto/keys/signatures.js") = await module(
+    "engine/crypto/keys/signatures",
+  );
   const { HardwareRoots }: typeof import("#cairnlog/engine/crypto/hardware.js") =
     await module("engine/crypto/hardware");
-  const { Faults }: typeof import("#cairnlog/engine/registry/input.js") = await module("engine/registry/input");
-  const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/requests/predicatelanguage.js") =
-    await module("engine/registry/requests/predicatelanguage");
+  const { Faults }: typeof import("#cairnlog/engine/registry/shared/input.js") =
+    await module("engine/registry/shared/input");
+  const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/events/predicatelanguage.js") =
+    await module("engine/registry/events/predicatelanguage");
   const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/predicates.js") = await module(
     "engine/registry/attestations/predicates",
   );
@@ -73,8 +75,8 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const { isEmail }: typeof import("#cairnlog/engine/registry/accounts/email.js") = await module(
     "engine/registry/accounts/email",
   );
-  const { readPseudonym }: typeof import("#cairnlog/engine/registry/keys/pseudonym.js") = await module(
-    "engine/registry/keys/pseudonym",
+  const { readPseudonym }: typeof import("#cairnlog/engine/registry/events/pseudonym.js") = await module(
+    "engine/registry/events/pseudonym",
   );
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
     await module("engine/registry/trust/config");
@@ -82,8 +84,8 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const { parseBody, readBody }: typeof import("#cairnlog/server/http/body/body.js") =
     await module("server/http/body/body");
   const { PlainReader }: typeof import("#cairnlog/server/http/body/plain.js") = await module("server/http/body/plain");
-  const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/history/entry.js") =
-    await module("engine/log/history/entry");
+  const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/apply/entry.js") =
+    await module("engine/log/apply/entry");
   const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") = await module(
     "engine/registry/webhooks/input",
   );

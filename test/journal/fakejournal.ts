@@ -1,7 +1,7 @@
 /** A journal in memory instead of on disk, with answers that may be lost. */
 import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import type { JournalPosition } from "#cairnlog/engine/store/position.js";
+import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 
 /** The fate of a record and of the answer about it. */
 export type JournalFate =

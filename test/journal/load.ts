@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Committed } from "#cairnlog/engine/log/write/executor.js";
-import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/position.js";
+import type { Committed } from "#cairnlog/engine/log/state/executor.js";
+import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { runIn } from "../log/inline.js";
 

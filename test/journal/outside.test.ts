@@ -1,15 +1,15 @@
 /** A journal guarantees that a record was appended, but not that it is right: a node checks what it applies. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import { formatTimestamp, systemClock } from "#cairnlog/engine/log/clock.js";
-import { microsOf } from "#cairnlog/engine/log/instant.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
-import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/batch.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
+import { formatTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
+import { microsOf } from "#cairnlog/engine/log/state/instant.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { headsOf } from "../log/tamper.js";

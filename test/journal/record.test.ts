@@ -9,7 +9,7 @@ import {
   type JournalRecord,
   recordHash,
 } from "#cairnlog/engine/journal/record.js";
-import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/position.js";
+import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
 
 const text = fc.string({ unit: "grapheme", maxLength: 8 });
 const bytes = (length: number) =>

@@ -3,8 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { acceptClock, ClockGuard, clockFile, compareClocks, MAX_GAP_MICROS } from "#cairnlog/engine/log/clockguard.js";
-import { microsOf } from "#cairnlog/engine/log/instant.js";
+import {
+  acceptClock,
+  ClockGuard,
+  clockFile,
+  compareClocks,
+  MAX_GAP_MICROS,
+} from "#cairnlog/engine/log/state/clockguard.js";
+import { microsOf } from "#cairnlog/engine/log/state/instant.js";
 import { openTestLog } from "./harness.js";
 
 const SECOND = 1_000_000;

@@ -5,10 +5,10 @@ import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { finishEntry, preimageText } from "#cairnlog/engine/log/write/entry.js";
-import { checkEntry, type Entry, entryPreimage } from "#cairnlog/engine/verify/entry.js";
+import { finishEntry, preimageText } from "#cairnlog/engine/log/state/entry.js";
 import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
 import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
+import { checkEntry, type Entry, entryPreimage } from "#cairnlog/engine/verify/tree/entry.js";
 import { jsonValues, texts } from "../texts.js";
 import { momentNumber, sha256 } from "./history/entries.js";
 

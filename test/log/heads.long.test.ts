@@ -1,11 +1,11 @@
 /** Findings of `verify` about heads: each fault is reported at its size, and no other fault is. */
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type HistoryItem, openHistory } from "#cairnlog/engine/log/history/history.js";
-import type { HeadRecord } from "#cairnlog/engine/store/batch.js";
+import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import type { HeadRecord } from "#cairnlog/engine/store/schema/batch.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain, line, momentNumber, signedHead, type Wanted } from "./history/entries.js";
 import { replaceHeads, signedAt } from "./tamper.js";

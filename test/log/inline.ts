@@ -1,9 +1,9 @@
 /** Commands that a test defines for itself, without a registered name. */
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
-import type { Committed } from "#cairnlog/engine/log/write/executor.js";
-import type { StateWriter } from "#cairnlog/engine/log/write/projection.js";
-import type { DerivedTable, PrivateTable } from "#cairnlog/engine/store/schema.js";
+import type { Transaction } from "#cairnlog/engine/log/state/commands.js";
+import type { Committed } from "#cairnlog/engine/log/state/executor.js";
+import type { StateWriter } from "#cairnlog/engine/log/state/projection.js";
+import type { DerivedTable, PrivateTable } from "#cairnlog/engine/store/schema/schema.js";
 
 /** A transaction that can write every table of state, so that a test can add rows that no entry makes. */
 export type PlantingTransaction = Transaction & StateWriter<DerivedTable | PrivateTable>;

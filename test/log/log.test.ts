@@ -1,8 +1,8 @@
 import { createHash, createPublicKey, verify as opensslVerify } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, openTestReader, temporaryFolder, testOperator } from "./harness.js";

@@ -5,8 +5,8 @@
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import type { KeyRow } from "#cairnlog/engine/store/rows.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import type { KeyRow } from "#cairnlog/engine/store/schema/rows.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openFaultyLog, openTestLog } from "./harness.js";
 import { runIn } from "./inline.js";
 

@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog, openLogReader } from "#cairnlog/engine/log/log.js";
 import type { TileKey } from "#cairnlog/engine/store/contract.js";
-import type { LogMeta } from "#cairnlog/engine/store/rows.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "./harness.js";
 import { tamper } from "./tamper.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/published.js";
+import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain, definedRoot } from "./history/entries.js";
 

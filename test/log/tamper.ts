@@ -1,8 +1,14 @@
 /** Functions that change the files of a closed log, and heads that its operator could have signed. */
 import { type Database, open } from "lmdb";
-import type { OperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
-import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
-import { Batch, type BatchHeads, type HeadRecord, packBatch, storedBatch } from "#cairnlog/engine/store/batch.js";
+import type { OperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { formatTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import {
+  Batch,
+  type BatchHeads,
+  type HeadRecord,
+  packBatch,
+  storedBatch,
+} from "#cairnlog/engine/store/schema/batch.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { MAP_SIZE, testOperator } from "./harness.js";
 

@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Monitor } from "#cairnlog/server/monitor/monitor.js";
 import { anyEvent } from "../anyevent.js";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/index.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";

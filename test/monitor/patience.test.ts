@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, expect, test } from "vitest";
-import { MAX_ANSWER_BYTES, OversizedAnswer } from "#cairnlog/server/client/body.js";
+import { MAX_ANSWER_BYTES, OversizedAnswer } from "#cairnlog/server/client/base/body.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkpointText, noteKeyId, parsePublicKey, signedNote } from "#cairnlog/engine/verify/index.js";
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { anyEvent } from "../anyevent.js";

@@ -7,9 +7,9 @@ import { DIST } from "../reliability/planted.js";
 import { type Accepted, accepts, readAccepted, staleEntries } from "./accepted.js";
 import { mutantsOf } from "./generate.js";
 
-const [mutant] = mutantsOf(DIST, "engine/error.js");
+const [mutant] = mutantsOf(DIST, "engine/base/error.js");
 const entry: Accepted = {
-  file: "engine/error.ts",
+  file: "engine/base/error.ts",
   line: mutant!.source,
   kind: mutant!.kind,
   original: mutant!.original,
@@ -42,7 +42,7 @@ test("an entry that fits no mutant is reported, also one of a file that is gone"
   const changed = { ...entry, line: "other" };
   expect(staleEntries([entry, gone, changed], DIST)).toEqual([
     expect.stringMatching(/^engine\/gone\.ts has no mutant/),
-    expect.stringMatching(/^engine\/error\.ts has no mutant .* on the line `other` any more\.$/),
+    expect.stringMatching(/^engine\/base\/error\.ts has no mutant .* on the line `other` any more\.$/),
   ]);
 });
 

@@ -78,10 +78,10 @@ test("values of packages with native code are imported behind the check", () => 
   );
   // Each of them is looked at here: `lmdb.js` imports `preload.js` first, the others call `loadChecked`.
   expect(places.sort()).toEqual([
-    "dist/engine/crypto/sodium.js",
+    "dist/engine/crypto/keys/sodium.js",
     "dist/engine/native/lmdb.js",
     "dist/engine/native/preload.js",
-    "dist/server/http/transport/binary.js",
+    "dist/server/http/servers/binary.js",
   ]);
   const [first] = read("dist/engine/native/lmdb.js").match(/"[^"]+"/g)!;
   expect(first).toBe('"./preload.js"');

@@ -4,10 +4,10 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { LogFollower } from "#cairnlog/engine/log/follow/follower.js";
-import { LogReader } from "#cairnlog/engine/log/reader.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { LogReader } from "#cairnlog/engine/log/view/reader.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 
 const { go, operatorKey, mapSize } = workerData;

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Calendar } from "#cairnlog/server/anchoring/calendar.js";
+import { askWitness } from "#cairnlog/server/cosigning/ask.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
-import { askWitness } from "#cairnlog/server/witnessing/ask.js";
 
 /** Time of a request. Its end is waited for, not measured. */
 const TIME_MS = 400;

@@ -1,5 +1,5 @@
 /** What must be true of a state, given what clients knew at the moment of the power failure. */
-import type { Key, TableName } from "#cairnlog/engine/store/schema.js";
+import type { Key, TableName } from "#cairnlog/engine/store/schema/schema.js";
 import type { RowFact } from "../crash/ledger.js";
 import type { KnownReceipt, KnownRow, ShownHead } from "./known.js";
 import type { Answer, Found } from "./openers.js";

@@ -1,6 +1,6 @@
 /** What clients know of a log, and since which moment of the trace. All of it must be in every later state of the disk. */
 import { statSync } from "node:fs";
-import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema.js";
+import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema/schema.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { type Acknowledged, Ledger, type Receipt, type RowFact } from "../crash/ledger.js";
 import type { TraceEvent } from "./record/trace.js";

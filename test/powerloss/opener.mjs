@@ -9,17 +9,18 @@ import { pathToFileURL } from "node:url";
 const dist = process.argv[2];
 const from = (file) => import(pathToFileURL(join(dist, file)).href);
 const { startServer, readSettings } = await from("server/index.js");
-const { failurePath, operatorKeyPath, operatorPublicKeyPath, publishedHeadPath } = await from("server/settings.js");
+const { failurePath, operatorKeyPath, operatorPublicKeyPath, publishedHeadPath } =
+  await from("server/settings/settings.js");
 const { checkAfterFailure } = await from("server/failure.js");
-const { openOperatorKey } = await from("engine/crypto/keys/operator-key.js");
+const { openOperatorKey } = await from("engine/crypto/signer/operator-key.js");
 const { createPool } = await from("engine/crypto/pool/pool.js");
 const { checkFiles, withFiles } = await from("engine/log/check/files.js");
 const { checkLog } = await from("engine/log/check/fsck.js");
-const { PublishedHead, readPublishedHead } = await from("engine/log/published.js");
+const { PublishedHead, readPublishedHead } = await from("engine/log/tlog/published.js");
 const { PRIVATE_CHECKS } = await from("engine/registry/privatechecks.js");
 const { openRegistry } = await from("engine/registry/registry.js");
-const { projection } = await from("engine/registry/projection.js");
-const { closeToOthers } = await from("engine/store/private.js");
+const { projection } = await from("engine/registry/events/projection.js");
+const { closeToOthers } = await from("engine/store/lmdb/private.js");
 const { openStore } = await from("engine/store/store.js");
 
 const SETTINGS = {

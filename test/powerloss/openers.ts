@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Key, TableName } from "#cairnlog/engine/store/schema.js";
+import type { Key, TableName } from "#cairnlog/engine/store/schema/schema.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 import { SOURCES, unflushed } from "./record/recorder.js";
 

@@ -10,7 +10,7 @@ export interface PowerlossFault extends PlantedFault {
 export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   {
     name: "acknowledges before the commit",
-    file: "engine/log/write/stages/writing.js",
+    file: "engine/log/write/writing.js",
     text: "await this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
     replacement: "this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
     only: ["service"],
@@ -39,14 +39,14 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   },
   {
     name: "does not flush folders that are new above the data directory",
-    file: "engine/flush.js",
+    file: "engine/base/flush.js",
     text: "flushFolders(parent);",
     replacement: "flushFolder(parent);",
     only: ["service"],
   },
   {
     name: "does not flush the operator key",
-    file: "engine/crypto/keys/operator-key.js",
+    file: "engine/crypto/signer/operator-key.js",
     text: "fsyncSync(file);",
     replacement: "",
     only: ["service"],
@@ -67,14 +67,14 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   },
   {
     name: "does not start with a published.json that was cut",
-    file: "engine/log/published.js",
+    file: "engine/log/tlog/published.js",
     text: '        text = readFileSync(file, "utf8");\n',
     replacement: '        text = readFileSync(file, "utf8");\n        JSON.parse(text);\n',
     only: ["service"],
   },
   {
     name: "keeps a newer head in published.json than the log has",
-    file: "engine/log/published.js",
+    file: "engine/log/tlog/published.js",
     text: "JSON.stringify(head)",
     replacement: "JSON.stringify({ ...head, tree_size: head.tree_size + 1 })",
     only: ["service"],
@@ -88,7 +88,7 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   },
   {
     name: "goes on behind the end of a log",
-    file: "engine/log/tree/frontier.js",
+    file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",
     replacement: "",
     only: ["end"],

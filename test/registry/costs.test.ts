@@ -3,12 +3,12 @@
  * strangers who do all that a service lets anybody do. `docs/costs.md` has the bounds of what may grow.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
-import { createLogger } from "#cairnlog/server/http/observing/logger.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
+import { createLogger } from "#cairnlog/server/process/logger.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import { type CommandCost, countCommands, countReads, type DiskCost } from "./counting.js";
 import { letStrangersAct } from "./strangers.js";

@@ -2,9 +2,9 @@
  * Counts what an operation of a registry costs, in rows and bytes instead of time: these are the same on every machine.
  * Counted are what a command reads and writes through its transaction, and what is read from disk.
  */
-import type { Command, Transaction } from "#cairnlog/engine/log/write/commands.js";
-import type { Committed } from "#cairnlog/engine/log/write/executor.js";
-import type { Payer } from "#cairnlog/engine/log/write/payer.js";
+import type { Command, Transaction } from "#cairnlog/engine/log/state/commands.js";
+import type { Committed } from "#cairnlog/engine/log/state/executor.js";
+import type { Payer } from "#cairnlog/engine/log/state/payer.js";
 import type { Snapshot, Store } from "#cairnlog/engine/store/contract.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { newFolder, type World } from "./world.js";

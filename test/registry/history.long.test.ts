@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { chain, line, type Wanted } from "../log/history/entries.js";
 import { jsonValues } from "../texts.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld } from "./world.js";

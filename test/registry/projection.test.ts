@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { jsonValues } from "../texts.js";
 import { at, closeWorlds, DAY, manifestOf, nodeSigner, openWorld, submission, type TestSigner } from "./world.js";
 

@@ -4,16 +4,16 @@
  */
 import { type Key, open } from "lmdb";
 import { afterAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { type Command, commandNamed, commandNames } from "#cairnlog/engine/log/write/commands.js";
-import type { Committed } from "#cairnlog/engine/log/write/executor.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
-import { BYTE_TABLES, RECORD_TABLES } from "#cairnlog/engine/store/schema.js";
-import { EVENT_TYPES, payloadMisfit } from "#cairnlog/engine/verify/kinds.js";
-import { eventIn } from "#cairnlog/engine/verify/withheld.js";
+import { type Command, commandNamed, commandNames } from "#cairnlog/engine/log/state/commands.js";
+import type { Committed } from "#cairnlog/engine/log/state/executor.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { BYTE_TABLES, RECORD_TABLES } from "#cairnlog/engine/store/schema/schema.js";
+import { EVENT_TYPES, payloadMisfit } from "#cairnlog/engine/verify/events/kinds.js";
+import { eventIn } from "#cairnlog/engine/verify/events/withheld.js";
 import { FakeJournal } from "../journal/fakejournal.js";
 import { tour } from "./tour.js";
 import { BASE, closeWorlds, newFolder, openWorld, type World } from "./world.js";

@@ -1,6 +1,6 @@
 /** Turns of the event loop: one piece of work each, in order. */
 import { expect, test, vi } from "vitest";
-import { Pieces, turn } from "#cairnlog/engine/turns.js";
+import { Pieces, turn } from "#cairnlog/engine/base/turns.js";
 
 const immediate = () => new Promise((resolve) => setImmediate(resolve));
 

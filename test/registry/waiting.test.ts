@@ -1,9 +1,9 @@
 /** The waiting time after the attempts or a quota are used up: whole seconds, rounded up, never zero. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
-import { takeFromQuota } from "#cairnlog/engine/registry/quota.js";
+import { takeFromQuota } from "#cairnlog/engine/registry/shared/quota.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, openWorld, SECOND, type World } from "./world.js";
 

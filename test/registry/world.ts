@@ -7,11 +7,11 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError, type ErrorCode } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
 import { openRegistry, type Registry, type RegistryOptions } from "#cairnlog/engine/registry/registry.js";
 

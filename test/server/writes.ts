@@ -1,7 +1,7 @@
 /** Every write of the API: a request that is granted as it stands. What it needs is made through the registry, which pays for nothing. */
 import { randomUUID } from "node:crypto";
 import type { Registry } from "#cairnlog/engine/registry/registry.js";
-import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { accountOf, sealed } from "../contract/signing/claimants.js";
 import { HUMAN } from "./endorsements.js";
 import type { TestService } from "./harness.js";

@@ -1,9 +1,9 @@
 /** `npm run stalls`: the worst request of every operation, and how long it blocks the event loop. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openRegistry } from "#cairnlog/engine/registry/registry.js";
 import { openReceivers } from "../../bench/strangers/receivers.js";
 import { Inputs, type Operation } from "../fuzz/inputs.js";

@@ -1,12 +1,12 @@
 /** What changes files in an order that matters: the steps of each, and what may be found where it stopped at one of them. */
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
-import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/published.js";
-import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
+import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { check, openData, sentences, tamper } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";

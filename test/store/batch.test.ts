@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Batch, joinEntries, joinedEntry, packBatch, packJoined } from "#cairnlog/engine/store/batch.js";
+import { Batch, joinEntries, joinedEntry, packBatch, packJoined } from "#cairnlog/engine/store/schema/batch.js";
 import { headsOf } from "../log/tamper.js";
 import { jsonValues } from "../texts.js";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Gate, openAtGate } from "#cairnlog/engine/store/lmdb/gate.js";
-import type { JournalPosition } from "#cairnlog/engine/store/position.js";
+import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 

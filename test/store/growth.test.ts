@@ -8,7 +8,7 @@ import { encodedBytes } from "#cairnlog/engine/store/lmdb/encodedbytes.js";
 import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { PageFile } from "#cairnlog/engine/store/lmdb/file/pagefile.js";
 import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
-import type { Key } from "#cairnlog/engine/store/schema.js";
+import type { Key } from "#cairnlog/engine/store/schema/schema.js";
 import { temporaryFolder } from "../log/harness.js";
 
 const PAGE = 4096;

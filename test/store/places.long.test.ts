@@ -2,7 +2,7 @@
 import { appendFileSync, copyFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Places } from "#cairnlog/engine/store/lmdb/file/places.js";
+import { Places } from "#cairnlog/engine/store/lmdb/places.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { openTestLog, temporaryFolder } from "../log/harness.js";
 

@@ -1,8 +1,8 @@
 /** The stored form of entries: it gives back every byte, in few bytes, and its codes stay what they are. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Batch, packBatch, storedBatch } from "#cairnlog/engine/store/batch.js";
-import { expanded } from "#cairnlog/engine/store/shorthand.js";
+import { Batch, packBatch, storedBatch } from "#cairnlog/engine/store/schema/batch.js";
+import { expanded } from "#cairnlog/engine/store/schema/shorthand.js";
 import { jsonValues } from "../texts.js";
 
 const hex = (fill: number) => Buffer.alloc(32, fill).toString("hex");

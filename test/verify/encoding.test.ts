@@ -9,8 +9,8 @@ import {
   isPrefixedHash,
   toHex,
   utf8,
-} from "#cairnlog/engine/verify/encoding.js";
-import { normaliseContentHash } from "#cairnlog/engine/verify/manifest.js";
+} from "#cairnlog/engine/verify/bytes/encoding.js";
+import { normaliseContentHash } from "#cairnlog/engine/verify/events/manifest.js";
 import { texts } from "../texts.js";
 import { sha256 } from "./keys/keys.js";
 

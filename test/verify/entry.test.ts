@@ -8,7 +8,7 @@ import {
   entryHash,
   entryPreimage,
   requestedTime,
-} from "#cairnlog/engine/verify/entry.js";
+} from "#cairnlog/engine/verify/tree/entry.js";
 import { sha256 } from "./keys/keys.js";
 
 const payload = { title: "Grüße €", b: [1, 2.5, true, null], a: { z: "", y: 1e21 } };

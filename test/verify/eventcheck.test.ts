@@ -1,7 +1,7 @@
 /** An entry must be an event of its stated type. The payload decides, since no hash covers the type. */
 import { describe, expect, test } from "vitest";
-import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/eventcheck.js";
-import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/kinds.js";
+import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/events/eventcheck.js";
+import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { chain } from "../log/history/entries.js";
 
 const PREDICATE = "https://x-service.example/predicates/authorship/v1";

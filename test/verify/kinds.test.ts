@@ -1,6 +1,5 @@
 /** The table of event kinds: its content, and the events that match a kind. */
 import { describe, expect, test } from "vitest";
-import { AUDIT_SCOPES, FINGERPRINT_MEMBERS } from "#cairnlog/engine/verify/contract.js";
 import {
   ATTESTATION_KIND,
   EVENT_KINDS,
@@ -9,7 +8,8 @@ import {
   kindOf,
   payloadMisfit,
   typesInScope,
-} from "#cairnlog/engine/verify/kinds.js";
+} from "#cairnlog/engine/verify/events/kinds.js";
+import { AUDIT_SCOPES, FINGERPRINT_MEMBERS } from "#cairnlog/engine/verify/keys/contract.js";
 
 const FINGERPRINT = `sha256:${"a".repeat(64)}`;
 const registration = {

@@ -6,7 +6,7 @@ import {
   manifestHash,
   normaliseContentHash,
   signingPayload,
-} from "#cairnlog/engine/verify/manifest.js";
+} from "#cairnlog/engine/verify/events/manifest.js";
 import { sha256 } from "./keys/keys.js";
 
 const content_hash = `sha256:${sha256("text")}`;

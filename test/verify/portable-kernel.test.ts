@@ -1,7 +1,7 @@
 /** The hashes in JavaScript, which the packages for readers have, against the kernels in WebAssembly. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { kernel as portable } from "#cairnlog/engine/verify/portable-kernel.js";
+import { kernel as portable } from "#cairnlog/engine/verify/bytes/portable-kernel.js";
 import { kernels } from "#cairnlog/wasm/index.js";
 
 const NODE = fc.uint8Array({ minLength: 32, maxLength: 32 });

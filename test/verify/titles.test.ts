@@ -1,6 +1,6 @@
 /** Words of titles: what is one, and which words of a query find it. */
 import { expect, test } from "vitest";
-import { hasTitleWords, soughtWords, titleWords } from "#cairnlog/engine/verify/titles.js";
+import { hasTitleWords, soughtWords, titleWords } from "#cairnlog/engine/verify/events/titles.js";
 
 const wordsOf = (document_title: string) => [...titleWords({ document_title })];
 

@@ -1,9 +1,9 @@
 /** Which entries may be served without their payload, whoever says that it is withheld. */
 import { expect, test } from "vitest";
-import { createHistoryReader, NO_PREDECESSOR } from "#cairnlog/engine/log/history/entry.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
-import { checkServiceEntry } from "#cairnlog/engine/verify/eventcheck.js";
-import { EVENT_TYPES } from "#cairnlog/engine/verify/kinds.js";
+import { createHistoryReader, NO_PREDECESSOR } from "#cairnlog/engine/log/apply/entry.js";
+import { checkServiceEntry } from "#cairnlog/engine/verify/events/eventcheck.js";
+import { EVENT_TYPES } from "#cairnlog/engine/verify/events/kinds.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 
 const HASH = "ab".repeat(32);
 const withheld = (event_type: string): Entry => ({

@@ -1,10 +1,10 @@
 /** The time and order of deliveries, with a clock that the test sets. */
 import { pino } from "pino";
 import { afterAll, describe, expect, test } from "vitest";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
-import { Writes } from "#cairnlog/engine/registry/writes.js";
+import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { Send } from "#cairnlog/server/webhooks/send.js";
 import { openFaultyLog } from "../log/harness.js";

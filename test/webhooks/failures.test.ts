@@ -1,6 +1,6 @@
 /** The log refuses once: what has changed before, meanwhile and after is known to the deliverer all the same. */
 import { afterAll, afterEach, expect, test, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Outbox } from "#cairnlog/engine/registry/webhooks/outbox.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { runIn } from "../log/inline.js";

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { originHash, WitnessRows } from "#cairnlog/server/witness/rows.js";
 import { temporaryFolder } from "../server/harness.js";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
-import { Cosigning, type CosigningParts } from "#cairnlog/server/witnessing/cosigning.js";
+import { Cosigning, type CosigningParts } from "#cairnlog/server/cosigning/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newMlDsaSigner, newNoteSigner, unknownVkey } from "../verify/note/notes.js";
 import { startTestWitness } from "../witness/harness.js";

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { checkEd25519Point, ED25519_SPKI_PREFIX } from "../../verify/keys/publickey.js";
-import { loadSodium } from "../sodium.js";
+import { loadSodium } from "./sodium.js";
 
 const sodium = loadSodium();
 

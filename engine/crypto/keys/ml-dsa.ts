@@ -4,7 +4,7 @@
  * noble computes.
  */
 import { randomBytes } from "node:crypto";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 
 /** A private key that is held in memory. */
 export interface MlDsaKey {

@@ -7,9 +7,9 @@ import {
   type KeyObject,
   sign as opensslSign,
 } from "node:crypto";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { loadSodium } from "../sodium.js";
+import { loadSodium } from "./sodium.js";
 import { importPublicKey, type ServerKey } from "./spki.js";
 
 const ED25519_SIGNATURE_BYTES = 64;

@@ -1,8 +1,8 @@
 /** Public keys on the server: parsed by the verifier's own parser, and kept in a form ready for native verification. */
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { CairnlogError } from "../../error.js";
-import { ownText } from "../../own-text.js";
-import { Recent } from "../../recent.js";
+import { CairnlogError } from "../../base/error.js";
+import { ownText } from "../../base/own-text.js";
+import { Recent } from "../../base/recent.js";
 import { type PublicKey, parsePublicKey, parseRecordedKey } from "../../verify/keys/publickey.js";
 import { checkPoint, ED25519_BYTES, readPlainEd25519 } from "./ed25519.js";
 

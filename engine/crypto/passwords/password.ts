@@ -3,7 +3,7 @@
  * passwords uses our memory and time, so few are hashed at the same time and few may wait.
  */
 import { randomBytes } from "node:crypto";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Pool } from "../pool/pool.js";
 
 export const MIN_PASSWORD_CHARACTERS = 8;

@@ -3,7 +3,7 @@
  */
 import { availableParallelism } from "node:os";
 import { Piscina } from "piscina";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 
 /** Default number of threads: leaves one core to the sequencer. */
 const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);

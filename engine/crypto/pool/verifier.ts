@@ -3,8 +3,8 @@
  * are few and no task is running, they are checked on the calling thread, because a round trip would cost too much.
  */
 
+import { verifySync } from "../keys/signatures.js";
 import { keyToBytes, type ServerKey } from "../keys/spki.js";
-import { verifySync } from "../signatures.js";
 import { pack } from "./packing.js";
 import type { Pool } from "./pool.js";
 

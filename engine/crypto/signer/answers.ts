@@ -1,6 +1,6 @@
 /** What a signer answers, checked for its form. The signer may be wrong or hostile. */
-import { CairnlogError } from "../../error.js";
-import { decodeBase64 } from "../../verify/encoding.js";
+import { CairnlogError } from "../../base/error.js";
+import { decodeBase64 } from "../../verify/bytes/encoding.js";
 import { ecdsaCompact } from "../../verify/keys/signature.js";
 import { importPublicKey, type ServerKey } from "../keys/spki.js";
 import { unavailable } from "./connection.js";

@@ -3,7 +3,7 @@
  * hostile: anything but one line of bounded length after each question ends the connection.
  */
 import { createConnection, type Socket } from "node:net";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 
 /** Bytes of an answer. 1,024 signatures by an RSA key of 8192 bits take 1.4 MB. */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;

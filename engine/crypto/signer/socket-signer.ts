@@ -3,14 +3,14 @@
  * believed: every signature is verified here before anybody gets it, so a wrong one reaches no disk and no client.
  * Belongs to the thread that made it.
  */
-import { CairnlogError } from "../../error.js";
-import type { OperatorKey } from "../keys/operator-key.js";
+import { CairnlogError } from "../../base/error.js";
+import { verifySync } from "../keys/signatures.js";
 import type { ServerKey } from "../keys/spki.js";
 import type { Pool } from "../pool/pool.js";
 import { SignatureVerifier } from "../pool/verifier.js";
-import { verifySync } from "../signatures.js";
 import { checkRefusal, PROTOCOL, readKey, readSignatures } from "./answers.js";
 import { SignerConnection, unavailable } from "./connection.js";
+import type { OperatorKey } from "./operator-key.js";
 
 /** Milliseconds in which a request must be answered, unless the caller sets another time. */
 export const DEFAULT_SIGNER_DEADLINE_MS = 10_000;

@@ -1,5 +1,5 @@
 /** A record as it is kept in tables: its body, its public rows, and its private rows, which may be removed later. */
-import { isPublic } from "../../store/schema.js";
+import { isPublic } from "../../store/schema/schema.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { bodyOf, encodeRecord, type JournalRecord, recordHash } from "../record.js";
 import { type RecordedChange, rowLine } from "../rows.js";

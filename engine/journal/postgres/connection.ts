@@ -3,7 +3,7 @@
  * does not answer in time is broken off: what became of its statement is then unknown, and stays so.
  */
 import type { ConnectionOptions } from "node:tls";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { CopyReader, type CopyRow } from "./copy.js";
 import { nameOf, type Place, type Target } from "./target.js";
 

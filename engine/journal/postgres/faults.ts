@@ -1,5 +1,5 @@
 /** What can go wrong with the journal, as sentences. */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 
 /** PostgreSQL's code for a table that does not exist. */
 export const UNDEFINED_TABLE = "42P01";

@@ -12,10 +12,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../error.js";
-import { batchCount } from "../../store/batch.js";
-import type { JournalPosition } from "../../store/position.js";
-import type { LogMeta } from "../../store/rows.js";
+import { CairnlogError } from "../../base/error.js";
+import { batchCount } from "../../store/schema/batch.js";
+import type { JournalPosition } from "../../store/schema/position.js";
+import type { LogMeta } from "../../store/schema/rows.js";
 import type { Decided, Journal, PlaceInJournal } from "../journal.js";
 import type { JournalRecord } from "../record.js";
 import { readLines } from "../rows.js";

@@ -3,10 +3,10 @@
  * removed from records that it lacks gets these records without them, and first of all every private row as it is now.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../error.js";
-import { Batch } from "../../store/batch.js";
-import { isOutside, type JournalPosition } from "../../store/position.js";
-import { HASH } from "../../store/schema.js";
+import { CairnlogError } from "../../base/error.js";
+import { Batch } from "../../store/schema/batch.js";
+import { isOutside, type JournalPosition } from "../../store/schema/position.js";
+import { HASH } from "../../store/schema/schema.js";
 import type { Decided, PlaceInJournal } from "../journal.js";
 import { recordOf } from "../record.js";
 import { type RecordedChange, readLines, readRowLine } from "../rows.js";

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 
 export interface Place {
   readonly host: string;

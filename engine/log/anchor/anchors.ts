@@ -5,8 +5,8 @@
  */
 
 import type { StoreReader } from "../../store/contract.js";
-import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
-import type { Executor } from "../write/executor.js";
+import type { AnchorRow, AnchorTotals } from "../../store/schema/rows.js";
+import type { Executor } from "../state/executor.js";
 import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
 
 const CLOSING_BRACE = 1;

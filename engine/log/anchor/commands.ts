@@ -1,7 +1,7 @@
 /** The commands that create and change anchors. */
-import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
-import { define, type Transaction } from "../write/commands.js";
-import type { PrivateWriter } from "../write/projection.js";
+import type { AnchorRow, AnchorTotals } from "../../store/schema/rows.js";
+import { define, type Transaction } from "../state/commands.js";
+import type { PrivateWriter } from "../state/projection.js";
 
 export const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
 export const TOTALS_KEY = "log";

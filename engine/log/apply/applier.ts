@@ -5,25 +5,19 @@
  * Memory is ahead of the disk while batches are on their way. `restore` reads it from disk again: at the start, and
  * after a failure.
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Decided, Journal } from "../../journal/journal.js";
 import { type Draft, Ledger } from "../../journal/ledger.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import type { Store } from "../../store/contract.js";
-import { isOutside, type JournalPosition } from "../../store/position.js";
 import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import type { Entry } from "../../verify/entry.js";
-import {
-  createHistoryReader,
-  type HistoryReader,
-  NO_PREDECESSOR,
-  type Predecessor,
-  predecessorOf,
-} from "../history/entry.js";
+import { isOutside, type JournalPosition } from "../../store/schema/position.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { Operators } from "../operator/operators.js";
-import type { Frontier } from "../tree/frontier.js";
-import type { Projection } from "../write/projection.js";
+import type { Frontier } from "../read/frontier.js";
+import type { Projection } from "../state/projection.js";
+import { createHistoryReader, type HistoryReader, NO_PREDECESSOR, type Predecessor, predecessorOf } from "./entry.js";
 import { Intake, type Made } from "./intake.js";
 import type { LogMemory } from "./memory.js";
 

@@ -2,26 +2,26 @@
  * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
  * append does the same while its command runs (`write/transaction.ts`).
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { Layer, type RowChange } from "../../store/changeset.js";
-import type { Refiling } from "../../store/lmdb/migrations.js";
+import type { Refiling } from "../../store/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import { DERIVED_TABLES, type DerivedTable } from "../../store/schema.js";
-import { eventIn } from "../../verify/withheld.js";
-import { instantOf, microsOf } from "../instant.js";
+import { DERIVED_TABLES, type DerivedTable } from "../../store/schema/schema.js";
+import { eventIn } from "../../verify/events/withheld.js";
 import { applyRotation } from "../operator/rotation.js";
 import { applyWithholding } from "../operator/withholding.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
-import { LayeredState } from "../write/layered.js";
+import { instantOf, microsOf } from "../state/instant.js";
+import { LayeredState } from "../state/layered.js";
 import {
   addDigestTerm,
   addLogTerms,
   type DerivedWriter,
   type LoggedEvent,
   type Projection,
-} from "../write/projection.js";
+} from "../state/projection.js";
 
 /** The tables that follow from entries through the projection alone. */
 export const DERIVED_ANEW: readonly DerivedTable[] = DERIVED_TABLES.filter(

@@ -5,25 +5,25 @@
  *
  * If we crash here, none of these records is on disk, and they are read from the journal again.
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Decided } from "../../journal/journal.js";
 import type { Consequences } from "../../journal/ledger.js";
 import { type JournalRecord, positionBehind } from "../../journal/record.js";
 import { Layer, type TileChange } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
-import { checkFormat } from "../../store/lmdb/migrations.js";
-import type { JournalPosition } from "../../store/position.js";
+import { checkFormat } from "../../store/migrations.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
-import type { HistoryReader, Predecessor } from "../history/entry.js";
+import type { JournalPosition } from "../../store/schema/position.js";
+import type { LogMeta, SignedHeadRow } from "../../store/schema/rows.js";
 import { frozenBy } from "../operator/frozen.js";
 import type { Operators } from "../operator/operators.js";
+import { SIGNING_VERSION } from "../read/frontier.js";
 import type { Edge } from "../read/seams.js";
-import { SIGNING_VERSION } from "../tree/frontier.js";
-import { CommittedRows } from "../write/committed.js";
-import { LayeredState } from "../write/layered.js";
-import type { Projection } from "../write/projection.js";
+import { CommittedRows } from "../state/committed.js";
+import { LayeredState } from "../state/layered.js";
+import type { Projection } from "../state/projection.js";
 import { derive } from "./derive.js";
+import type { HistoryReader, Predecessor } from "./entry.js";
 import type { LogMemory } from "./memory.js";
 import { checkHeads, entriesOf } from "./outside.js";
 

@@ -5,9 +5,9 @@
 import type { StoreReader } from "../../store/contract.js";
 import { Postings } from "../../store/postings/postings.js";
 import { Operators } from "../operator/operators.js";
+import { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
-import { Frontier } from "../tree/frontier.js";
-import type { Projection } from "../write/projection.js";
+import type { Projection } from "../state/projection.js";
 import { catchUp, fileMissing } from "./derive.js";
 import { TitleBacklog } from "./title-backlog.js";
 

@@ -4,16 +4,17 @@
  * head, and one signature of each batch. The serialisation is checked too, because entries are served as they are
  * stored.
  */
+
+import { CairnlogError } from "../../base/error.js";
+import { verifySync } from "../../crypto/keys/signatures.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import { verifySync } from "../../crypto/signatures.js";
-import { CairnlogError } from "../../error.js";
-import { Batch } from "../../store/batch.js";
-import { HASH } from "../../store/schema.js";
+import { Batch } from "../../store/schema/batch.js";
+import { HASH } from "../../store/schema/schema.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import type { CheckedEntry, HistoryReader, Predecessor } from "../history/entry.js";
-import { checkHead } from "../history/head.js";
 import type { Operators } from "../operator/operators.js";
 import { headOf } from "../read/reader.js";
+import type { CheckedEntry, HistoryReader, Predecessor } from "./entry.js";
+import { checkHead } from "./head.js";
 
 /**
  * The entries of a packed batch, each checked against the previous one.

@@ -8,12 +8,12 @@
  * If we crash here: runs that are on disk count, and the next start goes on behind the last one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { StoreReader } from "../../store/contract.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import type { EntryReader } from "../read/reader.js";
-import { addTitleTerms } from "../write/projection.js";
+import { addTitleTerms } from "../state/projection.js";
 import { storedEntry } from "./derive.js";
 
 /** Entries between two pauses: half a millisecond of work. */

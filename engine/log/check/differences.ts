@@ -5,7 +5,7 @@
 import { compareKeys } from "../../native/lmdb.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema.js";
+import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 
 /** Rows in key order. Reading a row may throw if its bytes are damaged. */

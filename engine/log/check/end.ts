@@ -3,15 +3,16 @@
  * stored nodes of the tree into the next head. A bit of them that was flipped on disk would be signed. What is compared
  * here was written in one transaction, so no crash can make it differ.
  */
-import { verifySync } from "../../crypto/signatures.js";
-import { CairnlogError } from "../../error.js";
-import { HASH } from "../../store/schema.js";
+
+import { CairnlogError } from "../../base/error.js";
+import { verifySync } from "../../crypto/keys/signatures.js";
+import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
-import { type Entry, entryHash } from "../../verify/entry.js";
+import { type Entry, entryHash } from "../../verify/tree/entry.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import { formatTimestamp } from "../clock.js";
 import type { Operators } from "../operator/operators.js";
-import type { Frontier } from "../tree/frontier.js";
+import type { Frontier } from "../read/frontier.js";
+import { formatTimestamp } from "../state/clock.js";
 import { rootAt } from "../tree/proofs.js";
 import { hex } from "../tree/tree.js";
 

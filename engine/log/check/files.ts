@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DATA_FILE, inspectEnvironment } from "../../store/lmdb/inspect.js";
-import { isPresent } from "../../store/presence.js";
+import { isPresent } from "../../store/lmdb/presence.js";
 import { postingsFolder } from "../../store/store.js";
 import type { LogCheckReport } from "./fsck.js";
 

@@ -5,26 +5,26 @@
  */
 
 import { rmSync } from "node:fs";
+import { CairnlogError } from "../../base/error.js";
+import { leastWhere } from "../../base/search.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
-import { CairnlogError } from "../../error.js";
-import { leastWhere } from "../../search.js";
 import type { ChangeSet } from "../../store/changeset.js";
-import { checkFormat } from "../../store/lmdb/migrations.js";
-import type { LogMeta } from "../../store/rows.js";
-import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
+import { checkFormat } from "../../store/migrations.js";
+import type { LogMeta } from "../../store/schema/rows.js";
+import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
-import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
 import { anyObject, isObject, nullable, objectOf } from "../../verify/json/shape.js";
-import type { Checkpoint } from "../../verify/tlog/checkpoint.js";
+import type { Checkpoint } from "../../verify/note/checkpoint.js";
+import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { lensFaults } from "../lens/check.js";
 import type { Operators } from "../operator/operators.js";
+import type { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
-import type { Frontier } from "../tree/frontier.js";
+import type { Projection } from "../state/projection.js";
 import { publishedTile } from "../tree/tiles.js";
 import { Tree } from "../tree/tree.js";
-import type { Projection } from "../write/projection.js";
 import { checkAnchors } from "./anchor-check.js";
 import { describeDifference, rowDifferences, tileDifferences } from "./differences.js";
 import { operatorsFrom } from "./operators.js";

@@ -1,7 +1,8 @@
 /** The operator keys of a log that is being checked: its rows may be damaged, and the key at hand may be any of them. */
+
+import { CairnlogError } from "../../base/error.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
-import type { OperatorRotationRow } from "../../store/rows.js";
+import type { OperatorRotationRow } from "../../store/schema/rows.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { Operators } from "../operator/operators.js";
 

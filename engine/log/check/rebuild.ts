@@ -5,13 +5,13 @@
 import { compareKeys } from "../../native/lmdb.js";
 import { Layer } from "../../store/changeset.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import type { KeyOf, RowOf, TableName } from "../../store/schema.js";
+import type { KeyOf, RowOf, TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import { derive, storedEntry } from "../apply/derive.js";
 import type { EntryReader } from "../read/reader.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
-import { LayeredState } from "../write/layered.js";
-import type { Projection } from "../write/projection.js";
+import { LayeredState } from "../state/layered.js";
+import type { Projection } from "../state/projection.js";
 import type { RowSource } from "./differences.js";
 
 const EMPTY_STORE: Pick<Store, "get" | "range"> = { get: () => undefined, range: () => [] };

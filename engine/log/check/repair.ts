@@ -4,14 +4,15 @@
  * If we crash here: a mark in the log's meta row says that a rebuild has begun. A log with that mark cannot be opened,
  * so no reader sees half-restored rows. The next rebuild starts from the beginning, and its last step removes the mark.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
 import { Postings } from "../../store/postings/postings.js";
-import type { LogMeta } from "../../store/rows.js";
-import { DERIVED_TABLES, FORMAT, type Key } from "../../store/schema.js";
+import type { LogMeta } from "../../store/schema/rows.js";
+import { DERIVED_TABLES, FORMAT, type Key } from "../../store/schema/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
-import { formatTimestamp, systemClock } from "../clock.js";
 import { Operators } from "../operator/operators.js";
+import { formatTimestamp, systemClock } from "../state/clock.js";
 import { type Difference, rowDifferences, tileDifferences } from "./differences.js";
 import {
   checkLog,

@@ -14,7 +14,7 @@ import {
   type StoredRun,
 } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import { isFiltered, POSTING } from "../../store/schema.js";
+import { isFiltered, POSTING } from "../../store/schema/schema.js";
 import { text } from "../read/candidates.js";
 
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));

@@ -1,8 +1,9 @@
 /** Verification of the log that a view shows, on worker threads, beside live appends. It belongs to the thread of the view. */
+
+import { CairnlogError } from "../../base/error.js";
 import { createPool, type Pool } from "../../crypto/pool/pool.js";
-import { CairnlogError } from "../../error.js";
 import type { Operators } from "../operator/operators.js";
-import type { Projection } from "../write/projection.js";
+import type { Projection } from "../state/projection.js";
 import { type VerifyOptions, type VerifyReport, verifyLog } from "./verify.js";
 
 /** Entries that `newest` looks at: eight batches of the largest size. */

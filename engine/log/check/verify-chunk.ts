@@ -5,27 +5,27 @@
  */
 import { hash } from "node:crypto";
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
-import { verifySync } from "../../crypto/signatures.js";
-import { CairnlogError } from "../../error.js";
-import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
-import { HASH } from "../../store/schema.js";
+import { CairnlogError } from "../../base/error.js";
+import { yieldToOthers } from "../../base/turns.js";
+import { verifySync } from "../../crypto/keys/signatures.js";
+import type { Batch, HeadInfo, HeadRecord } from "../../store/schema/batch.js";
+import { HASH } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
-import { yieldToOthers } from "../../turns.js";
-import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
-import { checkServiceEntry } from "../../verify/eventcheck.js";
+import { checkServiceEntry } from "../../verify/events/eventcheck.js";
+import { isWithholdable } from "../../verify/events/withheld.js";
+import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/tree/entry.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import { isWithholdable } from "../../verify/withheld.js";
-import { formatTimestamp, parseTimestamp } from "../clock.js";
-import { instantOf } from "../instant.js";
 import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
 import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
-import { SIGNING_VERSION } from "../tree/frontier.js";
+import { SIGNING_VERSION } from "../read/frontier.js";
+import { formatTimestamp, parseTimestamp } from "../state/clock.js";
+import { instantOf } from "../state/instant.js";
+import type { LoggedEvent } from "../state/projection.js";
 import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
-import type { LoggedEvent } from "../write/projection.js";
 
 export interface ChunkTask {
   readonly path: string;

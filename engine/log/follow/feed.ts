@@ -5,15 +5,15 @@
  *
  * Nothing is told before it is on disk. If we crash here, the readers end with the process.
  */
-import type { CairnlogError } from "../../error.js";
+import type { CairnlogError } from "../../base/error.js";
 import type { Decided } from "../../journal/journal.js";
-import { Batch } from "../../store/batch.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import type { KeyOf } from "../../store/schema.js";
+import { Batch } from "../../store/schema/batch.js";
+import type { KeyOf } from "../../store/schema/schema.js";
 import type { Made } from "../apply/intake.js";
 import type { LogMemory } from "../apply/memory.js";
 import { type Frozen, frozenBy } from "../operator/frozen.js";
-import type { FormedBatch } from "../write/stages/batch.js";
+import type { FormedBatch } from "../write/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
 const WATCHED = ["passwords", "anchorTotals", "withheld"] as const;

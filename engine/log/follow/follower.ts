@@ -2,21 +2,22 @@
  * A reader of a log that another thread of this process writes. It shows each batch as soon as the writer has told it
  * (`feed.ts`), and hands commands to the writer. All of its memory belongs to the thread that opened it.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
 import { FLUSH_ENTRIES } from "../../store/postings/postings.js";
-import { HASH, type TableName } from "../../store/schema.js";
+import { HASH, type TableName } from "../../store/schema/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { catchUp } from "../apply/derive.js";
 import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
-import { LogView, type ViewParts } from "../view.js";
-import type { Command } from "../write/commands.js";
-import type { RowObserver } from "../write/committed.js";
-import { appendBy, type Committed, type Executor, type Receipt } from "../write/executor.js";
-import type { Payer } from "../write/payer.js";
-import type { EventInput } from "../write/projection.js";
+import type { Command } from "../state/commands.js";
+import type { RowObserver } from "../state/committed.js";
+import { appendBy, type Committed, type Executor, type Receipt } from "../state/executor.js";
+import type { Payer } from "../state/payer.js";
+import type { EventInput } from "../state/projection.js";
+import { LogView, type ViewParts } from "../view/view.js";
 import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
 
 /** Leaves that may wait to be added to the trees. With more, the trees are read from disk, which costs the same at any size. */

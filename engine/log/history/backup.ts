@@ -12,20 +12,20 @@
  */
 import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { CairnlogError } from "../../base/error.js";
+import { flushFolders } from "../../base/flush.js";
+import { makeFolders } from "../../base/folders.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
-import { flushFolders } from "../../flush.js";
-import { makeFolders } from "../../folders.js";
 import { rowLine } from "../../journal/rows.js";
-import { checkFormat } from "../../store/lmdb/migrations.js";
-import type { LogMeta } from "../../store/rows.js";
-import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
+import { checkFormat } from "../../store/migrations.js";
+import type { LogMeta } from "../../store/schema/rows.js";
+import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { formatTimestamp, systemClock } from "../clock.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import { type Withheld, withheldIn } from "../read/withheld.js";
+import { formatTimestamp, systemClock } from "../state/clock.js";
 import {
   BACKUP_FORMAT,
   DRAFT,

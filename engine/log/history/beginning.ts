@@ -5,18 +5,19 @@
  * If we crash after the journal was made, and before this directory knows it, the directory is not used by a node any more:
  * a new node with an empty one has the same log.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
 import type { RecordedChange } from "../../journal/rows.js";
-import type { Batch } from "../../store/batch.js";
+import { isPresent } from "../../store/lmdb/presence.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
-import type { JournalPosition } from "../../store/position.js";
-import { isPresent } from "../../store/presence.js";
-import type { LogMeta } from "../../store/rows.js";
-import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
+import type { Batch } from "../../store/schema/batch.js";
+import type { JournalPosition } from "../../store/schema/position.js";
+import type { LogMeta } from "../../store/schema/rows.js";
+import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
-import { formatTimestamp, systemClock } from "../clock.js";
 import { Operators } from "../operator/operators.js";
+import { formatTimestamp, systemClock } from "../state/clock.js";
 
 /** A log as records begin with it. */
 export interface BeginningOfRecords {

@@ -8,21 +8,21 @@
  */
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { CairnlogError } from "../../error.js";
-import { flushFolder } from "../../flush.js";
-import { BATCH_BYTES } from "../../store/batch.js";
+import { CairnlogError } from "../../base/error.js";
+import { flushFolder } from "../../base/flush.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "../../store/changeset.js";
 import { Gate } from "../../store/lmdb/gate.js";
 import { DATA_FILE } from "../../store/lmdb/inspect.js";
 import { LOCK_FILE } from "../../store/lmdb/preflight.js";
+import { isPresent } from "../../store/lmdb/presence.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
-import { isPresent } from "../../store/presence.js";
-import { FORMAT, RECORD_TABLES } from "../../store/schema.js";
+import { BATCH_BYTES } from "../../store/schema/batch.js";
+import { FORMAT, RECORD_TABLES } from "../../store/schema/schema.js";
 import { openStore, postingsFolder, type Store, type StoreOptions, type StoreReader } from "../../store/store.js";
 import { DERIVED_ANEW, refilingFor } from "../apply/derive.js";
 import { EntryReader } from "../read/reader.js";
 import { type Withheld, withheldIn } from "../read/withheld.js";
-import type { Projection } from "../write/projection.js";
+import type { Projection } from "../state/projection.js";
 
 /** Rows written in one transaction. */
 const ROWS_AT_ONCE = 512;

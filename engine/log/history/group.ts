@@ -1,8 +1,8 @@
 /** Items of a history, and the groups of them that become batches. Errors name the item that is wrong. */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import type { CheckedEntry } from "./entry.js";
-import { headKind } from "./head.js";
+import type { CheckedEntry } from "../apply/entry.js";
+import { headKind } from "../apply/head.js";
 
 /** One entry to add. */
 export interface HistoryItem {

@@ -9,16 +9,17 @@
  * If we crash here: each batch is one transaction, so the log ends with a complete batch. The caller reads `size` and
  * `lastHash` and continues from there.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
 import { localJournal } from "../../journal/local.js";
-import { packBatch } from "../../store/batch.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
-import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
-import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../store/schema.js";
+import { migrate } from "../../store/migrations.js";
+import { packBatch } from "../../store/schema/batch.js";
+import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -26,17 +27,6 @@ import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
 import { derive, refilingFor } from "../apply/derive.js";
-import { LogMemory } from "../apply/memory.js";
-import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
-import type { Frozen } from "../operator/frozen.js";
-import { Operators } from "../operator/operators.js";
-import { EntryReader } from "../read/reader.js";
-import type { Edge } from "../read/seams.js";
-import { SIGNING_VERSION } from "../tree/frontier.js";
-import { freshHead } from "../write/freshhead.js";
-import { LayeredState } from "../write/layered.js";
-import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../write/projection.js";
-import type { Signer } from "../write/signer.js";
 import {
   type CheckedEntry,
   createHistoryReader,
@@ -44,12 +34,23 @@ import {
   type HistoryWarning,
   NO_PREDECESSOR,
   type Predecessor,
-} from "./entry.js";
+} from "../apply/entry.js";
+import { checkHead, isSigned, packedHeads } from "../apply/head.js";
+import { LogMemory } from "../apply/memory.js";
+import type { Frozen } from "../operator/frozen.js";
+import { Operators } from "../operator/operators.js";
+import { SIGNING_VERSION } from "../read/frontier.js";
+import { EntryReader } from "../read/reader.js";
+import type { Edge } from "../read/seams.js";
+import { formatTimestamp, parseTimestamp, systemClock } from "../state/clock.js";
+import { LayeredState } from "../state/layered.js";
+import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../state/projection.js";
+import type { Signer } from "../state/signer.js";
+import { freshHead } from "../tree/freshhead.js";
 import { type Erasure, openErased } from "./erase.js";
 import { about, type Group, grouped, HEAD, type HistoryItem } from "./group.js";
-import { checkHead, isSigned, packedHeads } from "./head.js";
 
-export type { HistoryWarning } from "./entry.js";
+export type { HistoryWarning } from "../apply/entry.js";
 export type { HistoryItem } from "./group.js";
 
 export interface HistoryOptions extends Erasure {

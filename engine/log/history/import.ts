@@ -8,23 +8,23 @@
  */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { CairnlogError } from "../../base/error.js";
+import { flushFolder, flushFolders } from "../../base/flush.js";
 import type { Pool } from "../../crypto/pool/pool.js";
-import { CairnlogError } from "../../error.js";
-import { flushFolder, flushFolders } from "../../flush.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
-import { BATCH_BYTES } from "../../store/batch.js";
-import { migrate } from "../../store/lmdb/migrations.js";
+import { makePrivateFolder } from "../../store/lmdb/private.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
-import { makePrivateFolder } from "../../store/private.js";
-import { PRIVATE_TABLES } from "../../store/schema.js";
+import { migrate } from "../../store/migrations.js";
+import { BATCH_BYTES } from "../../store/schema/batch.js";
+import { PRIVATE_TABLES } from "../../store/schema/schema.js";
 import { openStore, postingsFolder, type Store } from "../../store/store.js";
-import type { Entry } from "../../verify/entry.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import { refilingFor } from "../apply/derive.js";
-import { noProjection, type Projection } from "../write/projection.js";
-import type { Signer } from "../write/signer.js";
-import { MAX_ENTRY_BYTES } from "./entry.js";
+import { MAX_ENTRY_BYTES } from "../apply/entry.js";
+import { noProjection, type Projection } from "../state/projection.js";
+import type { Signer } from "../state/signer.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
 /** A batch of history may be larger than a live one, because no client waits for it. */

@@ -9,24 +9,24 @@
  */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { CairnlogError } from "../../base/error.js";
+import { flushFolders } from "../../base/flush.js";
+import { makeFolders } from "../../base/folders.js";
 import type { Pool } from "../../crypto/pool/pool.js";
-import { CairnlogError } from "../../error.js";
-import { flushFolders } from "../../flush.js";
-import { makeFolders } from "../../folders.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
-import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
-import type { LogMeta } from "../../store/rows.js";
-import { FORMAT } from "../../store/schema.js";
+import { BATCH_BYTES, BATCH_EVENTS } from "../../store/schema/batch.js";
+import type { LogMeta } from "../../store/schema/rows.js";
+import { FORMAT } from "../../store/schema/schema.js";
 import { openStore } from "../../store/store.js";
 import { parsePublicKey } from "../../verify/keys/publickey.js";
 import { OperatorKeys, type OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
-import { Frontier } from "../tree/frontier.js";
+import type { Projection } from "../state/projection.js";
 import { rootAt } from "../tree/proofs.js";
-import type { Projection } from "../write/projection.js";
 import { linesOf, type Manifest, readManifest } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 

@@ -1,6 +1,6 @@
 /** Compares what is stored of the RFC 6962 tree, and its newest checkpoint, with what the entries make. */
 import type { LensRows } from "../../store/postings/contract.js";
-import type { Checkpoint } from "../../verify/tlog/checkpoint.js";
+import type { Checkpoint } from "../../verify/note/checkpoint.js";
 import { TILE_WIDTH } from "../tree/tree.js";
 import { LensGrowth } from "./growth.js";
 import { Lens, type LensSource } from "./lens.js";

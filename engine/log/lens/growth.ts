@@ -7,10 +7,10 @@
  * backup was put in place of the files) or do not fit together, they are removed and made again.
  */
 import { kernel } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
+import { turn } from "../../base/turns.js";
 import type { LensTile } from "../../store/postings/contract.js";
-import { HASH } from "../../store/schema.js";
-import { turn } from "../../turns.js";
+import { HASH } from "../../store/schema/schema.js";
 import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
 import type { Lens } from "./lens.js";
 

@@ -10,10 +10,10 @@
  * It belongs to the thread of its log.
  */
 import { kernel } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
-import { Recent } from "../../recent.js";
+import { CairnlogError } from "../../base/error.js";
+import { Recent } from "../../base/recent.js";
 import type { LensRows } from "../../store/postings/contract.js";
-import { HASH } from "../../store/schema.js";
+import { HASH } from "../../store/schema/schema.js";
 import { consistencyParts, inclusionParts, type ProofPart } from "../../verify/tlog/proofpaths.js";
 import { foldSubtrees } from "../../verify/tlog/rfc6962.js";
 import { peakPositions } from "../../verify/tree/merkle.js";

@@ -1,6 +1,6 @@
 /** The leaves of a log that is open as a store alone. */
 import { kernel } from "../../../wasm/index.js";
-import { HASH } from "../../store/schema.js";
+import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import { EntryReader } from "../read/reader.js";
 import { TILE_WIDTH } from "../tree/tree.js";

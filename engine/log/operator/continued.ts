@@ -2,11 +2,12 @@
  * The beginning of a log that goes on from a frozen one: its first entry names that log, the operator key there, and the
  * last head, as this operator has verified it.
  */
-import type { Entry } from "../../verify/entry.js";
-import { eventOf, payloadMisfit } from "../../verify/kinds.js";
+
+import { eventOf, payloadMisfit } from "../../verify/events/kinds.js";
+import { eventIn, membersIn } from "../../verify/events/withheld.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { eventIn, membersIn } from "../../verify/withheld.js";
-import { define, type Transaction } from "../write/commands.js";
+import { define, type Transaction } from "../state/commands.js";
 
 export const LOG_CONTINUES = "log_continues";
 

@@ -1,7 +1,7 @@
 /** Ends a log, for the operator. */
-import { inputError } from "../../error.js";
+import { inputError } from "../../base/error.js";
 import { parseVkey } from "../../verify/note/key.js";
-import type { Executor, Receipt } from "../write/executor.js";
+import type { Executor, Receipt } from "../state/executor.js";
 import { type Ending, endLog } from "./frozen.js";
 
 /**

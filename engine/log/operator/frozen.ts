@@ -2,10 +2,10 @@
  * The end of a log: an entry by the operator behind which there is none. It is in the tree, so whoever has the head over
  * it can prove that nothing may follow. Whatever appends or takes in entries asks here whether the newest one is the end.
  */
-import { CairnlogError, inputError, type Successor } from "../../error.js";
-import { eventOf, payloadMisfit } from "../../verify/kinds.js";
-import { define, type Transaction } from "../write/commands.js";
-import type { EventInput, LoggedEvent } from "../write/projection.js";
+import { CairnlogError, inputError, type Successor } from "../../base/error.js";
+import { eventOf, payloadMisfit } from "../../verify/events/kinds.js";
+import { define, type Transaction } from "../state/commands.js";
+import type { EventInput, LoggedEvent } from "../state/projection.js";
 import { LOG_CONTINUES, NOT_THE_FIRST } from "./continued.js";
 
 export const LOG_FROZEN = "log_frozen";

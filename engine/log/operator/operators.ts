@@ -2,13 +2,14 @@
  * The operator keys of a log, as its entries tell them: the first key, and every rotation away from the key that was the
  * operator's at that place. Other rotations do not count; they come with history that was imported from another log.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
 import type { StoreReader } from "../../store/contract.js";
-import type { LogMeta, OperatorRotationRow } from "../../store/rows.js";
+import type { LogMeta, OperatorRotationRow } from "../../store/schema/rows.js";
 import { MAX_OPERATOR_TERMS, type OperatorTerm } from "../../verify/tree/operators.js";
+import type { LoggedEvent } from "../state/projection.js";
 import type { Tree } from "../tree/tree.js";
-import type { LoggedEvent } from "../write/projection.js";
 import { checkRotation, rotationOf } from "./rotation.js";
 
 /** How a term began; without a time as long as its entry is not in this copy of the log. */

@@ -2,15 +2,16 @@
  * Rotations in the log: the entry that hands the log from one operator key to the next, and the row that is derived from
  * it. A row is written for every entry of this kind. Whether it counts follows from the first key of the log: `operators.ts`.
  */
+
+import { CairnlogError } from "../../base/error.js";
+import { verifySync } from "../../crypto/keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
-import { verifySync } from "../../crypto/signatures.js";
-import { CairnlogError } from "../../error.js";
-import type { OperatorRotationRow } from "../../store/rows.js";
-import { decodeBase64 } from "../../verify/encoding.js";
-import { type PayloadOf, payloadMisfit } from "../../verify/kinds.js";
+import type { OperatorRotationRow } from "../../store/schema/rows.js";
+import { decodeBase64 } from "../../verify/bytes/encoding.js";
+import { type PayloadOf, payloadMisfit } from "../../verify/events/kinds.js";
 import { rotationMessage } from "../../verify/tree/operators.js";
+import type { DerivedWriter, LoggedEvent } from "../state/projection.js";
 import type { Tree } from "../tree/tree.js";
-import type { DerivedWriter, LoggedEvent } from "../write/projection.js";
 
 export const OPERATOR_ROTATION = "operator_key_rotation";
 

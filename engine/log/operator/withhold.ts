@@ -1,8 +1,8 @@
 /** Withholds a payload, for the operator. */
-import { CairnlogError, inputError } from "../../error.js";
-import type { Entry } from "../../verify/entry.js";
-import { isWithheld, isWithholdable, payloadHash, type Withholding } from "../../verify/withheld.js";
-import type { Executor, Receipt } from "../write/executor.js";
+import { CairnlogError, inputError } from "../../base/error.js";
+import { isWithheld, isWithholdable, payloadHash, type Withholding } from "../../verify/events/withheld.js";
+import type { Entry } from "../../verify/tree/entry.js";
+import type { Executor, Receipt } from "../state/executor.js";
 import { withheldBefore, withholdPayload } from "./withholding.js";
 
 /** A log that can be read and written. */

@@ -2,11 +2,11 @@
  * Payloads that the operator withholds: the entry that says so, and the row that follows from it. From the row
  * on, nobody is shown the payload (`read/withheld.ts`); the next opening of the log takes it from the disk (`history/erase.ts`).
  */
-import { CairnlogError } from "../../error.js";
-import { eventOf } from "../../verify/kinds.js";
-import { PAYLOAD_WITHHELD, type Withholding, withholdingIn } from "../../verify/withheld.js";
-import { define, type Transaction } from "../write/commands.js";
-import type { DerivedWriter, LoggedEvent } from "../write/projection.js";
+import { CairnlogError } from "../../base/error.js";
+import { eventOf } from "../../verify/events/kinds.js";
+import { PAYLOAD_WITHHELD, type Withholding, withholdingIn } from "../../verify/events/withheld.js";
+import { define, type Transaction } from "../state/commands.js";
+import type { DerivedWriter, LoggedEvent } from "../state/projection.js";
 
 /** Writes the row of a payload that is withheld. Only the first entry about it counts, by its id and hash. */
 export function applyWithholding(event: LoggedEvent, state: DerivedWriter): void {

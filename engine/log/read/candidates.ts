@@ -2,11 +2,11 @@
  * Postings of prefix kinds: what may match the beginning of a text. Terms keep 16 bytes of a text, so an entry is read
  * where these do not tell.
  */
-import type { CairnlogError } from "../../error.js";
+import type { CairnlogError } from "../../base/error.js";
 import type { Postings, RangePiece } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
-import type { PostingKind } from "../../store/schema.js";
-import type { Entry } from "../../verify/entry.js";
+import type { PostingKind } from "../../store/schema/schema.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import { indexesOf, newBits } from "./bits.js";
 import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
 

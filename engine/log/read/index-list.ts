@@ -2,7 +2,7 @@
  * Sets of leaf indexes as sorted lists with random access, from which queries are built. `at` and `seek` cost a search,
  * so a page costs the same anywhere in a list.
  */
-import { leastWhere } from "../../search.js";
+import { leastWhere } from "../../base/search.js";
 import { inMemory, joined, type PostingList } from "../../store/postings/lists.js";
 import { countOf, indexesOf, newBits } from "./bits.js";
 

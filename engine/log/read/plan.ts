@@ -2,7 +2,7 @@
  * The order of work of a search. What the fewest entries have is walked first. A condition that many more have is checked
  * on the entries that are left, and one that too many have is refused before anything is read.
  */
-import type { Entry } from "../../verify/entry.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import { type Condition, gathered, listed, REACH, type Slices, type Weighed, weigh } from "./candidates.js";
 import type { IndexList, Walkable } from "./index-list.js";
 

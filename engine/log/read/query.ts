@@ -5,8 +5,8 @@
  */
 
 import { hashedTerm, hashTerm } from "../../store/postings/term.js";
-import { POSTING } from "../../store/schema.js";
-import type { Entry } from "../../verify/entry.js";
+import { POSTING } from "../../store/schema/schema.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { CandidatePostings, Condition, Slices } from "./candidates.js";
 import {
   common,

@@ -3,16 +3,16 @@
  * batches of which more than one item was read in a row. From all other batches it copies only the requested part.
  */
 
-import { CairnlogError } from "../../error.js";
-import { Lately, Recent } from "../../recent.js";
-import type { Batch, StoredHead } from "../../store/batch.js";
-import type { Place } from "../../store/lmdb/file/places.js";
-import { HASH } from "../../store/schema.js";
+import { CairnlogError } from "../../base/error.js";
+import { Lately, Recent } from "../../base/recent.js";
+import type { Place } from "../../store/lmdb/places.js";
+import type { Batch, StoredHead } from "../../store/schema/batch.js";
+import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
-import type { Entry } from "../../verify/entry.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { formatTimestamp } from "../clock.js";
-import { spellWithheld } from "../write/entry.js";
+import { formatTimestamp } from "../state/clock.js";
+import { spellWithheld } from "../state/entry.js";
 
 /** Number of cached batches; a batch is immutable, so a cached one is never stale. */
 const KEPT_BATCHES = 16;

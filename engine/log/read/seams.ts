@@ -3,9 +3,9 @@
  * timestamps ascend, so an id or a moment is found by one search. Entries that were appended after the last seam need
  * no search.
  */
-import { leastWhere } from "../../search.js";
+import { leastWhere } from "../../base/search.js";
 import type { StoreReader } from "../../store/contract.js";
-import type { DerivedWriter } from "../write/projection.js";
+import type { DerivedWriter } from "../state/projection.js";
 
 /** The id and time of an entry at the end of a log, with which the next entry is compared. */
 export interface Edge {

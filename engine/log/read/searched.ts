@@ -1,10 +1,10 @@
 /** The conditions of a search by prefix: docs/spec §2.6, rules 2, 3 and 4. */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { hashTerm } from "../../store/postings/term.js";
-import { POSTING } from "../../store/schema.js";
-import { SEARCH_MEMBERS } from "../../verify/contract.js";
-import type { Entry } from "../../verify/entry.js";
-import { membersIn } from "../../verify/withheld.js";
+import { POSTING } from "../../store/schema/schema.js";
+import { membersIn } from "../../verify/events/withheld.js";
+import { SEARCH_MEMBERS } from "../../verify/keys/contract.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import { type CandidatePostings, type Candidates, type Condition, digits, REACH, text } from "./candidates.js";
 
 const HEX = /^[0-9a-f]+$/;

@@ -1,8 +1,8 @@
 /** The conditions of a search by the words of titles: each word of the query must begin a word of a title. */
-import { CairnlogError } from "../../error.js";
-import { POSTING } from "../../store/schema.js";
-import { foldedAsBefore, hasTitleWords, soughtWords } from "../../verify/titles.js";
-import { membersIn } from "../../verify/withheld.js";
+import { CairnlogError } from "../../base/error.js";
+import { POSTING } from "../../store/schema/schema.js";
+import { foldedAsBefore, hasTitleWords, soughtWords } from "../../verify/events/titles.js";
+import { membersIn } from "../../verify/events/withheld.js";
 import { type CandidatePostings, type Condition, text } from "./candidates.js";
 
 export interface TitleSources {

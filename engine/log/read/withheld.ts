@@ -4,8 +4,8 @@
  */
 import type { StoreReader } from "../../store/contract.js";
 import { type PostingList, without } from "../../store/postings/lists.js";
-import { POSTING, type PostingKind } from "../../store/schema.js";
-import { isWithholdable } from "../../verify/withheld.js";
+import { POSTING, type PostingKind } from "../../store/schema/schema.js";
+import { isWithholdable } from "../../verify/events/withheld.js";
 import type { CandidatePostings } from "./candidates.js";
 import type { EntryReader, Withholdings } from "./reader.js";
 import { Seams } from "./seams.js";

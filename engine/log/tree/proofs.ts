@@ -2,7 +2,7 @@
  * Roots, inclusion proofs and consistency proofs for any size and either tree version, computed from complete nodes
  * only. Their form: docs/spec §3.3 and §3.4.
  */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { coverPositions, peakPositions, type TreeVersion } from "../../verify/tree/merkle.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { hex, type Tree } from "./tree.js";

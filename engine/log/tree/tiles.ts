@@ -2,7 +2,7 @@
  * Tiles as mirrors fetch them, limited to the published size. The trees in memory are ahead of the disk. A hash of an
  * entry that is not on disk yet must not be shown, because the entry might never exist.
  */
-import { HASH } from "../../store/schema.js";
+import { HASH } from "../../store/schema/schema.js";
 import { nodesAt, TILE_WIDTH, type Tree } from "./tree.js";
 
 /** Selects hashes of a tile. */

@@ -6,10 +6,10 @@
  * reader who asks about a size that is on disk.
  */
 import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../../wasm/index.js";
-import { CairnlogError } from "../../error.js";
-import { Recent } from "../../recent.js";
+import { CairnlogError } from "../../base/error.js";
+import { Recent } from "../../base/recent.js";
 import type { TileChange } from "../../store/changeset.js";
-import { HASH } from "../../store/schema.js";
+import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 

@@ -15,12 +15,12 @@
  * an attacker needs 16 other addresses with larger counts in the same row, and cannot know which addresses share one.
  */
 import { randomBytes } from "node:crypto";
-import { loadSodium } from "../../crypto/sodium.js";
-import { CairnlogError } from "../../error.js";
-import { Recent } from "../../recent.js";
-import { storageFull } from "../../store/room.js";
-import type { LayeredState } from "./layered.js";
-import type { BudgetLimits, Payer } from "./payer.js";
+import { CairnlogError } from "../../base/error.js";
+import { Recent } from "../../base/recent.js";
+import { loadSodium } from "../../crypto/keys/sodium.js";
+import { storageFull } from "../../store/lmdb/room.js";
+import type { LayeredState } from "../state/layered.js";
+import type { BudgetLimits, Payer } from "../state/payer.js";
 
 const WINDOW_S = 86_400;
 /** Budgets of an address that the /48 of an IPv6 address has. */

@@ -6,31 +6,31 @@
  * extended), *signed* (one head for every size), *written* (on disk). Where many commands wait, batch k+1 is formed while
  * k is signed and k−1 is written; where few do, they share the next batch when the disk is free. A command on an idle log
  * is formed at the end of the event-loop turn it came in. Only where a journal on other machines decides, a batch may
- * wait for others (`stages/company.ts`).
+ * wait for others (`company.ts`).
  *
  * Every answer, a refusal too, is released when what it was based on is on disk, in order. If we crash here, nobody was
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
  * with it, and memory is read from disk again: a failed write may be there all the same.
  */
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
+import { CairnlogError } from "../../base/error.js";
+import { registeredTracer } from "../../base/tracing.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
-import type { TableName } from "../../store/schema.js";
+import type { TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
-import { registeredTracer } from "../../tracing.js";
-import type { Command } from "./commands.js";
-import { CommittedRows, type RowObserver } from "./committed.js";
-import type { BatchReport, Committed } from "./executor.js";
-import type { Payer } from "./payer.js";
-import type { Signer } from "./signer.js";
+import type { Command } from "../state/commands.js";
+import { CommittedRows, type RowObserver } from "../state/committed.js";
+import type { BatchReport, Committed } from "../state/executor.js";
+import type { Payer } from "../state/payer.js";
+import type { Signer } from "../state/signer.js";
+import { answer } from "./answers.js";
+import type { FormedBatch, Waiting } from "./batch.js";
+import { Company } from "./company.js";
+import { Forming, type FormingParts } from "./forming.js";
+import { Gate } from "./gate.js";
+import { Signing } from "./signing.js";
 import { WriteSpans } from "./spans.js";
-import { answer } from "./stages/answers.js";
-import type { FormedBatch, Waiting } from "./stages/batch.js";
-import { Company } from "./stages/company.js";
-import { Forming, type FormingParts } from "./stages/forming.js";
-import { Gate } from "./stages/gate.js";
-import { Signing } from "./stages/signing.js";
-import { Writing } from "./stages/writing.js";
+import { Writing } from "./writing.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;

@@ -9,8 +9,8 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { failed, inSpan } from "../../tracing.js";
-import type { FormedBatch, Waiting } from "./stages/batch.js";
+import { failed, inSpan } from "../../base/tracing.js";
+import type { FormedBatch, Waiting } from "./batch.js";
 
 /** Number of commands that the span of a batch names. */
 const MAX_LINKS = 128;

@@ -1,19 +1,19 @@
 /** What a command gets to see and to write: the state through all layers, its moment, and the append. */
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { rowLine } from "../../journal/rows.js";
-import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
 import type { Layer, RowChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
-import { isRecorded, type RecordedTable } from "../../store/schema.js";
+import { BATCH_BYTES, BATCH_EVENTS } from "../../store/schema/batch.js";
+import { isRecorded, type RecordedTable } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { checkShard, type Frozen, frozenBy, logFrozen } from "../operator/frozen.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { applyWithholding } from "../operator/withholding.js";
-import type { Frontier } from "../tree/frontier.js";
-import type { Command, Transaction } from "./commands.js";
-import { LayeredState } from "./layered.js";
-import { type LoggedEvent, type PreparedEvent, type Projection, termsOf } from "./projection.js";
+import type { Frontier } from "../read/frontier.js";
+import type { Command, Transaction } from "../state/commands.js";
+import { LayeredState } from "../state/layered.js";
+import { type LoggedEvent, type PreparedEvent, type Projection, termsOf } from "../state/projection.js";
 
 /** Bytes that a UTF-16 unit becomes at most. */
 const MOST_BYTES = 3;
@@ -56,7 +56,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
   }
 
   append({ event_type, payload, terms }: PreparedEvent): LoggedEvent {
-    // It takes the signatures of two keys and ends this writer's term: `operator/rotate.ts`.
+    // It takes the signatures of two keys and ends this writer's term: `history/rotate.ts`.
     if (event_type === OPERATOR_ROTATION)
       throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
     const { frozen } = this;

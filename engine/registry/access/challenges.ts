@@ -5,15 +5,20 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
-import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import { CHALLENGE_RANDOM_BYTES, type ChallengePurpose, challengeNonce, noncePrefix } from "../../verify/challenge.js";
-import { decodeSignature, invalidInput } from "../input.js";
+import { type Clock, formatTimestamp } from "../../log/state/clock.js";
+import {
+  CHALLENGE_RANDOM_BYTES,
+  type ChallengePurpose,
+  challengeNonce,
+  noncePrefix,
+} from "../../verify/events/challenge.js";
+import { keyNotActive } from "../events/status.js";
 import type { Keys } from "../keys/keys.js";
-import { keyNotActive } from "../keys/status.js";
+import { decodeSignature, invalidInput } from "../shared/input.js";
 import { type CarriedChallenge, openChallenge, sealChallenge } from "./challengetoken.js";
 import { type ChallengeUses, spentChallenge } from "./challengeuses.js";
 import { CHALLENGE_SECRET, keepChallengeSecret } from "./commands.js";

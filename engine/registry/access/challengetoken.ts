@@ -3,11 +3,11 @@
  * challenge is issued, and whoever has the secret can read one that another thread or node issued.
  *
  * Layout (big-endian), in base64url: u8 form · u8 purpose · u64 expiry in microseconds · 32 bytes of the fingerprint · 16
- * random bytes · 16 bytes that bind the nonce to its terms (`verify/challenge.ts`) · 32 bytes of the act, or none · SHA-256
+ * random bytes · 16 bytes that bind the nonce to its terms (`verify/events/challenge.ts`) · 32 bytes of the act, or none · SHA-256
  * HMAC of all that.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { CHALLENGE_RANDOM_BYTES, type ChallengePurpose } from "../../verify/challenge.js";
+import { CHALLENGE_RANDOM_BYTES, type ChallengePurpose } from "../../verify/events/challenge.js";
 
 /** A challenge as its id tells it. */
 export interface CarriedChallenge {

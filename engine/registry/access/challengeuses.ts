@@ -6,9 +6,9 @@
  * by another node makes its proof good again. Failures are in memory: to forget them lets somebody guess a signature five
  * times more.
  */
-import { CairnlogError } from "../../error.js";
-import type { Clock } from "../../log/clock.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
+import type { Clock } from "../../log/state/clock.js";
 import { useChallenge, usedChallenge } from "./commands.js";
 
 /** Failed signatures after which a challenge is taken no more. */

@@ -1,6 +1,7 @@
 /** Which keys have a password, as far as it can be read. In the thread that opened the registry. */
+
+import { Recent } from "../../base/recent.js";
 import type { Log } from "../../log/log.js";
-import { Recent } from "../../recent.js";
 
 /** The version of a password that was set by an earlier version of the service. */
 const UNVERSIONED = "unversioned";

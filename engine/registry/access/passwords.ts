@@ -3,17 +3,17 @@
  * private row. A client must prove that it holds the key before it can try passwords.
  */
 import { randomUUID } from "node:crypto";
+import { CairnlogError } from "../../base/error.js";
 import {
   MAX_PASSWORD_CHARACTERS,
   MIN_PASSWORD_CHARACTERS,
   type PasswordHasher,
   readPassword,
 } from "../../crypto/passwords/password.js";
-import { CairnlogError } from "../../error.js";
-import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import { invalidInput } from "../input.js";
-import type { Client, Writes } from "../writes.js";
+import type { Clock } from "../../log/state/clock.js";
+import { invalidInput } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { setPassword, wrongPassword } from "./commands.js";
 import { PasswordRows } from "./passwordrows.js";
 import { Tries } from "./tries.js";

@@ -3,8 +3,8 @@
  * for itself that only reads (`cairnlog operator token`), so that a browser need not be shown the key.
  */
 import { randomUUID } from "node:crypto";
-import type { OperatorKey } from "../../crypto/keys/operator-key.js";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 
 /** JWS algorithm (RFC 7518 §3.1, RFC 8037 §3.1) for each algorithm of an operator key. */
 export const JWS_ALGORITHMS = { ed25519: "EdDSA", "ecdsa-p256": "ES256", "rsa-2048": "RS256" } as const;

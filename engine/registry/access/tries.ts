@@ -2,8 +2,8 @@
  * Limits wrong tries for a secret: a maximum in any time window, for each name. A try counts from its start, so a
  * thousand simultaneous tries count as a thousand.
  */
-import { CairnlogError } from "../../error.js";
-import type { Clock } from "../../log/clock.js";
+import { CairnlogError } from "../../base/error.js";
+import type { Clock } from "../../log/state/clock.js";
 
 /**
  * Maximum number of names that are remembered. Beyond it, the name that was tried longest ago is forgotten, which can

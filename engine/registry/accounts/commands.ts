@@ -1,10 +1,10 @@
 /** Commands that create and end accounts and their credentials. They write private rows, and no entries. */
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { StateReader } from "../../log/write/projection.js";
-import type { StateRow } from "../../log/write/rows.js";
-import type { CredentialRow, UserRow } from "../../store/rows.js";
-import { keyStanding, statusWords, wrongKeyStatus } from "../keys/status.js";
+import { CairnlogError } from "../../base/error.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { StateReader } from "../../log/state/projection.js";
+import type { StateRow } from "../../log/state/rows.js";
+import type { CredentialRow, UserRow } from "../../store/schema/rows.js";
+import { keyStanding, statusWords, wrongKeyStatus } from "../events/status.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
 
 /**

@@ -1,6 +1,6 @@
 /** Credentials, and the facts that follow from a credential's row. */
-import type { StateReader } from "../../log/write/projection.js";
-import type { CredentialRow } from "../../store/rows.js";
+import type { StateReader } from "../../log/state/projection.js";
+import type { CredentialRow } from "../../store/schema/rows.js";
 
 /** A credential as it is served. */
 export interface Credential {

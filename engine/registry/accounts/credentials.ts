@@ -4,23 +4,23 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { CairnlogError } from "../../base/error.js";
 import type { HardwareRoots } from "../../crypto/hardware.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
-import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { StateReader } from "../../log/write/projection.js";
-import { enrolmentStatement } from "../../verify/contract.js";
-import { utf8 } from "../../verify/encoding.js";
+import type { Clock } from "../../log/state/clock.js";
+import type { StateReader } from "../../log/state/projection.js";
+import { utf8 } from "../../verify/bytes/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { enrolmentStatement } from "../../verify/keys/contract.js";
 import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
-import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
-import { isFingerprint } from "../keys/events.js";
+import { isFingerprint } from "../events/keys.js";
+import { readName } from "../events/pseudonym.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
-import { readName } from "../keys/pseudonym.js";
-import type { Client, Writes } from "../writes.js";
+import { boundedText, decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { enrollCredential } from "./commands.js";
 import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
 

@@ -4,26 +4,31 @@
  * the attestation was submitted before.
  */
 import { hash, randomUUID } from "node:crypto";
-import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { CairnlogError } from "../../base/error.js";
+import { Pieces } from "../../base/turns.js";
 import { importPublicKey, type ServerKey, signersKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
-import type { Committed } from "../../log/write/executor.js";
-import { Pieces } from "../../turns.js";
-import { registrationStatement } from "../../verify/contract.js";
+import type { Committed } from "../../log/state/executor.js";
+import {
+  attestationPayloads,
+  normaliseContentHash,
+  type SignedMembers,
+  signedMembers,
+} from "../../verify/events/manifest.js";
+import { eventIn, isWithheld } from "../../verify/events/withheld.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { attestationPayloads, normaliseContentHash, type SignedMembers, signedMembers } from "../../verify/manifest.js";
-import { eventIn, isWithheld } from "../../verify/withheld.js";
+import { registrationStatement } from "../../verify/keys/contract.js";
 import type { PasswordService } from "../access/passwords.js";
-import { decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { completeAttestation, submissionTerms } from "../events/attestations.js";
+import { defaultPseudonym, readPseudonym } from "../events/pseudonym.js";
 import { plainKey } from "../keys/commands.js";
 import { checkPossession } from "../keys/possession.js";
-import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
-import type { Client, Writes } from "../writes.js";
+import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { attestationEvent, type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
-import { completeAttestation, submissionTerms } from "./events.js";
 import { Gathering } from "./gathering.js";
 import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";

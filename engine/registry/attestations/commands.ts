@@ -1,9 +1,9 @@
 /** The command that records an attestation. The caller has verified the signature. */
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/rows.js";
-import { givesWay, type PlainKey, registrationOf } from "../keys/events.js";
-import { requireActive } from "../keys/status.js";
+import { CairnlogError } from "../../base/error.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { KeyRow } from "../../store/schema/rows.js";
+import { givesWay, type PlainKey, registrationOf } from "../events/keys.js";
+import { requireActive } from "../events/status.js";
 
 /** What the event of a submission is made of. */
 export interface AttestationContent {

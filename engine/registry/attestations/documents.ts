@@ -4,12 +4,13 @@
  * stored in between. If the first request names type and statement, they are members of the manifest's document, and so
  * are signed.
  */
+
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
-import { encodeBase64 } from "../../verify/encoding.js";
-import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/manifest.js";
-import { Faults } from "../input.js";
-import type { Client } from "../writes.js";
+import { encodeBase64 } from "../../verify/bytes/encoding.js";
+import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/events/manifest.js";
+import { Faults } from "../shared/input.js";
+import type { Client } from "../writes/writes.js";
 import type { Attestations, Possession, Submission } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
 import type { AttestationReceipt } from "./receipts.js";

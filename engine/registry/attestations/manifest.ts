@@ -3,14 +3,14 @@
  * signed. An attacker may choose everything in a manifest.
  */
 
-import { isKeyAlgorithm, KEY_ALGORITHMS, MAX_TITLE_CHARACTERS } from "../../verify/contract.js";
-import { utf8 } from "../../verify/encoding.js";
-import { requestedTime } from "../../verify/entry.js";
+import { utf8 } from "../../verify/bytes/encoding.js";
+import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/events/manifest.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
-import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/manifest.js";
-import { boundedText, Faults } from "../input.js";
-import { isFingerprint } from "../keys/events.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS, MAX_TITLE_CHARACTERS } from "../../verify/keys/contract.js";
+import { requestedTime } from "../../verify/tree/entry.js";
+import { isFingerprint } from "../events/keys.js";
+import { boundedText, Faults } from "../shared/input.js";
 import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
 
 /** Each attestation costs a verification, and signs everything before it. */

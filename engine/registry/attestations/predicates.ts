@@ -2,9 +2,9 @@
  * Predicates: URLs that say what an attestation states, and that are the event types of their entries. Predicates under
  * the predicate base belong to the operator, except the four canonical ones (docs/spec §7.5).
  */
-import { CairnlogError } from "../../error.js";
-import { PREDICATE_PATHS } from "../../verify/contract.js";
-import { invalidInput } from "../input.js";
+import { CairnlogError } from "../../base/error.js";
+import { PREDICATE_PATHS } from "../../verify/keys/contract.js";
+import { invalidInput } from "../shared/input.js";
 
 export const MAX_PREDICATE_CHARACTERS = 512;
 /**

@@ -1,11 +1,11 @@
 /** Receipts of attestations: of a new entry, and of the entry that an earlier submission made. */
-import type { Receipt } from "../../log/write/executor.js";
+import type { Receipt } from "../../log/state/executor.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
-import type { Entry } from "../../verify/entry.js";
-import { type Attestation, normaliseContentHash, type SignedMembers } from "../../verify/manifest.js";
+import { type Attestation, normaliseContentHash, type SignedMembers } from "../../verify/events/manifest.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { recordedAttestation } from "../events/attestations.js";
 import { attestationEvent, type SignedAttestation } from "./commands.js";
-import { recordedAttestation } from "./events.js";
 
 export interface AttestationReceipt {
   readonly attestation: Attestation;

@@ -3,26 +3,26 @@
  * keys. On request, it checks whether a claim commits to a given plaintext. It cannot decrypt claims.
  */
 
-import { CairnlogError } from "../../error.js";
-import type { Clock } from "../../log/clock.js";
+import { CairnlogError } from "../../base/error.js";
+import { Pieces } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
-import { Pieces } from "../../turns.js";
+import type { Clock } from "../../log/state/clock.js";
+import { isHexHash } from "../../verify/bytes/encoding.js";
 import {
   type ClaimPayload,
   commitmentKind,
   readClaimPayload,
   verifyClaimCommitment,
 } from "../../verify/claims/claims.js";
-import { isHexHash } from "../../verify/encoding.js";
-import type { Entry, EntryDigest } from "../../verify/entry.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import type { Entry, EntryDigest } from "../../verify/tree/entry.js";
 import { Tries } from "../access/tries.js";
 import { type Credentials, committedState } from "../accounts/credentials.js";
-import { invalidInput } from "../input.js";
+import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/claims.js";
 import { type Paging, readPaging } from "../keys/directory.js";
-import type { Client, Writes } from "../writes.js";
+import { invalidInput } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { checkPoster, postClaim } from "./commands.js";
-import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
 /** Maximum number of reveals of one claim by one caller in an hour (docs/spec §15.1). */
 export const DEFAULT_CLAIM_REVEALS = 30;

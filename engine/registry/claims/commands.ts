@@ -1,13 +1,13 @@
 /** The command that posts a claim. */
 
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { StateReader } from "../../log/write/projection.js";
+import { CairnlogError } from "../../base/error.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { StateReader } from "../../log/state/projection.js";
 import type { ClaimPayload } from "../../verify/claims/format.js";
-import { eventOf } from "../../verify/kinds.js";
+import { eventOf } from "../../verify/events/kinds.js";
 import { hasHardware } from "../accounts/credential.js";
-import { requireActive } from "../keys/status.js";
-import { takeFromQuota } from "../quota.js";
+import { requireActive } from "../events/status.js";
+import { takeFromQuota } from "../shared/quota.js";
 
 /** Hours in which a key's claims count against one quota. */
 const QUOTA_HOURS = 24;

@@ -3,14 +3,14 @@
  * that acts.
  */
 
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { EndorsementRow } from "../../store/rows.js";
-import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
-import { eventOf } from "../../verify/kinds.js";
-import { invalidInput } from "../input.js";
-import { requireActive, requireKey } from "../keys/status.js";
-import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "./events.js";
+import { CairnlogError } from "../../base/error.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { EndorsementRow } from "../../store/schema/rows.js";
+import { eventOf } from "../../verify/events/kinds.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/keys/contract.js";
+import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "../events/endorsements.js";
+import { requireActive, requireKey } from "../events/status.js";
+import { invalidInput } from "../shared/input.js";
 import type { OfferContent } from "./input.js";
 
 /** The two keys of an endorsement; fingerprints in the registry's form. */

@@ -4,16 +4,16 @@
  * so that exactly one of two simultaneous commands succeeds.
  */
 
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
-import type { Committed } from "../../log/write/executor.js";
-import type { EndorsementRow } from "../../store/rows.js";
-import { boundedText, Faults, invalidInput, members } from "../input.js";
-import { canonicalFingerprint } from "../keys/events.js";
-import { unknownKey } from "../keys/status.js";
-import type { Client, Writes } from "../writes.js";
+import type { Committed } from "../../log/state/executor.js";
+import type { EndorsementRow } from "../../store/schema/rows.js";
+import { type RevocationAlert, timeAt } from "../events/endorsements.js";
+import { canonicalFingerprint } from "../events/keys.js";
+import { unknownKey } from "../events/status.js";
+import { boundedText, Faults, invalidInput, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
-import { type RevocationAlert, timeAt } from "./events.js";
 import {
   type Acceptance,
   type AcceptanceRevocation,

@@ -4,7 +4,7 @@
  * forgets.
  */
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import type { Faults } from "../input.js";
+import type { Faults } from "../shared/input.js";
 
 /** A kind of identifier (`GET /identifier-types`). */
 export interface IdentifierType {

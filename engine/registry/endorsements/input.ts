@@ -3,13 +3,13 @@
  * ever.
  */
 
-import type { PlainObject } from "../../log/write/commands.js";
-import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/contract.js";
-import { requestedTime } from "../../verify/entry.js";
+import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { boundedText, Faults } from "../input.js";
-import { readValidUntil } from "./events.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/keys/contract.js";
+import { requestedTime } from "../../verify/tree/entry.js";
+import { readValidUntil } from "../events/endorsements.js";
+import { boundedText, Faults } from "../shared/input.js";
 import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 
 const MAX_NOTE_CHARACTERS = 1000;

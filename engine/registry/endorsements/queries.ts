@@ -6,29 +6,29 @@
  * key itself has accepted is read from a table of its own, in which offers do not stand in the way.
  */
 
-import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import { turn } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
-import type { EndorsementEdgeRow, EndorsementRow } from "../../store/rows.js";
-import type { RowOf } from "../../store/schema.js";
-import { turn } from "../../turns.js";
+import { type Clock, formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
+import type { EndorsementEdgeRow, EndorsementRow } from "../../store/schema/rows.js";
+import type { RowOf } from "../../store/schema/schema.js";
+import type { JsonObject } from "../../verify/json/shape.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
   type EndorsementCategory,
   type EndorsementStatus,
-} from "../../verify/contract.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
-import type { JsonObject } from "../../verify/json/shape.js";
-import { invalidInput } from "../input.js";
-import { type Paging, readPaging } from "../keys/directory.js";
-import type { Keys } from "../keys/keys.js";
+} from "../../verify/keys/contract.js";
+import { canonicalTimestamp } from "../../verify/tree/entry.js";
 import {
   alertRecord,
   type EndorsementTime,
   endorsementStatus,
   endorsementTime,
   type RevocationAlert,
-} from "./events.js";
+} from "../events/endorsements.js";
+import { type Paging, readPaging } from "../keys/directory.js";
+import type { Keys } from "../keys/keys.js";
+import { invalidInput } from "../shared/input.js";
 import type { ExternalIdentifier } from "./identifiers.js";
 
 export const DEFAULT_ACTIVATION_DELAY_S = 86_400;

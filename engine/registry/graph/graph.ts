@@ -9,12 +9,12 @@ import {
   ENDORSEMENT_STATUSES,
   type EndorsementCategory,
   type EndorsementStatus,
-} from "../../verify/contract.js";
-import { requestedTime } from "../../verify/entry.js";
-import { Faults } from "../input.js";
-import type { KeyStatus } from "../keys/status.js";
-import type { Steps } from "../slices.js";
-import type { Direction, Edge, GraphView } from "./view.js";
+} from "../../verify/keys/contract.js";
+import { requestedTime } from "../../verify/tree/entry.js";
+import type { KeyStatus } from "../events/status.js";
+import { Faults } from "../shared/input.js";
+import type { Steps } from "../shared/slices.js";
+import type { Direction, Edge, GraphView } from "../trust/view.js";
 
 const DEFAULT_DEPTH = 3;
 const MAX_DEPTH = 8;

@@ -3,10 +3,11 @@
  * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one
  * `Graphs` owns the cache, in the thread that opened the registry.
  */
-import type { Clock } from "../../log/clock.js";
+import type { Clock } from "../../log/state/clock.js";
+import { type AskedKeys, isTouchedSince } from "../events/graph.js";
 import type { Keys } from "../keys/keys.js";
-import type { Slices, Steps } from "../slices.js";
-import { type AskedKeys, isTouchedSince } from "./events.js";
+import type { Slices, Steps } from "../shared/slices.js";
+import { type GraphParts, type GraphView, viewing } from "../trust/view.js";
 import {
   DEFAULT_GRAPH_BOUNDS,
   type Graph,
@@ -16,7 +17,6 @@ import {
   readGraphFilter,
   traverse,
 } from "./graph.js";
-import { type GraphParts, type GraphView, viewing } from "./view.js";
 
 export const DEFAULT_GRAPH_CACHE_S = 60;
 /**

@@ -1,13 +1,13 @@
 /** Commands that create and end keys. The caller has verified possession of the key. */
 
+import { CairnlogError } from "../../base/error.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/rows.js";
-import { eventOf } from "../../verify/kinds.js";
-import { invalidInput } from "../input.js";
-import { givesWay, type NewKey, type PlainKey, registrationOf } from "./events.js";
-import { standingOf, unknownKey, wrongKeyStatus } from "./status.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { KeyRow } from "../../store/schema/rows.js";
+import { eventOf } from "../../verify/events/kinds.js";
+import { givesWay, type NewKey, type PlainKey, registrationOf } from "../events/keys.js";
+import { standingOf, unknownKey, wrongKeyStatus } from "../events/status.js";
+import { invalidInput } from "../shared/input.js";
 
 /** The members of a key that a command needs. */
 export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });

@@ -3,16 +3,16 @@
  * entries and the entries give the rows, so no table is scanned, and a page costs only what it shows.
  */
 
+import { turn } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
 import type { PostingList } from "../../store/postings/lists.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
-import type { KeyRow } from "../../store/rows.js";
-import { POSTING } from "../../store/schema.js";
-import { turn } from "../../turns.js";
-import { Faults, invalidInput } from "../input.js";
-import { KEY_CREATED_TERM } from "../projection.js";
-import { isFingerprint } from "./events.js";
-import { foldPseudonym, readPseudonym } from "./pseudonym.js";
+import type { KeyRow } from "../../store/schema/rows.js";
+import { POSTING } from "../../store/schema/schema.js";
+import { isFingerprint } from "../events/keys.js";
+import { KEY_CREATED_TERM } from "../events/projection.js";
+import { foldPseudonym, readPseudonym } from "../events/pseudonym.js";
+import { Faults, invalidInput } from "../shared/input.js";
 
 const DEFAULT_PER_PAGE = 50;
 const MAX_PER_PAGE = 200;

@@ -3,25 +3,25 @@
  * other, and exists from the start of the log.
  */
 
-import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
-import { type Clock, formatTimestamp } from "../../log/clock.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
-import type { KeyRow } from "../../store/rows.js";
-import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/contract.js";
-import { requestedTime } from "../../verify/entry.js";
+import { type Clock, formatTimestamp } from "../../log/state/clock.js";
+import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { Faults, members } from "../input.js";
-import type { Client, Writes } from "../writes.js";
+import { requestedTime } from "../../verify/tree/entry.js";
+import { canonicalFingerprint } from "../events/keys.js";
+import { readPseudonym } from "../events/pseudonym.js";
+import { type KeyStatus, statusAt, unknownKey } from "../events/status.js";
+import { Faults, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
-import { canonicalFingerprint } from "./events.js";
 import { checkPossession } from "./possession.js";
-import { readPseudonym } from "./pseudonym.js";
-import { type KeyStatus, statusAt, unknownKey } from "./status.js";
 
 /** The members of a key that lists show. */
 export interface KeySummary {

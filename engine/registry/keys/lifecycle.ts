@@ -4,19 +4,19 @@
  * simultaneous commands succeeds.
  */
 
-import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
-import { successionMessage } from "../../verify/contract.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
+import { successionMessage } from "../../verify/keys/contract.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { Faults, invalidInput, members } from "../input.js";
-import type { Client, Writes } from "../writes.js";
+import { isFingerprint } from "../events/keys.js";
+import { readPseudonym } from "../events/pseudonym.js";
+import { Faults, invalidInput, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { plainKey, revokeKey, succeedKey } from "./commands.js";
-import { isFingerprint } from "./events.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
 import { checkPossession } from "./possession.js";
-import { readPseudonym } from "./pseudonym.js";
 
 /** The payload of `POST /keys/succeed`. */
 export interface Succession {

@@ -1,8 +1,9 @@
 /** Signatures in a request that prove possession of the key that the request names. */
+
+import { CairnlogError } from "../../base/error.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
-import { decodeSignature, invalidInput } from "../input.js";
+import { decodeSignature, invalidInput } from "../shared/input.js";
 
 /** A signature that a request carries. */
 export interface ShownPossession {

@@ -1,5 +1,5 @@
 /** Chains of succession that both keys of each link have signed. */
-import type { StateReader } from "../../log/write/projection.js";
+import type { StateReader } from "../../log/state/projection.js";
 
 /** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
 export const MAX_SUCCESSORS = 64;

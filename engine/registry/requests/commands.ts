@@ -3,19 +3,19 @@
  * possession of the acting keys.
  */
 
-import { CairnlogError } from "../../error.js";
-import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
-import type { PolicyRow, RequestRow } from "../../store/rows.js";
-import { eventOf } from "../../verify/kinds.js";
-import { invalidInput } from "../input.js";
-import { requireActive } from "../keys/status.js";
+import { CairnlogError } from "../../base/error.js";
+import { formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
+import { define, type PlainObject, type Transaction } from "../../log/state/commands.js";
+import type { PolicyRow, RequestRow } from "../../store/schema/rows.js";
+import { eventOf } from "../../verify/events/kinds.js";
+import { judge } from "../events/predicatelanguage.js";
+import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "../events/requests.js";
+import { requireActive } from "../events/status.js";
 import { confirmedChain } from "../keys/succession.js";
-import { takeFromQuota } from "../quota.js";
-import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "./events.js";
+import { invalidInput } from "../shared/input.js";
+import { takeFromQuota } from "../shared/quota.js";
 import type { CheckedRequest, CheckedResponse } from "./input.js";
 import { type Notification, notificationView, notify } from "./notifications.js";
-import { judge } from "./predicatelanguage.js";
 
 const DAY = 86_400_000_000;
 const ONE_REQUEST = { amount: 1, hours: 1, unit: " requests" };

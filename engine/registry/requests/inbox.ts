@@ -3,10 +3,10 @@
  * webhooks. They are private rows, written in the transaction of their event.
  */
 import type { Log } from "../../log/log.js";
-import type { NotificationKind } from "../../verify/contract.js";
-import { membersIn } from "../../verify/withheld.js";
+import { membersIn } from "../../verify/events/withheld.js";
+import type { NotificationKind } from "../../verify/keys/contract.js";
 import { type Paging, readPaging } from "../keys/directory.js";
-import type { Client, Writes } from "../writes.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
 

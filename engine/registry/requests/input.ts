@@ -2,13 +2,13 @@
  * Reads attestation requests and their answers, and checks every member against the limits of docs/spec §15.3. A requester
  * chooses every value here.
  */
-import type { PlainObject } from "../../log/write/commands.js";
-import { requestedTime } from "../../verify/entry.js";
+import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
+import { requestedTime } from "../../verify/tree/entry.js";
 import { MAX_STATEMENT_CHARACTERS } from "../attestations/manifest.js";
-import { boundedText, Faults, members } from "../input.js";
-import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "./events.js";
+import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "../events/requests.js";
+import { boundedText, Faults, members } from "../shared/input.js";
 
 export const MAX_FINGERPRINT_CHARACTERS = 256;
 /**

@@ -1,6 +1,6 @@
 /** Writes notifications, as part of commands. */
-import type { Transaction } from "../../log/write/commands.js";
-import type { NotificationRow } from "../../store/rows.js";
+import type { Transaction } from "../../log/state/commands.js";
+import type { NotificationRow } from "../../store/schema/rows.js";
 
 /** Maximum number of notifications for one key. Other keys fill an inbox by sending requests, so it has a limit. */
 export const MAX_NOTIFICATIONS = 1000;

@@ -2,20 +2,21 @@
  * Request policies: the holder of a key says which attestation requests it wants, and the policy in force answers the
  * others automatically (docs/spec §10.3). Policies and their answers are public.
  */
-import { type Clock, formatTimestamp } from "../../log/clock.js";
+
 import type { Log } from "../../log/log.js";
-import type { PlainObject } from "../../log/write/commands.js";
-import type { PolicyRow } from "../../store/rows.js";
-import { POLICY_ACTIONS } from "../../verify/contract.js";
-import { requestedTime } from "../../verify/entry.js";
+import { type Clock, formatTimestamp } from "../../log/state/clock.js";
+import type { PlainObject } from "../../log/state/commands.js";
+import type { PolicyRow } from "../../store/schema/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { boundedText, Faults, members } from "../input.js";
+import { POLICY_ACTIONS } from "../../verify/keys/contract.js";
+import { requestedTime } from "../../verify/tree/entry.js";
+import { readPredicates } from "../events/predicatelanguage.js";
+import { policiesAt } from "../events/requests.js";
 import type { Keys } from "../keys/keys.js";
-import type { Client, Writes } from "../writes.js";
+import { boundedText, Faults, members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { publishPolicy } from "./commands.js";
-import { policiesAt } from "./events.js";
 import { readNamedKey } from "./input.js";
-import { readPredicates } from "./predicatelanguage.js";
 
 /** Default maximum of publications for one target in an hour. */
 export const DEFAULT_POLICY_QUOTA = 20;

@@ -2,18 +2,18 @@
  * Queries for attestation requests: one request with its answer, or lists of a key's requests in order. Requests are
  * public. The rows find them; the entries have their content.
  */
-import { CairnlogError } from "../../error.js";
-import { instantOf } from "../../log/instant.js";
+import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
-import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "../../store/rows.js";
-import type { Key } from "../../store/schema.js";
-import type { RequestStatus } from "../../verify/contract.js";
+import { instantOf } from "../../log/state/instant.js";
+import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "../../store/schema/rows.js";
+import type { Key } from "../../store/schema/schema.js";
+import { membersIn } from "../../verify/events/withheld.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { membersIn } from "../../verify/withheld.js";
-import { invalidInput } from "../input.js";
+import type { RequestStatus } from "../../verify/keys/contract.js";
+import { decidingAnswer, isRequestId } from "../events/requests.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
-import { decidingAnswer, isRequestId } from "./events.js";
+import { invalidInput } from "../shared/input.js";
 
 /** The members of a request that lists show. */
 export interface RequestSummary extends Omit<RequestRow, "responses"> {

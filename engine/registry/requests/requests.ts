@@ -4,13 +4,13 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
-import type { RequestStatus } from "../../verify/contract.js";
-import { eventIn } from "../../verify/withheld.js";
-import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
-import { canonicalFingerprint } from "../keys/events.js";
-import type { Client, Writes } from "../writes.js";
+import { eventIn } from "../../verify/events/withheld.js";
+import type { RequestStatus } from "../../verify/keys/contract.js";
+import { attestationIdTerm, namedAttestation } from "../events/attestations.js";
+import { canonicalFingerprint } from "../events/keys.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
 import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
 import type { AttestationRequest } from "./queries.js";

@@ -2,10 +2,10 @@
  * Commands that create and revoke trust configurations. They write rows, and no entries. The caller has verified
  * possession of the key.
  */
-import { CairnlogError } from "../../error.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { TrustConfigHead, TrustConfigRow } from "../../store/rows.js";
-import { takeFromQuota } from "../quota.js";
+import { CairnlogError } from "../../base/error.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { TrustConfigHead, TrustConfigRow } from "../../store/schema/rows.js";
+import { takeFromQuota } from "../shared/quota.js";
 import type { TrustPolicy } from "./config.js";
 
 /** A configuration as it is served. */

@@ -3,8 +3,8 @@
  * member, also in the inline configuration of a verification.
  */
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
-import { Faults } from "../input.js";
-import { canonicalFingerprint } from "../keys/events.js";
+import { canonicalFingerprint } from "../events/keys.js";
+import { Faults } from "../shared/input.js";
 
 /** Maximum number of anchors of each kind. */
 const MAX_ANCHORS = 100;

@@ -4,10 +4,10 @@
  */
 import type { Log } from "../../log/log.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { members } from "../input.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
-import type { Client, Writes } from "../writes.js";
+import { members } from "../shared/input.js";
+import type { Client, Writes } from "../writes/writes.js";
 import {
   countOf,
   createTrustConfig,

@@ -5,7 +5,7 @@
  *
  * `TrustService` owns it, in the thread that opened the registry. If an evaluation is broken off, it must be thrown away.
  */
-import type { Steps } from "../slices.js";
+import type { Steps } from "../shared/slices.js";
 import { capacityOf, HOPS, ownTrust, PASSED_ON, ROUNDS, type TrustRules, type TrustView } from "./trust.js";
 
 /** Edges or keys between two pauses. */

@@ -3,13 +3,13 @@
  * event changes a key that it depends on, or something in it changes with time. Then what has changed is evaluated again.
  * The rest of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
-import type { Clock } from "../../log/clock.js";
-import { type GraphParts, type GraphView, viewing } from "../graph/view.js";
-import type { Slices, Steps } from "../slices.js";
+import type { Clock } from "../../log/state/clock.js";
+import type { Slices, Steps } from "../shared/slices.js";
 import { type EndorsedTrust, TrustLevels } from "./levels.js";
 import { pathsTo, type TrustPath } from "./paths.js";
 import { changedKeys, eventsSince } from "./touching.js";
 import { capacityOf, ownTrust, reaches } from "./trust.js";
+import { type GraphParts, type GraphView, viewing } from "./view.js";
 
 export interface TrustSettings {
   /** Fingerprints of anchors besides the operator key. */

@@ -4,11 +4,11 @@
  */
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
-import { POSTING } from "../../store/schema.js";
-import type { EventType, KindedEvent } from "../../verify/kinds.js";
-import { eventIn } from "../../verify/withheld.js";
-import { GRAPH_EVENTS } from "../graph/events.js";
-import type { Steps } from "../slices.js";
+import { POSTING } from "../../store/schema/schema.js";
+import type { EventType, KindedEvent } from "../../verify/events/kinds.js";
+import { eventIn } from "../../verify/events/withheld.js";
+import { GRAPH_EVENTS } from "../events/graph.js";
+import type { Steps } from "../shared/slices.js";
 import type { TrustLevels } from "./levels.js";
 
 /** An offer is no endorsement before it is accepted. */

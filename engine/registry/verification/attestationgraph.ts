@@ -2,7 +2,7 @@
  * The attestation graph of a verification result: which key signed which attestation of which document, and which key
  * succeeded which.
  */
-import type { Attestation, Coverage } from "../../verify/manifest.js";
+import type { Attestation, Coverage } from "../../verify/events/manifest.js";
 import type { CheckedManifest } from "../attestations/manifest.js";
 import type { KeyRecord } from "../keys/keys.js";
 import type { Signer } from "./standing.js";

@@ -2,11 +2,12 @@
  * Layer 3 of verification: whether a verifier trusts the signers, by its own trust configuration and the currently
  * active endorsements (docs/spec §8.3). Different verifiers may get different results.
  */
-import type { GraphView } from "../graph/view.js";
+
 import type { TrustPolicy } from "../trust/config.js";
 import { type ScoreView, type SignerScore, scoreSigners, type TrustPath } from "../trust/score.js";
 import type { Judge, TrustService } from "../trust/service.js";
 import { reaches } from "../trust/trust.js";
+import type { GraphView } from "../trust/view.js";
 import type { LayerResult } from "./standing.js";
 
 /** Maximum number of endorsements that one verification follows: a few seconds of work, in slices. */

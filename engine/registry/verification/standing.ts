@@ -1,7 +1,7 @@
 /**
  * Layer 2 of verification: the registry's information about a signer at the time of an attestation (docs/spec §8.2).
  */
-import { requestedTime } from "../../verify/entry.js";
+import { requestedTime } from "../../verify/tree/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
 import { MAX_SUCCESSORS } from "../keys/succession.js";
 

@@ -2,11 +2,12 @@
  * Verification of a manifest against the hash of a source (`POST /verify`). Layer 1: the signatures, and what the log
  * recorded about them. Layer 2: the standing of the keys (`standing.ts`). Layer 3: a verifier's trust (`layer3.ts`).
  */
+
+import { CairnlogError } from "../../base/error.js";
+import { Pieces, turn } from "../../base/turns.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import { Pieces, turn } from "../../turns.js";
 import {
   type Attestation,
   type Coverage,
@@ -15,12 +16,12 @@ import {
   signedMembers,
   signedTerms,
   signedWords,
-} from "../../verify/manifest.js";
-import { eventIn } from "../../verify/withheld.js";
-import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
+} from "../../verify/events/manifest.js";
+import { eventIn } from "../../verify/events/withheld.js";
 import { type CheckedManifest, ManifestPayloads, readManifest } from "../attestations/manifest.js";
-import { decodeSignature, invalidInput, members } from "../input.js";
+import { attestationIdTerm, namedAttestation } from "../events/attestations.js";
 import type { Keys } from "../keys/keys.js";
+import { decodeSignature, invalidInput, members } from "../shared/input.js";
 import { readTrustPolicy, type TrustPolicy } from "../trust/config.js";
 import type { TrustConfigs } from "../trust/configs.js";
 import type { TrustService } from "../trust/service.js";

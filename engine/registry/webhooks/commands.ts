@@ -2,11 +2,11 @@
  * The commands that create and end subscriptions and record the results of deliveries. They write private rows, and no
  * entries.
  */
-import { CairnlogError } from "../../error.js";
-import { parseTimestamp } from "../../log/clock.js";
-import { define, type Transaction } from "../../log/write/commands.js";
-import type { WebhookRow } from "../../store/rows.js";
-import type { EndedReason } from "../../verify/contract.js";
+import { CairnlogError } from "../../base/error.js";
+import { parseTimestamp } from "../../log/state/clock.js";
+import { define, type Transaction } from "../../log/state/commands.js";
+import type { WebhookRow } from "../../store/schema/rows.js";
+import type { EndedReason } from "../../verify/keys/contract.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
 import { endSubscription, hasOwnerEnded, removeSubscription } from "./endings.js";
 import { hostOf, type WebhookDraft } from "./input.js";

@@ -4,11 +4,11 @@
  * subscription. Cursor and outbox change in one transaction, so no crash can lose a delivery between them.
  */
 
-import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { Transaction } from "../../log/write/commands.js";
-import type { PrivateWriter } from "../../log/write/projection.js";
-import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
-import type { EndedReason, WebhookEvent } from "../../verify/contract.js";
+import { formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
+import type { Transaction } from "../../log/state/commands.js";
+import type { PrivateWriter } from "../../log/state/projection.js";
+import type { DeliveryRow, WebhookRow } from "../../store/schema/rows.js";
+import type { EndedReason, WebhookEvent } from "../../verify/keys/contract.js";
 import { endSubscription } from "./endings.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */

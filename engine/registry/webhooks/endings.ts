@@ -1,8 +1,8 @@
 /** How a subscription ends without its owner: its key has ended, or its endpoint is gone. Part of commands. */
-import type { Transaction } from "../../log/write/commands.js";
-import type { WebhookRow } from "../../store/rows.js";
-import type { EndedReason } from "../../verify/contract.js";
-import { statusAt } from "../keys/status.js";
+import type { Transaction } from "../../log/state/commands.js";
+import type { WebhookRow } from "../../store/schema/rows.js";
+import type { EndedReason } from "../../verify/keys/contract.js";
+import { statusAt } from "../events/status.js";
 
 import { notifyOfWebhook } from "../requests/notifications.js";
 

@@ -1,11 +1,11 @@
 /** Reads and checks the input of a new subscription; also derives the HMAC key from a secret. */
 
-import type { WebhookRow } from "../../store/rows.js";
-import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/contract.js";
-import { decodeBase64, utf8 } from "../../verify/encoding.js";
-import { normaliseContentHash } from "../../verify/manifest.js";
-import { boundedText, Faults, members } from "../input.js";
-import { canonicalFingerprint } from "../keys/events.js";
+import type { WebhookRow } from "../../store/schema/rows.js";
+import { decodeBase64, utf8 } from "../../verify/bytes/encoding.js";
+import { normaliseContentHash } from "../../verify/events/manifest.js";
+import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/keys/contract.js";
+import { canonicalFingerprint } from "../events/keys.js";
+import { boundedText, Faults, members } from "../shared/input.js";
 import { isVisiblyPrivate } from "./publicaddress.js";
 
 /** The body of `POST /webhooks`. */

@@ -1,6 +1,6 @@
 /** Reads cursors and the outbox, and writes the results of the deliverer (`deliveries.ts`). */
 import type { Log } from "../../log/log.js";
-import type { DeliveryRow } from "../../store/rows.js";
+import type { DeliveryRow } from "../../store/schema/rows.js";
 import { type Cursor, clearOutbox, markWalk, type Settlement, settle } from "./commands.js";
 import { deliveriesOf, type Outcome } from "./deliveries.js";
 

@@ -2,10 +2,11 @@
  * Which subscriptions select an event, without a look at those that do not: anybody may make subscriptions, and each entry
  * must cost the same however many there are.
  */
-import { FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/contract.js";
+
+import { normaliseContentHash } from "../../verify/events/manifest.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { normaliseContentHash } from "../../verify/manifest.js";
-import type { WebhookFilter } from "./events.js";
+import { FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/keys/contract.js";
+import type { WebhookFilter } from "../events/webhooks.js";
 
 /** Stands for "any" in a term. Neither events nor fingerprints nor hashes begin with it. */
 const ANY = "*";

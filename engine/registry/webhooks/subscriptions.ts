@@ -1,6 +1,6 @@
 /** Webhook subscriptions as rows. */
-import type { StateReader } from "../../log/write/projection.js";
-import type { WebhookRow } from "../../store/rows.js";
+import type { StateReader } from "../../log/state/projection.js";
+import type { WebhookRow } from "../../store/schema/rows.js";
 
 /** A subscription as its owner sees it: without the secret. */
 export interface Webhook

@@ -3,14 +3,14 @@
  * is in private rows. What is to be delivered is read from the log.
  */
 import type { Log } from "../../log/log.js";
-import type { WebhookRow } from "../../store/rows.js";
-import type { WebhookEvent } from "../../verify/contract.js";
+import type { WebhookRow } from "../../store/schema/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { statusAt } from "../keys/status.js";
+import type { WebhookEvent } from "../../verify/keys/contract.js";
+import { statusAt } from "../events/status.js";
+import { toldMembers, webhookEvent } from "../events/webhooks.js";
 import type { TrustService } from "../trust/service.js";
-import type { Client, Writes } from "../writes.js";
+import type { Client, Writes } from "../writes/writes.js";
 import { deactivate, endWithKey, subscribe } from "./commands.js";
-import { toldMembers, webhookEvent } from "./events.js";
 import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
 import { mayManage, type Webhook, webhookView } from "./subscriptions.js";

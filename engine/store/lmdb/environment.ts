@@ -3,17 +3,17 @@ import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 import type { Database, RootDatabase, Transaction } from "lmdb";
-import { CairnlogError } from "../../error.js";
-import { flushFile, flushFolders } from "../../flush.js";
+import { CairnlogError } from "../../base/error.js";
+import { flushFile, flushFolders } from "../../base/flush.js";
+import { giveToOwner } from "../../base/owner.js";
 import { Encoder, open } from "../../native/lmdb.js";
-import { giveToOwner } from "../../owner.js";
-import { isPresent } from "../presence.js";
-import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
-import type { Key } from "../schema.js";
+import type { Key } from "../schema/schema.js";
 import { openAtGate } from "./gate.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
 import { LOCK_FILE, MAX_READERS, preflight } from "./preflight.js";
+import { isPresent } from "./presence.js";
+import { makePrivateFolder, PRIVATE_FILE } from "./private.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;

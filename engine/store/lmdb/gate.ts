@@ -31,9 +31,9 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { threadId } from "node:worker_threads";
-import { giveToOwner } from "../../owner.js";
-import { isPresent } from "../presence.js";
-import { PRIVATE_FILE } from "../private.js";
+import { giveToOwner } from "../../base/owner.js";
+import { isPresent } from "./presence.js";
+import { PRIVATE_FILE } from "./private.js";
 
 /** Holds the number of the process whose transactions may run, or 0. */
 const RUNNING_FILE = "running";

@@ -8,7 +8,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { keyValueToBuffer } from "../../native/lmdb.js";
-import type { Key } from "../schema.js";
+import type { Key } from "../schema/schema.js";
 import { tableAt } from "./file/descent.js";
 import { META_PAGES, NODE_HEADER, PAGE_HEADER, type PageFile, type TreeRoot } from "./file/pagefile.js";
 import { touchedPages } from "./file/touched.js";

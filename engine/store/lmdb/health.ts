@@ -5,8 +5,8 @@
  * message of up to 127 bytes into 100 (`engine/native/mend.ts`), and after a failed meta page every read finds an empty log. So the first such
  * failure ends all use: nothing more is read or written by this process, and a new process reads what is on disk.
  */
-import { CairnlogError } from "../../error.js";
-import { storageFull } from "../room.js";
+import { CairnlogError } from "../../base/error.js";
+import { storageFull } from "./room.js";
 
 /** LMDB refuses these before it has written anything: the file cannot grow beyond its map, or a value has no place. */
 const PLAIN_REFUSALS: ReadonlySet<unknown> = new Set([-30792 /* MDB_MAP_FULL */, -30781 /* MDB_BAD_VALSIZE */]);

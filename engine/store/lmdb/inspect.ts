@@ -3,10 +3,10 @@
  * file that was cut or overwritten would end the process with SIGSEGV, SIGBUS or SIGABRT, without a word.
  */
 import { join } from "node:path";
-import { CairnlogError } from "../../error.js";
-import { isPresent } from "../presence.js";
+import { CairnlogError } from "../../base/error.js";
 import { PageFile } from "./file/pagefile.js";
 import { type PageFault, PageWalk } from "./file/pages.js";
+import { isPresent } from "./presence.js";
 
 /** Name of an environment's data file. */
 export const DATA_FILE = "data.mdb";

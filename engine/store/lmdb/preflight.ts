@@ -17,8 +17,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { PRIVATE_FILE } from "../private.js";
 import { DATA_FILE } from "./inspect.js";
+import { PRIVATE_FILE } from "./private.js";
 
 export const LOCK_FILE = "lock.mdb";
 /** Read transactions at one moment, of all threads and processes. A front end has two, and up to 32 for long queries. */

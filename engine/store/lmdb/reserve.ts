@@ -16,12 +16,12 @@
 import { closeSync, constants, fstatSync, openSync, write } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { storageFull } from "../room.js";
 import { type Environment, fileUse } from "./environment.js";
 import { PageFile } from "./file/pagefile.js";
 import { Gate } from "./gate.js";
 import type { Growth } from "./growth.js";
 import { DATA_FILE } from "./inspect.js";
+import { storageFull } from "./room.js";
 
 /** Fewest and most bytes that are kept ahead of need; in between an eighth of what is used. */
 const LEAST_AHEAD = 512 * 1024;

@@ -9,12 +9,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RootDatabase, Transaction } from "lmdb";
-import { CairnlogError } from "../../error.js";
+import { CairnlogError } from "../../base/error.js";
 import { open } from "../../native/lmdb.js";
-import { makePrivateFolder } from "../private.js";
 import { FILE_MODE, giveFilesToOwner } from "./environment.js";
 import { DATA_FILE, inspectEnvironment } from "./inspect.js";
 import { preflight } from "./preflight.js";
+import { makePrivateFolder } from "./private.js";
 
 /** The environment holds no data. */
 const MAP_SIZE = 2 ** 20;

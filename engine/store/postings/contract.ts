@@ -2,7 +2,7 @@
  * What stores the runs of postings. Apart from the tables themselves, so that the types of a log do not lead to those of
  * lmdb, which do not compile in every project.
  */
-import type { RunRow } from "../rows.js";
+import type { RunRow } from "../schema/rows.js";
 import type { BlockSource, StoredRun } from "./runs.js";
 
 /** The part of the store that `Postings` uses. */

@@ -6,7 +6,7 @@ import type { Database } from "lmdb";
 import { type Environment, unheard, view } from "../lmdb/environment.js";
 import { Growth } from "../lmdb/growth.js";
 import type { Health } from "../lmdb/health.js";
-import { HASH } from "../schema.js";
+import { HASH } from "../schema/schema.js";
 import type { LensRows } from "./contract.js";
 
 /** Key of the extent: 8 bytes of size, big-endian, and the hash of the last leaf. Level 0 has no tiles here. */

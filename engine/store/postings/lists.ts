@@ -1,5 +1,5 @@
 /** Lists of postings, which are read in parts: one in each run, and those in memory. */
-import { leastWhere } from "../../search.js";
+import { leastWhere } from "../../base/search.js";
 
 /** The ascending leaf indexes of one term. `at` and `seek` cost a search, not a scan. Valid until the next append. */
 export interface PostingList {

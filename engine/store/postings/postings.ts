@@ -9,9 +9,9 @@
  * entries after the last run are computed again from the batches.
  */
 
-import { turn } from "../../turns.js";
-import type { RunRow } from "../rows.js";
-import { isFiltered } from "../schema.js";
+import { turn } from "../../base/turns.js";
+import type { RunRow } from "../schema/rows.js";
+import { isFiltered } from "../schema/schema.js";
 import { mayContain, type Probe, probeOf } from "./bloom.js";
 import type { PostingTables } from "./contract.js";
 import { inMemory, joined, type PostingList, type Segment } from "./lists.js";

@@ -5,9 +5,9 @@
  * block.
  */
 
-import { leastWhere } from "../../search.js";
-import type { RunRow } from "../rows.js";
-import { isFiltered } from "../schema.js";
+import { leastWhere } from "../../base/search.js";
+import type { RunRow } from "../schema/rows.js";
+import { isFiltered } from "../schema/schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
 import { countBelow } from "./lists.js";
 import { TERM_BYTES } from "./term.js";

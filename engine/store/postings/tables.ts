@@ -12,8 +12,8 @@ import { type Environment, openEnvironment, RECORDS, transact, unheard, view } f
 import { Growth } from "../lmdb/growth.js";
 import { type Health, unreadable } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
-import type { Room } from "../room.js";
-import type { RunRow } from "../rows.js";
+import type { Room } from "../lmdb/room.js";
+import type { RunRow } from "../schema/rows.js";
 import type { LensRows, PostingTables } from "./contract.js";
 import { LENS_TABLE, lensRows } from "./lens-table.js";
 import { fencesOf, type StoredRun } from "./runs.js";

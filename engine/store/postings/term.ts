@@ -4,9 +4,9 @@
  */
 
 import { hash } from "node:crypto";
-import { Recent } from "../../recent.js";
-import { isPrefixedHash } from "../../verify/encoding.js";
-import { POSTING, type PostingKind } from "../schema.js";
+import { Recent } from "../../base/recent.js";
+import { isPrefixedHash } from "../../verify/bytes/encoding.js";
+import { POSTING, type PostingKind } from "../schema/schema.js";
 
 export const TERM_BYTES = 17;
 const KEY_BYTES = 16;

@@ -4,8 +4,8 @@
  * was copied twice by the garbage collector; the collector does not scan these arrays.
  */
 import { randomInt } from "node:crypto";
-import { leastWhere } from "../../search.js";
-import { isFiltered } from "../schema.js";
+import { leastWhere } from "../../base/search.js";
+import { isFiltered } from "../schema/schema.js";
 import type { RunBuilder } from "./runs.js";
 import { TERM_BYTES } from "./term.js";
 

@@ -10,14 +10,9 @@
  * about Bitcoin is reported, but not checked.
  */
 
-import { decodeBase64, toHex } from "../encoding.js";
-import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
-import { isPredicateOf } from "../eventcheck.js";
-import { canonicalJson } from "../json/canonical.js";
-import { fits } from "../json/shape.js";
-import { kernel } from "../kernel.js";
-import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
-import { verifySignature } from "../keys/signature.js";
+import { decodeBase64, toHex } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import { isPredicateOf } from "../events/eventcheck.js";
 import {
   attestationPayloads,
   type Manifest,
@@ -27,8 +22,13 @@ import {
   signedMembers,
   signedTerms,
   signedWords,
-} from "../manifest.js";
+} from "../events/manifest.js";
+import { canonicalJson } from "../json/canonical.js";
+import { fits } from "../json/shape.js";
+import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
+import { verifySignature } from "../keys/signature.js";
 import { checkOtsProof } from "../ots/anchor.js";
+import { canonicalTimestamp, checkEntry, type Entry } from "../tree/entry.js";
 import { leafHash, verifyInclusion } from "../tree/merkle.js";
 import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";

@@ -1,10 +1,10 @@
 /**
  * The `.attestation.json` file: its types, and the shape that a file must have before its contents are judged.
  */
-import { ATTESTED_MEMBERS } from "../attested.js";
-import { ENTRY_MEMBERS, type Entry } from "../entry.js";
+import { ATTESTED_MEMBERS } from "../events/attested.js";
+import type { Attestation, Manifest } from "../events/manifest.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
-import type { Attestation, Manifest } from "../manifest.js";
+import { ENTRY_MEMBERS, type Entry } from "../tree/entry.js";
 import type { TreeVersion } from "../tree/merkle.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../tree/operators.js";
 import { TREE_HEAD_MEMBERS, type TreeHead } from "../tree/treehead.js";

@@ -3,8 +3,8 @@
  * this code too, so both sides accept the same payloads.
  */
 import { p256 } from "@noble/curves/nist.js";
-import { CairnlogError, type ErrorDetail, inputError } from "../../error.js";
-import { decodeBase64, isHexHash, isPrefixedHash } from "../encoding.js";
+import { CairnlogError, type ErrorDetail, inputError } from "../../base/error.js";
+import { decodeBase64, isHexHash, isPrefixedHash } from "../bytes/encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
 
 /** The only commitment that new claims may have: HMAC-SHA256 under a key that is derived from the ECDH secret. */

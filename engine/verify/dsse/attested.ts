@@ -3,15 +3,15 @@
  * its statement. The document names the key that signed the envelope, and its signature, so the attester has signed both.
  */
 
-import { inputError } from "../../error.js";
+import { inputError } from "../../base/error.js";
 import { type BundleCheck, type BundleTrust, type BundleVerdict, verifyBundle } from "../bundle/bundle.js";
 import type { AttestationBundle } from "../bundle/format.js";
-import { MAX_TITLE_CHARACTERS } from "../contract.js";
-import { encodeBase64, toHex } from "../encoding.js";
+import { encodeBase64, toHex } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import type { Manifest } from "../events/manifest.js";
 import { isObject } from "../json/shape.js";
-import { kernel } from "../kernel.js";
+import { MAX_TITLE_CHARACTERS } from "../keys/contract.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
-import type { Manifest } from "../manifest.js";
 import { dsseSignatureOf, inTotoStatement, parseDsseEnvelope } from "./envelope.js";
 
 /** A document to attest, and the type of the attestation. */

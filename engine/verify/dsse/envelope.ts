@@ -3,8 +3,8 @@
  * they made and how. An envelope may be any text from an attacker.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { type CairnlogError, inputError } from "../../error.js";
-import { decodeBase64, utf8 } from "../encoding.js";
+import { type CairnlogError, inputError } from "../../base/error.js";
+import { decodeBase64, utf8 } from "../bytes/encoding.js";
 import { parseJsonOfUniqueNames } from "../json/ijson.js";
 import { isObject } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";

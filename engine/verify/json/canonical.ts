@@ -4,8 +4,8 @@
  * This implementation exists because every append uses it: it is 2–3 times as fast as the package `canonicalize` for a
  * manifest. A differential test compares its results with that package, including number forms and lone surrogates.
  */
-import { CairnlogError } from "../../error.js";
-import { isWellFormed } from "../encoding.js";
+import { CairnlogError } from "../../base/error.js";
+import { isWellFormed } from "../bytes/encoding.js";
 
 /** Maximum depth, which is far below the limit of the stack. The service accepts at most 64 levels. */
 const MAX_DEPTH = 512;

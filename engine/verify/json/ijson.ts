@@ -4,8 +4,8 @@
  * `JSON.parse` checks the grammar and makes the value. One scan over the text then finds what `JSON.parse` accepts
  * silently: duplicate members, lone surrogates, numbers that a double cannot hold, deep nesting, `__proto__`.
  */
-import { CairnlogError, inputError } from "../../error.js";
-import { isWellFormed } from "../encoding.js";
+import { CairnlogError, inputError } from "../../base/error.js";
+import { isWellFormed } from "../bytes/encoding.js";
 
 /** Maximum levels of arrays and objects. Deeper text is refused before any recursive function gets it. */
 export const MAX_DEPTH = 64;

@@ -1,6 +1,6 @@
 /** Shapes of untrusted JSON: small checks that can be combined. Each names the first place that is wrong. */
-import { isHexHash } from "../encoding.js";
-import { isSize } from "../size.js";
+import { isHexHash } from "../bytes/encoding.js";
+import { isSize } from "../bytes/size.js";
 
 /** An object as `parseIJson` returns it. */
 export type JsonObject = { readonly [member: string]: unknown };

@@ -7,10 +7,10 @@
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
 import { concatBytes } from "@noble/hashes/utils.js";
-import { CairnlogError } from "../../error.js";
-import type { KeyAlgorithm } from "../contract.js";
-import { decodeBase64, encodeBase64, fromHex, toHex } from "../encoding.js";
-import { kernel } from "../kernel.js";
+import { CairnlogError } from "../../base/error.js";
+import { decodeBase64, encodeBase64, fromHex, toHex } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import type { KeyAlgorithm } from "./contract.js";
 import { DerReader, TAG } from "./der.js";
 import { factorable } from "./modulus.js";
 

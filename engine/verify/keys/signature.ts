@@ -6,7 +6,7 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
 import { bytesToNumberBE, bytesToNumberLE } from "@noble/curves/utils.js";
 import { sha512 } from "@noble/hashes/sha2.js";
-import { toHex } from "../encoding.js";
+import { toHex } from "../bytes/encoding.js";
 import { DerReader, TAG } from "./der.js";
 import type { PublicKey } from "./publickey.js";
 

@@ -4,9 +4,9 @@
  * signature, by Ed25519 or ML-DSA-44. The two sign different messages.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { fromHex, utf8 } from "../encoding.js";
+import { fromHex, utf8 } from "../bytes/encoding.js";
 import { ML_DSA_44_SIGNATURE_BYTES } from "../keys/ml-dsa.js";
-import { parseCheckpointText } from "../tlog/checkpoint.js";
+import { parseCheckpointText } from "./checkpoint.js";
 import type { NoteKey } from "./key.js";
 
 const TIME_BYTES = 8;

@@ -3,9 +3,9 @@
  * `name+id+base64(type ‖ key)`. Three types are known here.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { CairnlogError, inputError } from "../../error.js";
-import { decodeBase64, encodeBase64, fromHex, toHex, utf8 } from "../encoding.js";
-import { kernel } from "../kernel.js";
+import { CairnlogError, inputError } from "../../base/error.js";
+import { decodeBase64, encodeBase64, fromHex, toHex, utf8 } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
 import { ML_DSA_44_KEY_BYTES } from "../keys/ml-dsa.js";
 import { ed25519PublicKey, type PublicKey } from "../keys/publickey.js";
 import { isNoteName } from "./note.js";

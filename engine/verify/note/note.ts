@@ -3,7 +3,7 @@
  * read and written; `verify.ts` checks signatures. A note may be any text from an attacker.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { decodeBase64, encodeBase64, toHex } from "../encoding.js";
+import { decodeBase64, encodeBase64, toHex } from "../bytes/encoding.js";
 
 /** One signature line. Nothing about it has been verified. */
 export interface NoteSignature {

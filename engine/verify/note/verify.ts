@@ -1,5 +1,5 @@
 /** Checks the signatures of a note (c2sp.org/signed-note, "Signatures"). */
-import { utf8 } from "../encoding.js";
+import { utf8 } from "../bytes/encoding.js";
 import { verifyMlDsa44 } from "../keys/ml-dsa.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";

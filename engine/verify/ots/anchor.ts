@@ -2,8 +2,8 @@
  * The part of an entry's anchoring proof (`ots_proof`) that can be checked offline: whether it is a proof for this
  * entry, and what it commits to. No hash of the log covers the proof; only Bitcoin can confirm it.
  */
-import { CairnlogError } from "../../error.js";
-import { decodeBase64, toHex } from "../encoding.js";
+import { CairnlogError } from "../../base/error.js";
+import { decodeBase64, toHex } from "../bytes/encoding.js";
 import { MAX_OTS_BYTES, type OtsCommitment, type OtsFile, otsCommitments, parseOtsFile } from "./ots.js";
 
 /** Number of base64 characters for three bytes. */

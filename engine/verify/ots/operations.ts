@@ -7,8 +7,8 @@ import { ripemd160, sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { concatBytes } from "@noble/hashes/utils.js";
-import { type CairnlogError, inputError } from "../../error.js";
-import { fromHex, toHex, utf8 } from "../encoding.js";
+import { type CairnlogError, inputError } from "../../base/error.js";
+import { fromHex, toHex, utf8 } from "../bytes/encoding.js";
 
 /** Maximum bytes of a message, and of the result of an operation. */
 export const MAX_MESSAGE = 4096;

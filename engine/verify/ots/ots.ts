@@ -4,7 +4,7 @@
  * here: that a block exists and has the Merkle root can only be checked with the block.
  */
 import { concatBytes } from "@noble/hashes/utils.js";
-import { toHex } from "../encoding.js";
+import { toHex } from "../bytes/encoding.js";
 import {
   applyOperation,
   attestationBytes,

@@ -3,12 +3,12 @@
  * cosigned a checkpoint. A line each: `log VKEY [URL]`, `witness NAME VKEY [URL]`, `group NAME all|any|K MEMBER…`, and
  * one `quorum NAME`.
  */
-import { inputError } from "../../error.js";
-import { toHex } from "../encoding.js";
+import { inputError } from "../../base/error.js";
+import { toHex } from "../bytes/encoding.js";
+import { type Checkpoint, parseCheckpointText } from "../note/checkpoint.js";
 import { type NoteKey, type NoteKeyType, parseAnyVkey } from "../note/key.js";
 import { parseNote } from "../note/note.js";
 import { type SignatureCheck, verifySignatures } from "../note/verify.js";
-import { type Checkpoint, parseCheckpointText } from "./checkpoint.js";
 
 /** A log whose checkpoints are accepted. The name of its key is its origin. With a key of an unknown type it never signs. */
 export interface PolicyLog {

@@ -2,11 +2,11 @@
  * Proof files (c2sp.org/tlog-proof): everything that shows offline that a log has an entry, and that witnesses have seen
  * the log with it. A text: a header, extra data, the index, the inclusion proof, an empty line, the checkpoint.
  */
-import { type CairnlogError, inputError } from "../../error.js";
-import { decodeBase64, encodeBase64, fromHex } from "../encoding.js";
+import { type CairnlogError, inputError } from "../../base/error.js";
+import { decodeBase64, encodeBase64, fromHex } from "../bytes/encoding.js";
+import { parseTreeSize } from "../note/checkpoint.js";
 import type { NoteKey } from "../note/key.js";
 import type { SignatureCheck } from "../note/verify.js";
-import { parseTreeSize } from "./checkpoint.js";
 import { type Policy, type PolicyVerdict, verifyByPolicy } from "./policy.js";
 import { verifyInclusion } from "./rfc6962.js";
 

@@ -3,8 +3,8 @@
  * a range of leaves. It is given here as the complete subtrees that make up the range, which are the nodes that tiles
  * hold; `foldSubtrees` makes the hash from their roots.
  */
-import { inputError } from "../../error.js";
-import { isSize } from "../size.js";
+import { inputError } from "../../base/error.js";
+import { isSize } from "../bytes/size.js";
 import { coverPositions, type NodePosition } from "../tree/merkle.js";
 
 /** The complete subtrees under one hash of a proof, left to right. */

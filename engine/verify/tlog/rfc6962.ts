@@ -3,10 +3,10 @@
  * transparency logs use it. Hashes are 32 raw bytes here. Sizes go up to 2^53 − 1, so nothing here uses 32-bit
  * operators: division by a power of two is exact in a double.
  */
-import { inputError } from "../../error.js";
-import { fromHex } from "../encoding.js";
-import { kernel } from "../kernel.js";
-import { isSize } from "../size.js";
+import { inputError } from "../../base/error.js";
+import { fromHex } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import { isSize } from "../bytes/size.js";
 import { coverPositions, EMPTY_ROOT as EMPTY_ROOT_HEX } from "../tree/merkle.js";
 
 const HASH_BYTES = 32;

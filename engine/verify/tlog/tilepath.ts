@@ -2,8 +2,8 @@
  * The paths of tiles and entry bundles (c2sp.org/tlog-tiles): `tile/<L>/<N>[.p/<W>]` and `tile/entries/<N>[.p/<W>]`, with
  * the index N in groups of three digits: 1234067 is `x001/x234/067`. Every tile has one path, and no other names it.
  */
-import { inputError } from "../../error.js";
-import { isSize } from "../size.js";
+import { inputError } from "../../base/error.js";
+import { isSize } from "../bytes/size.js";
 
 /** Number of hashes in a full tile, and of entries in a full bundle. */
 export const FULL_WIDTH = 256;

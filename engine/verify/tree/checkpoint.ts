@@ -3,10 +3,10 @@
  * is that of the log's own hashing and not that of RFC 6962, so witnesses cannot follow it.
  */
 import type { PublicKey } from "../keys/publickey.js";
+import { type Checkpoint, parseCheckpointText } from "../note/checkpoint.js";
 import { noteKey } from "../note/key.js";
 import { isNoteName, parseNote } from "../note/note.js";
 import { verifySignatures } from "../note/verify.js";
-import { type Checkpoint, parseCheckpointText } from "../tlog/checkpoint.js";
 import { OperatorKeys } from "./operators.js";
 
 /**

@@ -5,10 +5,10 @@
  * here uses 32-bit operators: division by a power of two is exact in a double.
  */
 import type { TreeVersion } from "../../../wasm/index.js";
-import { inputError } from "../../error.js";
-import { fromHex, isHexHash, toHex } from "../encoding.js";
-import { kernel } from "../kernel.js";
-import { isSize } from "../size.js";
+import { inputError } from "../../base/error.js";
+import { fromHex, isHexHash, toHex } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import { isSize } from "../bytes/size.js";
 
 export type { TreeVersion };
 

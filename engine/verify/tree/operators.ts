@@ -7,8 +7,8 @@
  * Whoever holds one key of a chain can check the whole chain: forwards by the signatures of the old keys, backwards by
  * those of the new ones. A chain may come from an attacker.
  */
-import { CairnlogError, inputError } from "../../error.js";
-import { decodeBase64, isPrefixedHash, utf8 } from "../encoding.js";
+import { CairnlogError, inputError } from "../../base/error.js";
+import { decodeBase64, isPrefixedHash, utf8 } from "../bytes/encoding.js";
 import { arrayOf, hexHash, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";

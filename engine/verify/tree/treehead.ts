@@ -1,9 +1,9 @@
 /** Signed tree heads: the operator's signed statement about the log at one size. */
-import { decodeBase64, utf8 } from "../encoding.js";
-import { canonicalTimestamp } from "../entry.js";
+import { decodeBase64, utf8 } from "../bytes/encoding.js";
 import { hexHash, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
+import { canonicalTimestamp } from "./entry.js";
 import type { TreeVersion } from "./merkle.js";
 import { OperatorKeys } from "./operators.js";
 

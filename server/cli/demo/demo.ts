@@ -3,13 +3,13 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync 
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { type GivenSettings, type RunningServer, type Settings, startServer } from "../../index.js";
-import { DEMONSTRATION } from "../../wire/health.js";
+import { DEMONSTRATION } from "../../wire/service/health.js";
 import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none } from "../line/usage.js";
 import { LISTENING_OPTIONS, listeningEnvironment, settingsOf } from "../operate/environment.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
-import { none } from "../usage.js";
 import { rewrittenCopy } from "./rewritten.js";
 import { newPeople, play } from "./story.js";
 import { tour } from "./tour.js";

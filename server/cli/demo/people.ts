@@ -1,8 +1,8 @@
 /** The people of the demonstration: each has a key in a file, and a client that signs with it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
+import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
 import { type Client, createClient, memoryStore } from "../../client/index.js";
 

@@ -1,14 +1,14 @@
 /** `cairnlog account`: opens an account, recovers one, adds keys to it. */
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { OpenedAccount } from "../../client/index.js";
-import { type Action, type Done, runAction } from "../actions.js";
-import { CONNECTION_OPTIONS, requireKey } from "../connection.js";
+import { type Action, type Done, runAction } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, requireKey } from "../connection/connection.js";
+import { serverOf } from "../connection/service.js";
+import { StateFolder } from "../connection/state.js";
+import { fileSigner, readSecret } from "../files/secrets.js";
 import { flag, text, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { serverOf } from "../service.js";
-import { StateFolder } from "../state.js";
-import { none, required } from "../usage.js";
-import { fileSigner, readSecret } from "./secrets.js";
+import { none, required } from "../line/usage.js";
 
 const OPTIONS = {
   name: text("NAME", "display name of the account"),

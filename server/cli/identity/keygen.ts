@@ -2,15 +2,15 @@
 
 import { existsSync } from "node:fs";
 import { encryptPrivateKey } from "../../../engine/crypto/keys/encrypted-key.js";
-import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
-import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
+import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/keys/contract.js";
+import { newPassphrase } from "../files/secrets.js";
 import { flag, text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none, required, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, required, UsageError } from "../usage.js";
-import { newPassphrase } from "./secrets.js";
 
 const OPTIONS = {
   out: text("KEY.pem", "where the key goes"),

@@ -1,11 +1,11 @@
 /** `cairnlog keys`: the registered keys. */
 import type { KeyDetail } from "../../client/index.js";
-import { type Action, runAction, tabled } from "../actions.js";
-import { READING_OPTIONS } from "../connection.js";
+import { type Action, runAction, tabled } from "../connection/actions.js";
+import { READING_OPTIONS } from "../connection/connection.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { only } from "../line/usage.js";
 import { printable } from "../terminal/printable.js";
 import { facts, type Styled } from "../terminal/table.js";
-import { only } from "../usage.js";
 
 const ACTIONS = {
   list: (names) => {

@@ -1,9 +1,9 @@
 /** `cairnlog login`: gets a session token and keeps it for commands that do not need the key. */
-import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
+import { readSecret } from "../files/secrets.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none } from "../usage.js";
-import { readSecret } from "./secrets.js";
+import { none } from "../line/usage.js";
 
 const OPTIONS = {
   "password-file": text("FILE", "a file that holds the key's password, where it has one; - reads standard input"),

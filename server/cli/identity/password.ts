@@ -1,10 +1,10 @@
 /** `cairnlog password`: the second factor of a key. */
-import { type Action, runAction } from "../actions.js";
-import { CONNECTION_OPTIONS, requireKey } from "../connection.js";
+import { type Action, runAction } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, requireKey } from "../connection/connection.js";
+import { readSecret } from "../files/secrets.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { none, required } from "../usage.js";
-import { readSecret } from "./secrets.js";
+import { none, required } from "../line/usage.js";
 
 const OPTIONS = {
   "password-file": text("FILE", "the password, 8 to 1024 characters; - reads standard input"),

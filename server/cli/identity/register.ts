@@ -1,9 +1,9 @@
 /** `cairnlog register`: registers a public key in the log, with a name. */
-import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
+import { readPublicKey } from "../files/public-key.js";
 import { text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none, readTime, required } from "../usage.js";
-import { readPublicKey } from "./public-key.js";
+import { none, readTime, required } from "../line/usage.js";
 
 const OPTIONS = {
   pseudonym: text("NAME", "your display name"),

@@ -1,8 +1,8 @@
 /** `cairnlog revoke`: disables a key for ever. */
-import { CONNECTION_OPTIONS, report, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, withClient } from "../connection/connection.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none, UsageError } from "../usage.js";
+import { none, UsageError } from "../line/usage.js";
 
 const OPTIONS = {
   yes: flag("you mean it"),

@@ -1,9 +1,9 @@
 /** `cairnlog succeed`: replaces a key by a new one. */
-import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
+import { fileSigner } from "../files/secrets.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { none, readTime, required } from "../usage.js";
-import { fileSigner } from "./secrets.js";
+import { none, readTime, required } from "../line/usage.js";
 
 const OPTIONS = {
   "new-key": text("NEW.pem", "its successor, not registered yet (cairnlog keygen); it stays here"),

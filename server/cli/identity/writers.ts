@@ -1,7 +1,7 @@
 /** `cairnlog writers`: who may write to a log. */
-import { READING_OPTIONS, report, withClient } from "../connection.js";
+import { READING_OPTIONS, report, withClient } from "../connection/connection.js";
 import { subcommand } from "../line/subcommand.js";
-import { none } from "../usage.js";
+import { none } from "../line/usage.js";
 
 export const writers = subcommand({
   forms: [""],

@@ -1,10 +1,10 @@
 /** The command line, parsed by commander: the overview, the help of each command, options, and errors in them. */
 import { styleText } from "node:util";
 import { Command, type CommanderError, Option } from "commander";
-import { VERSION } from "../../version.js";
-import { UsageError } from "../usage.js";
+import { VERSION } from "../../process/version.js";
 import type { OptionTable, Values } from "./options.js";
 import { optionsOf, type Subcommand } from "./subcommand.js";
+import { UsageError } from "./usage.js";
 
 /** Help is no wider than this, because long lines are hard to read. */
 const WIDEST = 120;

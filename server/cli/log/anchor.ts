@@ -1,8 +1,8 @@
 /** `cairnlog anchor`: anchoring of the log in Bitcoin. */
-import { type Action, runAction, shown } from "../actions.js";
-import { CONNECTION_OPTIONS } from "../connection.js";
+import { type Action, runAction, shown } from "../connection/actions.js";
+import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { none } from "../usage.js";
+import { none } from "../line/usage.js";
 
 const ACTIONS = {
   status: (names) => {

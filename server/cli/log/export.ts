@@ -9,12 +9,12 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
+import { connect, type Service, serverOf } from "../connection/service.js";
 import { text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { connect, type Service, serverOf } from "../service.js";
+import { none, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { none, required, UsageError } from "../usage.js";
 
 const PAGE_SIZE = 1000;
 

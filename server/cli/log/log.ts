@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Entry, parsePublicKey } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
+import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection/connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { Names } from "../names.js";
+import { none, UsageError } from "../line/usage.js";
+import { entriesHeading, entryRow, entryText } from "../printing/entry-text.js";
+import { Names } from "../printing/names.js";
 import { readStatic, STATIC_OPTIONS } from "../static/read.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { none, UsageError } from "../usage.js";
-import { entriesHeading, entryRow, entryText } from "./entry-text.js";
 
 const OPTIONS = {
   "event-type": text("TYPES", "these types only, separated by commas"),

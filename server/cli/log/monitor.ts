@@ -2,28 +2,28 @@
  * `cairnlog monitor`: follows a log, mirrors the verified entries, and raises an alarm if the log misbehaves or stalls.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
+import { CairnlogError, type ErrorCode } from "../../../engine/base/error.js";
 import { frozenBy } from "../../../engine/log/operator/frozen.js";
-import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
+import { canonicalFingerprint } from "../../../engine/registry/events/keys.js";
+import { eventIn, membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { eventIn, membersIn } from "../../../engine/verify/withheld.js";
 import { ClientError } from "../../client/index.js";
 import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alarm.js";
 import { MonitorFolder } from "../../monitor/folder.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
-import { readInterval, readNumber, webAddress } from "../connection.js";
-import { readPublicKey } from "../identity/public-key.js";
+import { readInterval, readNumber, webAddress } from "../connection/connection.js";
+import { readPublicKey } from "../files/public-key.js";
 import { flag, text, textOr, texts, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { required, UsageError } from "../line/usage.js";
+import { endSentences } from "../printing/ending.js";
+import { trustedBy } from "../printing/proof-file.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { required, UsageError } from "../usage.js";
-import { endSentences } from "./ending.js";
 import { cairnlogFollower, type Follower, tiledFollower } from "./follower.js";
-import { trustedBy } from "./proof-file.js";
 
 const OPTIONS = {
   state: text("DIR", "where the operator key, the newest head, the mirror and the evidence are kept; one log each"),

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatVkey } from "../../../engine/verify/index.js";
-import { Http } from "../../client/http.js";
+import { Http } from "../../client/base/http.js";
 import { ClientError } from "../../client/index.js";
 import { ServedTiles } from "../../client/log/served.js";
 import { OPERATOR_KEY } from "../../client/static/layout.js";
@@ -12,16 +12,16 @@ import { BucketTarget } from "../../publishing/bucket.js";
 import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget } from "../../publishing/publisher.js";
 import { type EntrySource, PublishedEntries, ServiceEntries } from "../../publishing/source.js";
 import { LEFT_FOR_MS, type Target } from "../../publishing/target.js";
-import { readInterval } from "../connection.js";
+import { readInterval } from "../connection/connection.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { UsageError } from "../line/usage.js";
+import { endSentences } from "../printing/ending.js";
+import { trustedBy } from "../printing/proof-file.js";
 import { filesAt, REGION, targetOf } from "../static/place.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, type Progress, startProgress } from "../terminal/progress.js";
-import { UsageError } from "../usage.js";
-import { endSentences } from "./ending.js";
-import { trustedBy } from "./proof-file.js";
 
 const OPTIONS = {
   vkey: text(

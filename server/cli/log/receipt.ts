@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import {
   type AttestationBundle,
   type Entry,
@@ -10,13 +10,13 @@ import {
   parseTlogProof,
 } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { Beside } from "../beside.js";
-import { READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
+import { READING_OPTIONS, readNumber, report, withClient } from "../connection/connection.js";
+import { Beside } from "../files/beside.js";
+import { hashFile } from "../files/file-hash.js";
+import { readObject } from "../files/objects.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { readObject } from "../objects.js";
-import { hashFile } from "../signing/file-hash.js";
-import { only, UsageError } from "../usage.js";
+import { only, UsageError } from "../line/usage.js";
 
 const OPTIONS = {
   vkey: text(

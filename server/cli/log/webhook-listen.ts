@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
+import { required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson, steerless } from "../terminal/printable.js";
-import { required, UsageError } from "../usage.js";
 
 /** Maximum size of a body. Deliveries have a few kilobytes. */
 const MAX_BODY_BYTES = 1 << 20;

@@ -2,11 +2,11 @@
  * `cairnlog webhook`: manages subscriptions, and runs a receiver that checks deliveries, for developers of receivers.
  */
 import type { Subscribe, Webhook } from "../../client/index.js";
-import { type Action, runAction } from "../actions.js";
-import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { type Action, runAction } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection/connection.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { none, only, required } from "../usage.js";
+import { none, only, required } from "../line/usage.js";
 import { LISTEN_OPTIONS, listenForDeliveries, readWebhookSecret } from "./webhook-listen.js";
 
 const OPTIONS = {

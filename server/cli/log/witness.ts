@@ -2,14 +2,14 @@
 import { resolve } from "node:path";
 import { isNoteName } from "../../../engine/verify/index.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { createLogger } from "../../http/observing/logger.js";
+import { createLogger } from "../../process/logger.js";
 import type { RunningWitness, WitnessSettings } from "../../witness/server.js";
 import { startWitness } from "../../witness/server.js";
 import { WITNESS_ALGORITHMS } from "../../witness/signer.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none, required, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, required, UsageError } from "../usage.js";
 
 /** Milliseconds in which those who wait are answered when a row could not be written. */
 const FAREWELL_MS = 500;

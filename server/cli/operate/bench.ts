@@ -2,16 +2,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
-import { verifySync } from "../../../engine/crypto/signatures.js";
+import { verifySync } from "../../../engine/crypto/keys/signatures.js";
+import { operatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { openLog } from "../../../engine/log/log.js";
 import { open } from "../../../engine/native/lmdb.js";
 import { flag, text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { none, UsageError } from "../usage.js";
 
 const OPTIONS = {
   seconds: textOr("N", "10", "how long to measure in all, at least 1"),

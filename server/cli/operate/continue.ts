@@ -1,12 +1,13 @@
 /** `cairnlog operator continue`: begins a log where another one has ended. */
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../../engine/error.js";
+
+import { CairnlogError } from "../../../engine/base/error.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { beginLog, continuedBy, type PrecedingLog } from "../../../engine/log/operator/continued.js";
-import type { Receipt } from "../../../engine/log/write/executor.js";
+import type { Receipt } from "../../../engine/log/state/executor.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import { createClient } from "../../client/index.js";
-import type { Settings } from "../../settings.js";
-import { existingLog } from "./data-directory.js";
+import type { Settings } from "../../settings/settings.js";
+import { existingLog } from "../files/data-directory.js";
 import { openSoundLog } from "./keys/operator-log.js";
 
 /**

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { withoutMark } from "../byte-order-mark.js";
+import { withoutMark } from "../files/byte-order-mark.js";
 import { text } from "../line/options.js";
 
 export const ENV_FILE_OPTION = {

@@ -1,8 +1,8 @@
 /** The service's settings, for commands that run it or work on its data directory. */
-import { CairnlogError } from "../../../engine/error.js";
-import { readSettings, type Settings } from "../../settings.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { readSettings, type Settings } from "../../settings/settings.js";
 import { flag, text, type Values } from "../line/options.js";
-import { UsageError } from "../usage.js";
+import { UsageError } from "../line/usage.js";
 
 /** Options of commands that run a service, which go before variables. */
 export const LISTENING_OPTIONS = {

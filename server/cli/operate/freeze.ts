@@ -1,15 +1,15 @@
 /** `cairnlog operator freeze`: ends a log, in its data directory or through its service. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { freeze } from "../../../engine/log/operator/freeze.js";
 import type { Ending } from "../../../engine/log/operator/frozen.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { ClientError } from "../../client/index.js";
-import type { Settings } from "../../settings.js";
-import { UsageError } from "../usage.js";
-import { existingLog } from "./data-directory.js";
+import type { Settings } from "../../settings/settings.js";
+import { existingLog } from "../files/data-directory.js";
+import { UsageError } from "../line/usage.js";
 import { operatorClient } from "./keys/operator-client.js";
 import { openSoundLog } from "./keys/operator-log.js";
 

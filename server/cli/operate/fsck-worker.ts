@@ -2,13 +2,14 @@
  * The check of a log in a process of its own, started by `cairnlog fsck`. LMDB trusts the file: what is wrong in it may
  * end this process with a signal, and then `cairnlog fsck` still reports it.
  */
+
+import { CairnlogError, type ErrorCode } from "../../../engine/base/error.js";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
-import { CairnlogError, type ErrorCode } from "../../../engine/error.js";
 import { type FilesCheck, removePostings, withFiles } from "../../../engine/log/check/files.js";
 import { checkLog, type LogCheckOptions, type LogCheckReport } from "../../../engine/log/check/fsck.js";
 import { rebuildLog } from "../../../engine/log/check/repair.js";
+import { projection } from "../../../engine/registry/events/projection.js";
 import { PRIVATE_CHECKS } from "../../../engine/registry/privatechecks.js";
-import { projection } from "../../../engine/registry/projection.js";
 import { openStore } from "../../../engine/store/store.js";
 
 /** What the worker is told to do. The one who sends it holds the writer's slot. */

@@ -1,17 +1,17 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
 import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../../../engine/flush.js";
+import { replaceFile } from "../../../engine/base/flush.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
-import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
-import { openOperator } from "../../operator.js";
-import { operatorPublicKeyPath } from "../../settings.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
+import { openOperator } from "../../opening/operator.js";
+import { operatorPublicKeyPath } from "../../settings/settings.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
-import { UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
 /** Bytes of the file read at a time. */

@@ -1,22 +1,23 @@
 /** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+
+import { CairnlogError } from "../../../engine/base/error.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
-import { CairnlogError } from "../../../engine/error.js";
-import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/clockguard.js";
+import { type Rotated, rotateOperatorKey } from "../../../engine/log/history/rotate.js";
 import { openLog } from "../../../engine/log/log.js";
-import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
+import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/state/clockguard.js";
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
-import { projection } from "../../../engine/registry/projection.js";
-import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings.js";
-import { publicOriginOf, readNumber, webAddress } from "../connection.js";
-import { readPublicKey } from "../identity/public-key.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings/settings.js";
+import { publicOriginOf, readNumber, webAddress } from "../connection/connection.js";
+import { existingLog } from "../files/data-directory.js";
+import { readPublicKey } from "../files/public-key.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
+import { none, only, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { none, only, required, UsageError } from "../usage.js";
 import { continueLog, endedLog } from "./continue.js";
-import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
 import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";

@@ -7,11 +7,11 @@ import { constants } from "node:os";
 import type { Duplex, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { LineOutput, withoutBlocking } from "../../http/observing/stderr.js";
+import { LineOutput, withoutBlocking } from "../../process/stderr.js";
 import { LastWords, oomKills, recordSignal, sentenceOf } from "./ended.js";
 import type { Report } from "./lifeline.js";
 
-const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
+const CHILD = fileURLToPath(new URL("../child.js", import.meta.url));
 const STDERR = 2;
 /** Signals that ask a service to end. One that ends by them has ended as it was told. */
 const REQUESTS: readonly (NodeJS.Signals | null)[] = ["SIGINT", "SIGTERM", "SIGHUP"];

@@ -1,23 +1,23 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
 import { existsSync } from "node:fs";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { replaceFile } from "../../../engine/base/flush.js";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
-import { CairnlogError } from "../../../engine/error.js";
-import { replaceFile } from "../../../engine/flush.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
-import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
-import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
+import { operatorPublicKeyPath, publishedHeadPath } from "../../settings/settings.js";
+import { existingLog, logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, text, texts } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { trustedBy } from "../log/proof-file.js";
+import { required, UsageError } from "../line/usage.js";
+import { trustedBy } from "../printing/proof-file.js";
 import { restoreStatic } from "../static/restore.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { required, UsageError } from "../usage.js";
-import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
 import { readPublished } from "./published.js";
 
 const OPTIONS = {

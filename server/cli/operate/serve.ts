@@ -1,16 +1,16 @@
 /** `cairnlog serve`: runs the service until it is told to stop. */
 import { relative } from "node:path";
-import type { CairnlogError } from "../../../engine/error.js";
+import type { CairnlogError } from "../../../engine/base/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { isStderrTerminal, stderrLines } from "../../http/observing/stderr.js";
 import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
-import { failurePath, type Settings, strangeNames } from "../../settings.js";
+import { isStderrTerminal, stderrLines } from "../../process/stderr.js";
+import { failurePath, type Settings, strangeNames } from "../../settings/settings.js";
 import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none, UsageError } from "../line/usage.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, UsageError } from "../usage.js";
 import { ENV_FILE_OPTION } from "./env-file.js";
 import { SETTING_OPTIONS, settingsGiven, settingsOf } from "./environment.js";
 import { hasParent, report } from "./lifeline.js";

@@ -1,13 +1,13 @@
 /** `cairnlog settings`: what holds for a service that is started here, and where each value has come from. */
-import { CairnlogError } from "../../../engine/error.js";
-import { readSettings, type Settings, type SettingText, settingTexts, strangeNames } from "../../settings.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { readSettings, type Settings, type SettingText, settingTexts, strangeNames } from "../../settings/settings.js";
 import { faultsBeforeStart } from "../../startcheck.js";
-import { report } from "../connection.js";
+import { report } from "../connection/connection.js";
 import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none } from "../line/usage.js";
 import { printable } from "../terminal/printable.js";
 import { table } from "../terminal/table.js";
-import { none } from "../usage.js";
 import { ENV_FILE_OPTION, isFromFile } from "./env-file.js";
 import { SETTING_OPTIONS, settingsGiven } from "./environment.js";
 

@@ -1,6 +1,7 @@
 /** The end of `cairnlog serve`: in time, whatever hangs. */
-import { stderrLines } from "../../http/observing/stderr.js";
+
 import type { RunningServer } from "../../index.js";
+import { stderrLines } from "../../process/stderr.js";
 import { report } from "./lifeline.js";
 
 /** Milliseconds in which the process may end by itself when all is closed, although something works on in it. */

@@ -1,10 +1,10 @@
 /** `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service. */
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { eraseWithheld } from "../../../engine/log/history/erase.js";
 import { type Said, withhold } from "../../../engine/log/operator/withhold.js";
-import { projection } from "../../../engine/registry/projection.js";
-import type { Settings } from "../../settings.js";
-import { existingLog } from "./data-directory.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import type { Settings } from "../../settings/settings.js";
+import { existingLog } from "../files/data-directory.js";
 import { operatorClient } from "./keys/operator-client.js";
 import { openSoundLog } from "./keys/operator-log.js";
 

@@ -1,12 +1,12 @@
 /** `cairnlog promote`: has a node of a replicated log lead it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
+import { none, UsageError } from "../line/usage.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, UsageError } from "../usage.js";
 
 const OPTIONS = { json: flag("answer in JSON") } as const;
 const PATIENCE_MS = 30_000;

@@ -4,22 +4,22 @@ import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords } from "../../../engine/log/history/beginning.js";
-import { defaultLogName } from "../../../engine/log/tree/checkpoints.js";
-import { isPresent } from "../../../engine/store/presence.js";
-import { makePrivateFolder } from "../../../engine/store/private.js";
+import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
+import { isPresent } from "../../../engine/store/lmdb/presence.js";
+import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { openStore } from "../../../engine/store/store.js";
 import { formatVkey } from "../../../engine/verify/note/key.js";
-import { openOperator } from "../../operator.js";
+import { openOperator } from "../../opening/operator.js";
 import { bindingSettings } from "../../replication/settings.js";
-import type { Settings } from "../../settings.js";
-import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../witnessing/tlog.js";
+import type { Settings } from "../../settings/settings.js";
+import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../tlog/tlog.js";
+import { logFolder } from "../files/data-directory.js";
 import { flag, text, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { logFolder } from "../operate/data-directory.js";
+import { none, UsageError } from "../line/usage.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { none, UsageError } from "../usage.js";
 
 const OPTIONS = {
   data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),

@@ -1,10 +1,10 @@
 /** The actions of `cairnlog claim` that need a service: posting encrypted claims, and finding claims. */
 import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
-import type { SealedClaim } from "../../client/types.js";
-import { type Action, listed } from "../actions.js";
-import type { CONNECTION_OPTIONS } from "../connection.js";
-import { readObject } from "../objects.js";
-import { only } from "../usage.js";
+import type { SealedClaim } from "../../client/base/types.js";
+import { type Action, listed } from "../connection/actions.js";
+import type { CONNECTION_OPTIONS } from "../connection/connection.js";
+import { readObject } from "../files/objects.js";
+import { only } from "../line/usage.js";
 
 export const SERVICE_ACTIONS = {
   post: (names) => {

@@ -3,8 +3,8 @@
  * keys come from files or standard input, never from arguments, which other users of the machine can see.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import {
   commitmentKind,
   decryptClaim,
@@ -15,15 +15,15 @@ import {
   verifyClaimCommitment,
 } from "../../../engine/verify/claims/claims.js";
 import type { JsonObject } from "../../../engine/verify/json/shape.js";
-import { runAction } from "../actions.js";
-import { CONNECTION_OPTIONS } from "../connection.js";
-import { readPublicKey } from "../identity/public-key.js";
-import { readKey } from "../identity/secrets.js";
+import { runAction } from "../connection/actions.js";
+import { CONNECTION_OPTIONS } from "../connection/connection.js";
+import { readObject } from "../files/objects.js";
+import { readPublicKey } from "../files/public-key.js";
+import { readKey } from "../files/secrets.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { readObject } from "../objects.js";
+import { none, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
-import { none, required, UsageError } from "../usage.js";
 import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
 
 const STDIN = "-";

@@ -2,13 +2,13 @@
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Composite } from "../../client/index.js";
-import { type Action, type Done, runAction } from "../actions.js";
-import { READING_OPTIONS } from "../connection.js";
+import { type Action, type Done, runAction } from "../connection/actions.js";
+import { READING_OPTIONS } from "../connection/connection.js";
+import { hashForOthers } from "../files/file-hash.js";
+import { readObject } from "../files/objects.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { readObject } from "../objects.js";
-import { only, required, UsageError } from "../usage.js";
-import { hashForOthers } from "./file-hash.js";
+import { only, required, UsageError } from "../line/usage.js";
 
 const OPTIONS = {
   title: text("TITLE", "title of the whole"),

@@ -1,13 +1,13 @@
 /** `cairnlog endorse`: offers, accepts, withdraws, revokes and lists endorsements. */
 
-import { membersIn } from "../../../engine/verify/withheld.js";
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
-import { type Action, type Done, runAction, tabled } from "../actions.js";
-import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection.js";
+import { type Action, type Done, runAction, tabled } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection/connection.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { Names } from "../names.js";
-import { only, readTime, required, UsageError } from "../usage.js";
+import { only, readTime, required, UsageError } from "../line/usage.js";
+import { Names } from "../printing/names.js";
 
 const OPTIONS = {
   category: text("CATEGORY", "human: you know the person; institutional: an organisation verified it"),

@@ -1,11 +1,11 @@
 /** `cairnlog inbox`: notifications about requests to a key and by it, and about the end of its webhooks. */
 import type { Client, Notification } from "../../client/index.js";
-import { type Action, runAction, tabled } from "../actions.js";
-import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { type Action, runAction, tabled } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection/connection.js";
 import { flag } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { Names, quoted } from "../names.js";
-import { none, only } from "../usage.js";
+import { none, only } from "../line/usage.js";
+import { Names, quoted } from "../printing/names.js";
 
 const OPTIONS = { unread: flag("those only that are not marked as read"), ...CONNECTION_OPTIONS } as const;
 

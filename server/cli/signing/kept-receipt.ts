@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type AttestationBundle, type Entry, parsePublicKey, verifyBundle } from "../../../engine/verify/index.js";
 import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
 import { manifestToSign } from "../../client/signing/attestations.js";
-import { onDisk } from "../disk-names.js";
+import { onDisk } from "../files/disk-names.js";
 
 /**
  * The receipt of exactly this attestation by the client's key, if it holds under the operator key that the client knows. One

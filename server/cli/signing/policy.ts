@@ -1,10 +1,10 @@
 /** `cairnlog policy`: the policy of a key for attestation requests. */
-import { type Action, runAction, shown } from "../actions.js";
-import { CONNECTION_OPTIONS } from "../connection.js";
+import { type Action, runAction, shown } from "../connection/actions.js";
+import { CONNECTION_OPTIONS } from "../connection/connection.js";
+import { readObject } from "../files/objects.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { readObject } from "../objects.js";
-import { only, required } from "../usage.js";
+import { only, required } from "../line/usage.js";
 
 const OPTIONS = {
   otherwise: text("ACTION", "what becomes of a request that does not meet them: allow, decline or hold"),

@@ -1,9 +1,9 @@
 /** `cairnlog request`: asks another key for an attestation. */
-import { CONNECTION_OPTIONS, report, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, withClient } from "../connection/connection.js";
+import { readObject } from "../files/objects.js";
 import { text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { readObject } from "../objects.js";
-import { readTime, required, UsageError } from "../usage.js";
+import { readTime, required, UsageError } from "../line/usage.js";
 
 const OPTIONS = {
   type: text("TYPE", "type of the attestation"),

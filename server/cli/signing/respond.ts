@@ -1,8 +1,8 @@
 /** `cairnlog respond`: accepts or declines a request for an attestation. */
-import { CONNECTION_OPTIONS, report, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, withClient } from "../connection/connection.js";
 import { text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { UsageError } from "../usage.js";
+import { UsageError } from "../line/usage.js";
 
 const OPTIONS = {
   attestation: text("ID", "the attestation that was asked for; needed to accept"),

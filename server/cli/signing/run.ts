@@ -1,9 +1,9 @@
 /** Attesting files: each gets its receipt a place before anything is sent. One that fails stops no other. */
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { type AttestationBundle, signedMembers, signedWords } from "../../../engine/verify/index.js";
 import { type AttestOptions, type Client, ClientError, type Subject } from "../../client/index.js";
-import type { Place, Places } from "../beside.js";
-import { report } from "../connection.js";
+import { report } from "../connection/connection.js";
+import type { Place, Places } from "../files/beside.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";

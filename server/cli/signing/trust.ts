@@ -1,13 +1,13 @@
 /** `cairnlog trust`: the trust configuration of a key, and the service's trust in keys. */
 import type { NewTrustConfig } from "../../client/index.js";
-import { type Action, runAction, shown, tabled } from "../actions.js";
-import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { type Action, runAction, shown, tabled } from "../connection/actions.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection/connection.js";
+import { readObject } from "../files/objects.js";
 import { text } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { Names } from "../names.js";
-import { readObject } from "../objects.js";
-import { none, only } from "../usage.js";
-import { graphPicture, standingPicture } from "./trust-pictures.js";
+import { none, only } from "../line/usage.js";
+import { Names } from "../printing/names.js";
+import { graphPicture, standingPicture } from "../printing/trust-pictures.js";
 
 const OPTIONS = {
   "max-depth": text("HOPS", "how far to go (default: 3)"),

@@ -1,12 +1,12 @@
 /** Where a published log is: a folder, a bucket, or a web server. */
-import { ClientError } from "../../client/error.js";
-import { Http } from "../../client/http.js";
+import { ClientError } from "../../client/base/error.js";
+import { Http } from "../../client/base/http.js";
 import type { Files, Range } from "../../client/log/served.js";
 import { BucketTarget } from "../../publishing/bucket.js";
 import { FolderTarget } from "../../publishing/folder.js";
 import type { Target } from "../../publishing/target.js";
-import { webAddress } from "../connection.js";
-import { UsageError } from "../usage.js";
+import { webAddress } from "../connection/connection.js";
+import { UsageError } from "../line/usage.js";
 
 export const REGION = "us-east-1";
 

@@ -1,20 +1,21 @@
 /** Reads a published log of plain files in place of a service: `cairnlog log … --log`, `cairnlog verify FILE --log`. */
+
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.js";
-import { membersIn } from "../../../engine/verify/withheld.js";
 import { type PublishedEntry, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
-import { readNumber, report } from "../connection.js";
+import { readNumber, report } from "../connection/connection.js";
+import { patientFetch } from "../connection/patience.js";
+import { hashFile } from "../files/file-hash.js";
+import { readSigners } from "../files/signers.js";
 import { text } from "../line/options.js";
-import { endSentences } from "../log/ending.js";
-import { entriesHeading, entryFacts, entryRow } from "../log/entry-text.js";
-import { printProof, trustedBy } from "../log/proof-file.js";
-import { quoted } from "../names.js";
-import { patientFetch } from "../patience.js";
-import { hashFile } from "../signing/file-hash.js";
+import { none, UsageError } from "../line/usage.js";
+import { endSentences } from "../printing/ending.js";
+import { entriesHeading, entryFacts, entryRow } from "../printing/entry-text.js";
+import { quoted } from "../printing/names.js";
+import { printProof, trustedBy } from "../printing/proof-file.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type facts, shortFingerprint } from "../terminal/table.js";
-import { none, UsageError } from "../usage.js";
-import { readSigners } from "../verifying/signers.js";
 import { filesAt } from "./place.js";
 
 /** Options of commands that read a service or published files. */

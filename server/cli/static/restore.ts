@@ -4,17 +4,17 @@
  * If we crash here: the mirror holds whole, verified bundles, and the next run goes on behind them.
  */
 import { existsSync } from "node:fs";
-import { CairnlogError } from "../../../engine/error.js";
-import { makePrivateFolder } from "../../../engine/store/private.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { formatVkey, type Policy } from "../../../engine/verify/index.js";
 import { FULL_TILE } from "../../client/log/served.js";
 import { StaticLog } from "../../client/static/log.js";
 import { Mirror } from "../../monitor/mirror.js";
 import { patientFetch } from "../../monitor/patience.js";
-import { readPublicKey } from "../identity/public-key.js";
+import { readPublicKey } from "../files/public-key.js";
+import { UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { UsageError } from "../usage.js";
 import { filesAt } from "./place.js";
 
 export interface Restoring {

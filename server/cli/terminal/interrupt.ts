@@ -1,6 +1,6 @@
 /** Handling of interruptions in long-running commands. */
 import { setMaxListeners } from "node:events";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 
 /**
  * Runs `work` with an abort signal for SIGINT and SIGTERM, so that it can clean up before the command ends. A second

@@ -1,5 +1,5 @@
 /** The service's log for people: a line for each, with its time, instead of JSON. */
-import { type LogSink, sinkOf } from "../../http/observing/logger.js";
+import { type LogSink, sinkOf } from "../../process/logger.js";
 import { printable } from "./printable.js";
 
 /** Details of every line of a kind, which the line says already or nobody on a terminal asks for. */

@@ -1,5 +1,5 @@
 /** Reads attestation files, and checks them against the files that they are beside. */
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import {
   type AttestationBundle,
   type BundleTrust,
@@ -10,8 +10,8 @@ import {
   verifyBundle,
   verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
-import { readText } from "../files.js";
-import { hashFile } from "../signing/file-hash.js";
+import { hashFile } from "../files/file-hash.js";
+import { readText } from "../files/files.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 
 /** A verdict, with the bundle that it is about. */

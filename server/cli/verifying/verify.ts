@@ -6,26 +6,21 @@ import {
   type BundleVerdict,
   parsePublicKey,
 } from "../../../engine/verify/index.js";
-import { Beside, isDocument } from "../beside.js";
-import { rememberedFor } from "../config/config-file.js";
-import { READING_OPTIONS, withClient } from "../connection.js";
-import { namedFiles, SELECTION_OPTIONS } from "../files.js";
-import { readPublicKey } from "../identity/public-key.js";
+import { rememberedFor } from "../connection/config-file.js";
+import { READING_OPTIONS, withClient } from "../connection/connection.js";
+import { namedServer, serverOf } from "../connection/service.js";
+import { StateFolder } from "../connection/state.js";
+import { Beside, isDocument } from "../files/beside.js";
+import { hashFile } from "../files/file-hash.js";
+import { namedFiles, SELECTION_OPTIONS } from "../files/files.js";
+import { readObject } from "../files/objects.js";
+import { isPrivateKeyFile } from "../files/private-key-file.js";
+import { readPublicKey } from "../files/public-key.js";
+import { readSigners } from "../files/signers.js";
 import { flag, text, texts, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
-import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../log/proof-file.js";
-import { readObject } from "../objects.js";
-import { namedServer, serverOf } from "../service.js";
-import { hashFile } from "../signing/file-hash.js";
-import { isPrivateKeyFile } from "../signing/private-key-file.js";
-import { StateFolder } from "../state.js";
-import { STATIC_OPTIONS, verifyStatic } from "../static/read.js";
-import { printableJson, printableLine } from "../terminal/printable.js";
-import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { required, UsageError } from "../usage.js";
-import { type Trust, unreadable, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
-import { standingOf, type TrustConfig } from "./online.js";
-import { readSigners } from "./signers.js";
+import { required, UsageError } from "../line/usage.js";
+import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../printing/proof-file.js";
 import {
   briefText,
   bundleText,
@@ -35,7 +30,12 @@ import {
   passedOver,
   summaryOf,
   type Trusted,
-} from "./verdict.js";
+} from "../printing/verdict.js";
+import { STATIC_OPTIONS, verifyStatic } from "../static/read.js";
+import { printableJson, printableLine } from "../terminal/printable.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
+import { type Trust, unreadable, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
+import { standingOf, type TrustConfig } from "./online.js";
 
 const OPTIONS = {
   "operator-key": text(

@@ -1,11 +1,12 @@
 /** Accounts: opening, recovery, and further keys. They are not in the log. */
-import { accountStatement, enrolmentStatement } from "../../../engine/verify/contract.js";
+
 import { parsePublicKey } from "../../../engine/verify/index.js";
+import { accountStatement, enrolmentStatement } from "../../../engine/verify/keys/contract.js";
 import * as wire from "../../wire/identity/accounts.js";
-import { asLogged, confirmed } from "../compare.js";
-import type { Http } from "../http.js";
-import { Authority } from "../session.js";
-import type { Signer } from "../signer.js";
+import { asLogged, confirmed } from "../base/compare.js";
+import type { Http } from "../base/http.js";
+import { Authority } from "../base/session.js";
+import type { Signer } from "../base/signer.js";
 import type {
   EnrollCredential,
   Enrolled,
@@ -13,7 +14,7 @@ import type {
   OpenedAccount,
   RecoverAccount,
   RecoveredAccount,
-} from "../types.js";
+} from "../base/types.js";
 
 /** An account. Its first key is the signer's, unless another is given. */
 export type NewAccount = Omit<OpenAccount, "key_fingerprint"> & { readonly key_fingerprint?: string };

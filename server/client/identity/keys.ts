@@ -1,17 +1,18 @@
 /** The key registry: registering, replacing and revoking the signer's key. Each receipt is verified on arrival. */
-import { registrationStatement, successionMessage } from "../../../engine/verify/contract.js";
+
 import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
+import { registrationStatement, successionMessage } from "../../../engine/verify/keys/contract.js";
 import * as wire from "../../wire/identity/keys.js";
-import { asLogged, confirmed, moment } from "../compare.js";
-import { ClientError } from "../error.js";
-import type { Headers, Http } from "../http.js";
+import { asLogged, confirmed, moment } from "../base/compare.js";
+import { ClientError } from "../base/error.js";
+import type { Headers, Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { Authority } from "../base/session.js";
+import type { Signer } from "../base/signer.js";
+import type { KeyDetail, KeyRegistered, KeyRevoked, KeyStatusView, KeySucceeded, KeySummary } from "../base/types.js";
 import { CHOSEN } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
-import { pages } from "../pages.js";
-import type { Authority } from "../session.js";
-import type { Signer } from "../signer.js";
-import type { KeyDetail, KeyRegistered, KeyRevoked, KeyStatusView, KeySucceeded, KeySummary } from "../types.js";
 
 export interface RegisterOptions {
   /** Display name: 1 to 200 characters. */

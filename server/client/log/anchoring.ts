@@ -2,10 +2,10 @@
 import { checkOtsProof, type TreeHead } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
-import type { Authority } from "../session.js";
-import type { Anchored, AnchorStatus } from "../types.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { Anchored, AnchorStatus } from "../base/types.js";
 import type { Watch } from "./watch.js";
 
 export class AnchoringClient {

@@ -1,9 +1,9 @@
 /** Audit export: all entries of a scope, a key, a document or a period. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { AuditExport } from "../../wire/log/audit-export.js";
-import { isOversized } from "../error.js";
-import type { Http } from "../http.js";
-import type { AuditExportQuery } from "../types.js";
+import { isOversized } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { AuditExportQuery } from "../base/types.js";
 import type { Watch } from "./watch.js";
 
 /** Selects the exported entries; all, if empty. */

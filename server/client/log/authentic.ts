@@ -2,7 +2,7 @@
  * The tiles of the tree under one root. Each tile is compared with the hash above it before anybody sees it, and those at
  * the right edge, above which there is none, with the root. So it does not matter where their bytes came from.
  */
-import { fromHex } from "../../../engine/verify/encoding.js";
+import { fromHex } from "../../../engine/verify/bytes/encoding.js";
 import { inclusionParts, type ProofPart, rfc6962 } from "../../../engine/verify/index.js";
 import { type NodePosition, peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { FULL_TILE, HASH_BYTES } from "./served.js";

@@ -1,8 +1,9 @@
 /** The expected content of the entry that the log makes of a request. */
+
+import { type EventType, kindOf, type PayloadOf } from "../../../engine/verify/events/kinds.js";
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { type EventType, kindOf, type PayloadOf } from "../../../engine/verify/kinds.js";
-import { membersIn } from "../../../engine/verify/withheld.js";
-import { same } from "../compare.js";
+import { same } from "../base/compare.js";
 
 /** Stands for a value that the service chooses, so that any value is accepted. */
 export const CHOSEN = Symbol("chosen by the service");

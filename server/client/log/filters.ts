@@ -2,11 +2,17 @@
  * Checks whether a listed entry matches the requested filter. Nothing proves that a list is complete. But each entry
  * shows whether it belongs in the list.
  */
-import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
+
+import { matchesTitle } from "../../../engine/verify/events/titles.js";
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, kindOf, requestedTime } from "../../../engine/verify/index.js";
-import { matchesTitle } from "../../../engine/verify/titles.js";
-import { membersIn } from "../../../engine/verify/withheld.js";
-import { asLogged } from "../compare.js";
+import {
+  AUDIT_SCOPES,
+  type AuditScope,
+  FINGERPRINT_MEMBERS,
+  SEARCH_MEMBERS,
+} from "../../../engine/verify/keys/contract.js";
+import { asLogged } from "../base/compare.js";
 
 /** The filters of all lists of entries, as they are sent. */
 export interface EntryCriteria {

@@ -9,11 +9,11 @@ import {
   verifyCheckpoint,
 } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/log.js";
-import { confirmed } from "../compare.js";
-import { ClientError } from "../error.js";
-import type { Http, Query } from "../http.js";
-import { pages } from "../pages.js";
-import type { AuditTrailQuery, ConsistencyProof, LogHead, LogQuery, VerifyReport } from "../types.js";
+import { confirmed } from "../base/compare.js";
+import { ClientError } from "../base/error.js";
+import type { Http, Query } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { AuditTrailQuery, ConsistencyProof, LogHead, LogQuery, VerifyReport } from "../base/types.js";
 import type { EntryCriteria } from "./filters.js";
 import type { ProvenEntry } from "./proven.js";
 import type { Watch } from "./watch.js";

@@ -5,9 +5,9 @@
 import type { Static } from "typebox";
 import { CairnlogError, OperatorKeys, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/log.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
-import type { State, Store } from "../store.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { State, Store } from "../base/store.js";
 
 /** What `GET /log/operator-key` answers. */
 export type OperatorKeyAnswer = Static<typeof wire.OperatorPublicKey>;

@@ -6,7 +6,7 @@ import {
   type TreeHead,
   verifyInclusion,
 } from "../../../engine/verify/index.js";
-import { differing, type Members } from "../compare.js";
+import { differing, type Members } from "../base/compare.js";
 
 /** An entry, where it lies, and the proof of that under a head that was checked. */
 export interface ProvenEntry {

@@ -3,7 +3,7 @@
  * not: the server chose them.
  */
 import { type TileName, tilePath } from "../../../engine/verify/index.js";
-import { ClientError, isAbsence } from "../error.js";
+import { ClientError, isAbsence } from "../base/error.js";
 
 export const FULL_TILE = 256;
 export const HASH_BYTES = 32;

@@ -1,4 +1,6 @@
 /** The end of a log, and where it goes on. */
+
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import {
   type PublicKey,
   parsePublicKey,
@@ -6,13 +8,12 @@ import {
   type TreeHead,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import { LogHead } from "../../wire/log/log.js";
 import * as wire from "../../wire/log/shards.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
-import type { Authority } from "../session.js";
-import type { FreezeLog, LogBeginning, LogEnd } from "../types.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { FreezeLog, LogBeginning, LogEnd } from "../base/types.js";
 import type { Expected } from "./expected.js";
 import type { ProvenEntry } from "./proven.js";
 import type { Watch } from "./watch.js";

@@ -15,8 +15,8 @@ import {
   rfc6962,
   verifyNote,
 } from "../../../engine/verify/index.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
 import type { LogReader } from "./log.js";
 import { FULL_TILE, HASH_BYTES, ServedTiles } from "./served.js";
 

@@ -4,6 +4,7 @@
  * here was chosen by whoever answers; the store alone is trusted.
  */
 
+import { isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
   checkOtsProof,
@@ -18,13 +19,12 @@ import {
   verifyConsistency,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import { isWithheld, withholdingFault } from "../../../engine/verify/withheld.js";
 import * as wire from "../../wire/log/log.js";
-import { differing, type Members, same } from "../compare.js";
-import { ClientError, type Evidence } from "../error.js";
-import type { Http } from "../http.js";
-import type { State, Store } from "../store.js";
-import type { ConsistencyProof } from "../types.js";
+import { differing, type Members, same } from "../base/compare.js";
+import { ClientError, type Evidence } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { State, Store } from "../base/store.js";
+import type { ConsistencyProof } from "../base/types.js";
 import { deviation, type Expected } from "./expected.js";
 import { type EntryCriteria, failedFilter } from "./filters.js";
 import { type OperatorKeyAnswer, OperatorPins } from "./operators.js";

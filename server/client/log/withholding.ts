@@ -1,9 +1,9 @@
 /** Payloads that the operator withholds. */
-import { isWithheld } from "../../../engine/verify/withheld.js";
+import { isWithheld } from "../../../engine/verify/events/withheld.js";
 import * as wire from "../../wire/log/withholding.js";
-import type { Http } from "../http.js";
-import type { Authority } from "../session.js";
-import type { PayloadWithheld, WithholdPayload } from "../types.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { PayloadWithheld, WithholdPayload } from "../base/types.js";
 import { CHOSEN } from "./expected.js";
 import type { Watch } from "./watch.js";
 

@@ -2,15 +2,16 @@
  * Attesting: the signed bytes, one submission or many. A signature only states what it covers, so type and statement of an
  * attestation are signed with the document.
  */
-import { registrationStatement } from "../../../engine/verify/contract.js";
+
 import { canonicalJson, type Manifest, signingPayload } from "../../../engine/verify/index.js";
+import { registrationStatement } from "../../../engine/verify/keys/contract.js";
 import { KeyDetail } from "../../wire/identity/keys.js";
 import * as wire from "../../wire/signing/attestations.js";
-import { ClientError } from "../error.js";
-import { type Http, problemError } from "../http.js";
+import { ClientError } from "../base/error.js";
+import { type Http, problemError } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { AttestationBatch, AttestationReceipt, KeyDetail as KnownKey } from "../base/types.js";
 import type { Watch } from "../log/watch.js";
-import type { Authority } from "../session.js";
-import type { AttestationBatch, AttestationReceipt, KeyDetail as KnownKey } from "../types.js";
 import { type Answered, type Attested, Receipts, type Submitted } from "./receipts.js";
 
 /** A document with its hash. The service gets nothing else of it. */

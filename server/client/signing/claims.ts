@@ -3,17 +3,17 @@
  * decrypts and checks them. The client sees a plaintext only when it is revealed to the service.
  */
 
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
-import { membersIn } from "../../../engine/verify/withheld.js";
 import * as wire from "../../wire/signing/claims.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { Authority } from "../base/session.js";
+import type { ClaimEntry, ClaimPayload, ClaimReceipt, SealedClaim } from "../base/types.js";
 import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
-import { pages } from "../pages.js";
-import type { Authority } from "../session.js";
-import type { ClaimEntry, ClaimPayload, ClaimReceipt, SealedClaim } from "../types.js";
 
 /** Number of claims on a page. This number of claims always fits, whatever their size. */
 const PER_PAGE = 20;

@@ -12,11 +12,11 @@ import {
 } from "../../../engine/verify/index.js";
 import { PreparedDocument } from "../../wire/signing/attestations.js";
 import * as wire from "../../wire/signing/composites.js";
-import { same } from "../compare.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
-import type { Authority } from "../session.js";
-import type { AssembleComposite, Composite, PrepareDocument } from "../types.js";
+import { same } from "../base/compare.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { AssembleComposite, Composite, PrepareDocument } from "../base/types.js";
 
 export class DocumentsClient {
   readonly #http: Http;

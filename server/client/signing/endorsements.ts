@@ -1,15 +1,12 @@
 /** Endorsements between keys. Every write has a proof made for it alone, and its entry is verified on arrival. */
 
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { Entry } from "../../wire/log/log.js";
 import * as wire from "../../wire/signing/endorsements.js";
-import { asLogged, type Members, matching, moment } from "../compare.js";
-import type { Http } from "../http.js";
-import type { Expected } from "../log/expected.js";
-import { bareEntry, type ProvenEntry } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
-import { pages } from "../pages.js";
-import type { Authority } from "../session.js";
+import { asLogged, type Members, matching, moment } from "../base/compare.js";
+import type { Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { Authority } from "../base/session.js";
 import type {
   AlertReceipt,
   Endorsement,
@@ -18,7 +15,10 @@ import type {
   IdentifierType,
   OfferEndorsement,
   RevocationAlert,
-} from "../types.js";
+} from "../base/types.js";
+import type { Expected } from "../log/expected.js";
+import { bareEntry, type ProvenEntry } from "../log/proven.js";
+import type { Watch } from "../log/watch.js";
 
 /** An offer by the signer's key. */
 export type Offer = Omit<OfferEndorsement, "endorser_fingerprint" | "auth">;

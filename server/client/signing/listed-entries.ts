@@ -5,10 +5,10 @@
  */
 import { type Entry, type InclusionProof, leafHash, nodeHash, type TreeHead } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/log.js";
-import type { Http } from "../http.js";
+import type { Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
 import { isIncluded, type ProvenEntry } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
-import { pages } from "../pages.js";
 
 /** Entries of others that are fetched to save a request for a proof: as many as fit on a page. */
 const MAX_GAP = 200;

@@ -1,14 +1,15 @@
 /** Request policies: the attestation requests that a key wants to receive. */
-import type { PolicyAction } from "../../../engine/verify/contract.js";
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
+
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
+import type { PolicyAction } from "../../../engine/verify/keys/contract.js";
 import * as wire from "../../wire/signing/requests.js";
-import { asLogged, confirmed, moment } from "../compare.js";
-import type { Http } from "../http.js";
+import { asLogged, confirmed, moment } from "../base/compare.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { PolicyPublished, PolicyView, PublishPolicy } from "../base/types.js";
 import { OF_ENTRY } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
-import type { Authority } from "../session.js";
-import type { PolicyPublished, PolicyView, PublishPolicy } from "../types.js";
 
 /** A policy of the client's key; `docs/policies.md` describes the language of its predicates. */
 export type NewPolicy = Omit<PublishPolicy, "target_fingerprint" | "auth">;

@@ -13,13 +13,13 @@ import {
   verifyBundle,
 } from "../../../engine/verify/index.js";
 import { InclusionProof } from "../../wire/log/log.js";
-import { differing, same } from "../compare.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
+import { differing, same } from "../base/compare.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import type { Authority } from "../base/session.js";
+import type { AttestationReceipt, SubmitAttestation } from "../base/types.js";
 import type { ProvenEntry } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
-import type { Authority } from "../session.js";
-import type { AttestationReceipt, SubmitAttestation } from "../types.js";
 import { ListedEntries } from "./listed-entries.js";
 
 /** A verified receipt, and everything that is needed to verify it again offline. */

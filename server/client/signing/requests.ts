@@ -1,14 +1,11 @@
 /** Attestation requests, their answers, and the inbox with notifications about them. */
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import * as inboxWire from "../../wire/signing/inbox.js";
 import * as wire from "../../wire/signing/requests.js";
-import { asLogged, confirmed, matching, moment } from "../compare.js";
-import type { Http } from "../http.js";
-import { CHOSEN } from "../log/expected.js";
-import { type ProvenEntry, placeOf } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
-import { pages } from "../pages.js";
-import type { Authority } from "../session.js";
+import { asLogged, confirmed, matching, moment } from "../base/compare.js";
+import type { Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { Authority } from "../base/session.js";
 import type {
   AttestationRequest,
   CreateRequest,
@@ -17,7 +14,10 @@ import type {
   RequestQuery,
   RequestResponse,
   Respond,
-} from "../types.js";
+} from "../base/types.js";
+import { CHOSEN } from "../log/expected.js";
+import { type ProvenEntry, placeOf } from "../log/proven.js";
+import type { Watch } from "../log/watch.js";
 
 /** A request by the client's key. A nonce is generated if it is absent. */
 export type NewRequest = Omit<CreateRequest, "requester_fingerprint" | "auth" | "nonce"> & { readonly nonce?: string };

@@ -1,11 +1,11 @@
 /** Trust: the trust configuration of the client's key, the graph of endorsements, and the service's trust in a key. */
 import * as wire from "../../wire/signing/trust.js";
-import { asLogged, confirmed } from "../compare.js";
-import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
-import { pages } from "../pages.js";
-import type { Authority } from "../session.js";
-import type { CreateTrustConfig, Graph, GraphQuery, TrustConfig, TrustStatus } from "../types.js";
+import { asLogged, confirmed } from "../base/compare.js";
+import { ClientError } from "../base/error.js";
+import type { Http } from "../base/http.js";
+import { pages } from "../base/pages.js";
+import type { Authority } from "../base/session.js";
+import type { CreateTrustConfig, Graph, GraphQuery, TrustConfig, TrustStatus } from "../base/types.js";
 
 /** What an answer is that is not the one asked for. */
 const CONFIGURATION = "The configuration";

@@ -2,11 +2,11 @@
  * A bundle of entries as the service serves them, each with the head of the size that ends with it: lines of JSON, in gzip. An
  * entry's timestamp proof is left out, because it may come later, and a bundle is never replaced.
  */
-import { utf8 } from "../../../engine/verify/encoding.js";
+import { utf8 } from "../../../engine/verify/bytes/encoding.js";
 import { checkServiceEntry, type Entry, parseIJson, rfc6962, type TreeHead } from "../../../engine/verify/index.js";
 import { isObject } from "../../../engine/verify/json/shape.js";
 import { TREE_HEAD } from "../../../engine/verify/tree/treehead.js";
-import { readBody } from "../body.js";
+import { readBody } from "../base/body.js";
 import { FULL_TILE, HASH_BYTES } from "../log/served.js";
 
 export interface BundledEntry {

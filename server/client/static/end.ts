@@ -1,11 +1,11 @@
 /** The end of a log whose entries are published: `log_frozen` is the last entry that it may have (`docs/spec/log.md`, §3.12). */
-import { utf8 } from "../../../engine/verify/encoding.js";
+import { utf8 } from "../../../engine/verify/bytes/encoding.js";
+import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { canonicalJson, type Entry, formatTlogProof } from "../../../engine/verify/index.js";
-import type { PayloadOf } from "../../../engine/verify/kinds.js";
-import { ClientError } from "../error.js";
+import { ClientError } from "../base/error.js";
+import type { LogEnd } from "../base/types.js";
 import type { AuthenticTiles } from "../log/authentic.js";
 import { FULL_TILE } from "../log/served.js";
-import type { LogEnd } from "../types.js";
 import type { BundledEntry } from "./bundle.js";
 
 /** An entry that is in the tree of the checkpoint. */

@@ -3,7 +3,8 @@
  * the policy: every entry is compared with the tree of a checkpoint that a log of the policy has signed, with a quorum of its
  * witnesses. What the index leaves out is not noticed.
  */
-import { toHex } from "../../../engine/verify/encoding.js";
+import { toHex } from "../../../engine/verify/bytes/encoding.js";
+import { isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
 import {
   type Entry,
   OperatorKeys,
@@ -16,12 +17,11 @@ import {
   verifyByPolicy,
 } from "../../../engine/verify/index.js";
 import { peakPositions } from "../../../engine/verify/tree/merkle.js";
-import { isWithheld, withholdingFault } from "../../../engine/verify/withheld.js";
-import { ClientError } from "../error.js";
-import { Http } from "../http.js";
+import { ClientError } from "../base/error.js";
+import { Http } from "../base/http.js";
+import type { LogEnd } from "../base/types.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
-import type { LogEnd } from "../types.js";
 import { type BundledEntry, bundleFault, leafOf, parseBundle } from "./bundle.js";
 import { endOf, goesOn, type PublishedEntry, proofFileIn } from "./end.js";
 import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";

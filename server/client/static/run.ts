@@ -3,8 +3,9 @@
  * bytes. A run's fence has the beginning of every block of records, so that a reader asks for the blocks that may have a hash,
  * and for no others. Nobody signs an index: entries that it names are verified, those that it leaves out are not noticed.
  */
+
+import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, kindOf } from "../../../engine/verify/index.js";
-import { membersIn } from "../../../engine/verify/withheld.js";
 
 const TERM_BYTES = 32;
 export const RECORD_BYTES = TERM_BYTES + 8;

@@ -3,7 +3,7 @@
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
 import { type Alarm, beginAnew, putAway } from "../state/alarm.js";
-import { server } from "../state/reading/source.js";
+import { server } from "../state/source.js";
 import { lookNow } from "../state/watching.js";
 
 export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {

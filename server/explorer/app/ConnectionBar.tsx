@@ -1,7 +1,7 @@
 /** Shown in every view while the service does not answer, or refuses because of too many requests. */
-import { Countdown } from "../look/states.js";
+import { Countdown } from "../components/states.js";
 import { useCell } from "../state/cell.js";
-import { server } from "../state/reading/source.js";
+import { server } from "../state/source.js";
 import { failure, lookNow } from "../state/watching.js";
 
 const again = () => void lookNow();

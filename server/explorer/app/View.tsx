@@ -5,7 +5,7 @@ import { Empty, Heading, Loading } from "../components/index.js";
 import { arrivals } from "../state/arrivals.js";
 import { useCell } from "../state/cell.js";
 import { place } from "../state/location.js";
-import { hasService, server } from "../state/reading/source.js";
+import { hasService, server } from "../state/source.js";
 import type { ViewProps, ViewRoute } from "../views/view.js";
 
 type Loaded = { readonly route: ViewRoute; readonly component: ComponentType<ViewProps> };

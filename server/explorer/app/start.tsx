@@ -1,6 +1,6 @@
 /** Starts the page. */
 import { render } from "preact";
-import { readFrom, type Source } from "../state/reading/source.js";
+import { readFrom, type Source } from "../state/source.js";
 import { startTheme } from "../state/theme.js";
 import { startWatching } from "../state/watching.js";
 import type { ViewRoute } from "../views/view.js";

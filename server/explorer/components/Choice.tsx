@@ -1,6 +1,6 @@
 /** A choice between a few values, or any. */
 import { useId } from "preact/hooks";
-import { spoken } from "./keys/status.js";
+import { spoken } from "./status.js";
 
 export interface ChoiceProps {
   readonly label: string;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { copyText } from "../browser/clipboard.js";
 import { CheckIcon, CopyIcon } from "../look/icons.js";
 import { announce } from "../state/announcements.js";
-import { shownText } from "../state/said/names.js";
+import { shownText } from "../state/names.js";
 
 const COPIED_MS = 1_600;
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { arrivals } from "../state/arrivals.js";
-import { shownText } from "../state/said/names.js";
+import { shownText } from "../state/names.js";
 
 export interface HeadingProps {
   /** Text for the document's title. */

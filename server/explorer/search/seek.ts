@@ -2,16 +2,17 @@
  * What a reader may mean by a text: the number of an entry, the beginning of a hash or of a fingerprint, words of a title, a
  * part of a name, a tag, or a kind of events.
  */
+
+import { kindOf } from "../../../engine/verify/events/kinds.js";
+import { soughtWords } from "../../../engine/verify/events/titles.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { kindOf } from "../../../engine/verify/kinds.js";
-import { soughtWords } from "../../../engine/verify/titles.js";
 import { ClientError, type EntryFilter, type KeySummary } from "../../client/index.js";
 import { KeyDetail, KeyPage } from "../../wire/identity/keys.js";
 import { kindsNamed } from "../components/index.js";
 import { matchingEntries } from "../state/entries.js";
 import { addressOf } from "../state/location.js";
-import type { Stretch } from "../state/reading/source.js";
 import { http } from "../state/service.js";
+import type { Stretch } from "../state/source.js";
 import { sight } from "../state/watching.js";
 
 /** A place that the text names, found without asking the service. */

@@ -1,6 +1,6 @@
 /** Announcements for screen readers, without moving the focus. */
 import { Cell } from "./cell.js";
-import { shownText } from "./said/names.js";
+import { shownText } from "./names.js";
 
 export const announcement = new Cell("");
 

@@ -6,9 +6,9 @@
 import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
-import type { Stretch } from "./reading/source.js";
-import { learnNames } from "./said/names.js";
+import { learnNames } from "./names.js";
 import { client, http, store } from "./service.js";
+import type { Stretch } from "./source.js";
 import { firstHead } from "./watching.js";
 
 /** The service's maximum. */

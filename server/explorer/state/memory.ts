@@ -27,7 +27,7 @@ export type Visit = Static<typeof Visit>;
 const fallback = new Map<string, string>();
 let isLasting = true;
 
-/** Whether the log is a demonstration (`server/client/demonstration.ts`). */
+/** Whether the log is a demonstration (`server/client/base/demonstration.ts`). */
 export const isDemonstration = new Cell(false);
 
 /** Whether the memory of the log survives the page. */

@@ -3,8 +3,8 @@
  * also says how many requests this address has left; polling stays within that number.
  */
 
-import { sparingStore } from "../../client/demonstration.js";
-import { Http } from "../../client/http.js";
+import { sparingStore } from "../../client/base/demonstration.js";
+import { Http } from "../../client/base/http.js";
 import { type Client, createClient, type Signer } from "../../client/index.js";
 import { isDemonstration, lastingStore } from "./memory.js";
 

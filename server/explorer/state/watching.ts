@@ -8,8 +8,8 @@ import { alarms, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
-import { source } from "./reading/source.js";
 import { generalAllowance } from "./service.js";
+import { source } from "./source.js";
 
 /** The state of the newest head. */
 export type Sight =

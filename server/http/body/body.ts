@@ -1,11 +1,11 @@
 /** Reads the JSON of a body, from its bytes. Nobody has checked anything of it but its size. */
 import { isUtf8 } from "node:buffer";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { countMembers, parseIJson } from "../../../engine/verify/json/ijson.js";
-import { HttpError } from "../problems.js";
+import { HttpError } from "../route/problems.js";
+import { type Canonical, NO_CANONICAL } from "../transport/wanted.js";
 import { checkExtent } from "./extent.js";
 import type { PlainReader } from "./plain.js";
-import { type Canonical, NO_CANONICAL } from "./wanted.js";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -2,8 +2,8 @@
  * Counts the values in a body before it is parsed. A megabyte of brackets, commas or names takes two hundred times as
  * long to parse as a megabyte of text.
  */
-import { CairnlogError } from "../../../engine/error.js";
-import { HttpError } from "../problems.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { HttpError } from "../route/problems.js";
 
 /**
  * Maximum number of members and items in one body. Parsing them takes 20 ms. A composite of 1000 parts has fewer, even

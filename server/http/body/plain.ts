@@ -9,8 +9,8 @@
  * a body is not plain, reads it in the general way, which also says what is wrong.
  */
 import { MAX_DEPTH } from "../../../engine/verify/json/ijson.js";
+import type { Canonical, Wanted } from "../transport/wanted.js";
 import { MAX_VALUES } from "./extent.js";
-import type { Canonical, Wanted } from "./wanted.js";
 
 /** What a look at a plain body tells. */
 export interface Plain {

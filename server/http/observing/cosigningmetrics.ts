@@ -1,6 +1,6 @@
 /** Metrics of the witnesses that cosign the log's checkpoints. Labels are names in the policy, which the operator wrote. */
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { CosigningStatus } from "../../witnessing/cosigning.js";
+import type { CosigningStatus } from "../../cosigning/cosigning.js";
 
 /** @param status how it stands when metrics are shown; null while another node of the log publishes */
 export function addCosigningMetrics(registry: Registry, status: () => CosigningStatus | null): void {

@@ -4,17 +4,17 @@
  */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
-import { parseTimestamp } from "../../../engine/log/clock.js";
 import type { Log } from "../../../engine/log/log.js";
+import { parseTimestamp } from "../../../engine/log/state/clock.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
-import { openFileLimit, openFiles } from "../../machine.js";
-import { VERSION } from "../../version.js";
-import type { CosigningStatus } from "../../witnessing/cosigning.js";
+import type { CosigningStatus } from "../../cosigning/cosigning.js";
+import { openFileLimit, openFiles } from "../../process/machine.js";
+import { stderrLines } from "../../process/stderr.js";
+import { VERSION } from "../../process/version.js";
 import { addCosigningMetrics } from "./cosigningmetrics.js";
 import { Delay, type FrontFigures, type Lateness } from "./measures.js";
 import { addReplicationMetrics, type ReplicationFigures } from "./replicationmetrics.js";
 import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
-import { stderrLines } from "./stderr.js";
 
 /** Bounds for one stage of a batch, in seconds. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

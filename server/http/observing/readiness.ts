@@ -1,11 +1,12 @@
 /** Whether an append would succeed now. */
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
-import { verifySync } from "../../../engine/crypto/signatures.js";
-import { CairnlogError } from "../../../engine/error.js";
+
+import { CairnlogError } from "../../../engine/base/error.js";
+import { verifySync } from "../../../engine/crypto/keys/signatures.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../../engine/log/log.js";
 import type { LogWriter } from "../../../engine/log/writer.js";
 import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
-import { HttpError } from "../problems.js";
+import { HttpError } from "../route/problems.js";
 
 /** A text that cannot be the message of a tree head, which begins with 64 hexadecimal characters. */
 const PROBE = Buffer.from("service.readiness.probe.v1");

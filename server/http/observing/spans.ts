@@ -1,6 +1,6 @@
 /** The span of a request, for the SDK that a program brings. Nothing in it is the client's choice but the request's id. */
 import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
-import { below } from "../../tracing.js";
+import { below } from "../../process/tracing.js";
 import type { Request } from "../transport/request.js";
 
 /** Begins below the span that `traceparent` names. @param method null for one that the path does not know */

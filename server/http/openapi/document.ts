@@ -1,8 +1,8 @@
 /** Makes the OpenAPI 3.1 document from the route table. The schemas are JSON Schema already. */
 import type { TObject, TSchema } from "typebox";
-import { VERSION } from "../../version.js";
+import { VERSION } from "../../process/version.js";
 import { LIMITS } from "../limits/limits.js";
-import type { Proving, Route } from "../route.js";
+import type { Proving, Route } from "../route/route.js";
 import { REASONS } from "../transport/answer.js";
 import { AREAS, areaOf } from "./areas.js";
 import { EXAMPLES, type Example } from "./examples.generated.js";

@@ -2,8 +2,8 @@
 import type { TObject, TSchema } from "typebox";
 import { DOCUMENTED } from "../../wire/common.js";
 import { Problem } from "../../wire/errors.js";
-import { codesOf } from "../problems.js";
-import type { Route } from "../route.js";
+import { codesOf } from "../route/problems.js";
+import type { Route } from "../route/route.js";
 import { REASONS } from "../transport/answer.js";
 
 interface Header {

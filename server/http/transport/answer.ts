@@ -1,5 +1,5 @@
 /** Answers: what a handler gives back, and how it is put on the wire. */
-import { turn } from "../../../engine/turns.js";
+import { turn } from "../../../engine/base/turns.js";
 import type { PendingBytes, Share } from "./pending.js";
 import type { TransportResponse } from "./transport.js";
 

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { Client } from "../../../engine/registry/writes.js";
+import type { Client } from "../../../engine/registry/writes/writes.js";
 import { REQUEST_ID } from "../../wire/errors.js";
 import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";

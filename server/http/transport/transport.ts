@@ -3,7 +3,7 @@
  * them. uWebSockets.js has these forms of requests and answers itself (`uws.ts`), so nothing stands between the two;
  * `node/` makes them of `node:http`.
  */
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import type { TlsFiles } from "./tls.js";
 
 /** `uws` is uWebSockets.js, `node` is `node:http` and `node:https`. */

@@ -3,7 +3,7 @@
  * quorum of its witnesses; its tree goes on from the last one; every new entry is in it. The log chose all received data. Only
  * the policy, and the checkpoint of the copy, are trusted.
  */
-import { encodeBase64, toHex } from "../../../engine/verify/encoding.js";
+import { encodeBase64, toHex } from "../../../engine/verify/bytes/encoding.js";
 import {
   type Checkpoint,
   consistencyParts,

@@ -6,7 +6,7 @@
  */
 import { readdirSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { CairnlogError } from "../../../engine/error.js";
+import { CairnlogError } from "../../../engine/base/error.js";
 import {
   type PolicyVerdict,
   parseCheckpointText,

@@ -4,9 +4,9 @@
  * server chose all received data. Only the folder and the policy are trusted.
  */
 import { randomInt } from "node:crypto";
-import { encodeBase64 } from "../../../engine/verify/encoding.js";
+import { encodeBase64 } from "../../../engine/verify/bytes/encoding.js";
 import { type Entry, type Policy, type PolicyVerdict, tilePath, verifyByPolicy } from "../../../engine/verify/index.js";
-import { Http } from "../../client/http.js";
+import { Http } from "../../client/base/http.js";
 import type { AuthenticTiles } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, NotServed, ServedTiles } from "../../client/log/served.js";
 import { endOf, GoesOn, type PublishedEntry } from "../../client/static/end.js";

@@ -1,6 +1,6 @@
 /** Accounts and their credentials. */
 import Type from "typebox";
-import { CREDENTIAL_TYPES } from "../../../engine/verify/contract.js";
+import { CREDENTIAL_TYPES } from "../../../engine/verify/keys/contract.js";
 import { Fingerprint, nullable, Timestamp } from "../common.js";
 
 export const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });

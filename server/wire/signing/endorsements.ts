@@ -1,6 +1,6 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/keys/contract.js";
 import { EntryId, Fingerprint, freeForm, nullable, PAGE_QUERY, pageOf, Timestamp, TRUNCATED } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { Entry } from "../log/log.js";

@@ -1,6 +1,6 @@
 /** Attestation requests, their answers and request policies. Limits in characters count code points. */
 import Type from "typebox";
-import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/contract.js";
+import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/keys/contract.js";
 import { EntryId, Fingerprint, freeForm, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 import { AUTH } from "../identity/auth.js";
 

@@ -1,6 +1,6 @@
 /** Compares what clients were told, what PostgreSQL has and what the nodes have. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
+import { formatTimestamp } from "#cairnlog/engine/log/state/clock.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Node } from "../rig/node.js";
 import type { Rig } from "../rig/rig.js";

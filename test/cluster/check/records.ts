@@ -3,7 +3,7 @@
  * `engine/journal/record.ts` says of the layout of a record.
  */
 import { createHash } from "node:crypto";
-import { Batch } from "#cairnlog/engine/store/batch.js";
+import { Batch } from "#cairnlog/engine/store/schema/batch.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 import { DATABASE } from "../servers/cluster.js";
 import type { PostgresServer } from "../servers/server.js";

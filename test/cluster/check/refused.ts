@@ -1,7 +1,7 @@
 /** Searches the files of the servers for what was refused: not a byte of it may be in the log of writes or in a table. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Batch } from "#cairnlog/engine/store/batch.js";
+import { Batch } from "#cairnlog/engine/store/schema/batch.js";
 import type { Rig } from "../rig/rig.js";
 import type { Proposal } from "../rig/tap.js";
 import type { PostgresServer } from "../servers/server.js";

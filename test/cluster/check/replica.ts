@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RecordedChange, rowLine } from "#cairnlog/engine/journal/rows.js";
-import { PRIVATE_TABLES, type TableName } from "#cairnlog/engine/store/schema.js";
+import { PRIVATE_TABLES, type TableName } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import type { Node } from "../rig/node.js";
 import { DATABASE } from "../servers/cluster.js";

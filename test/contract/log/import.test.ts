@@ -1,9 +1,9 @@
 /** The service on a log with an imported history: version 1, gaps, odd payloads, and live entries after it. */
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/index.js";
 import { all, newClient } from "../../client/clients.js";
 import { chain, definedRoot, type MadeEntry, momentNumber, type Wanted } from "../../log/history/entries.js";

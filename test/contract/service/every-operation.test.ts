@@ -1,6 +1,6 @@
 /** The properties of every operation: an area, a rate limit, an id, and whether other origins may read its answer. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { sinkOf } from "#cairnlog/server/http/observing/logger.js";
+import { sinkOf } from "#cairnlog/server/process/logger.js";
 import { type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { type Operation, operationsOf } from "../tour.js";
 

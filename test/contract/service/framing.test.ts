@@ -4,7 +4,7 @@
  */
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
-import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
+import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { startTestService, type TestService, WANTED_TRANSPORT } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";
 

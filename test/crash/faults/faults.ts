@@ -17,7 +17,7 @@ export async function loadEngine(dist: string): Promise<Engine> {
   return {
     log: await module("log/log"),
     store: await module("store/store"),
-    operatorKey: await module("crypto/keys/operator-key"),
+    operatorKey: await module("crypto/signer/operator-key"),
     privateKey: await module("crypto/keys/private-key"),
     pool: await module("crypto/pool/pool"),
     verifier: await module("crypto/pool/verifier"),

@@ -1,7 +1,7 @@
 /** A real log in a directory of its own whose signer, disk and workers fail when the test says so. */
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
+import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../../service.js";
@@ -11,7 +11,7 @@ import { storedRuns } from "../../store/postings/storedruns.js";
 export interface Engine {
   readonly log: typeof import("#cairnlog/engine/log/log.js");
   readonly store: typeof import("#cairnlog/engine/store/store.js");
-  readonly operatorKey: typeof import("#cairnlog/engine/crypto/keys/operator-key.js");
+  readonly operatorKey: typeof import("#cairnlog/engine/crypto/signer/operator-key.js");
   readonly privateKey: typeof import("#cairnlog/engine/crypto/keys/private-key.js");
   readonly pool: typeof import("#cairnlog/engine/crypto/pool/pool.js");
   readonly verifier: typeof import("#cairnlog/engine/crypto/pool/verifier.js");

@@ -4,8 +4,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 
 type Messages = readonly Uint8Array[];
 /** What it does instead of answering; `right` is the honest answer to the request. */

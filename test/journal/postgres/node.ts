@@ -1,11 +1,11 @@
 /** Logs over real PostgreSQL servers, without a service around them. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { PostgresJournal, type PostgresJournalOptions } from "#cairnlog/engine/journal/postgres/journal.js";
 import { makeJournal } from "#cairnlog/engine/journal/postgres/operate/init.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import type { Cluster } from "../../cluster/servers/cluster.js";
 import { type Faults, openFaultyLog, testOperator } from "../../log/harness.js";
 

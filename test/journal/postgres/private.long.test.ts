@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { openTestLog, temporaryFolder, testOperator, testPool } from "../../log/harness.js";
 import { runIn } from "../../log/inline.js";

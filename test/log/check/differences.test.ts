@@ -10,7 +10,7 @@ import type { RowChange, TileChange } from "#cairnlog/engine/store/changeset.js"
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../harness.js";
 

@@ -6,13 +6,13 @@
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
-import { CheckpointPublisher } from "#cairnlog/engine/log/lens/publisher.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
 import { hex } from "#cairnlog/engine/log/tree/tree.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
-import { Batch } from "#cairnlog/engine/store/batch.js";
+import { Batch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore, postingsFolder } from "#cairnlog/engine/store/store.js";
 import { kernel } from "#cairnlog/wasm/index.js";
 import { hashOf, plainRoot } from "../../verify/tlog/plain-rfc6962.js";

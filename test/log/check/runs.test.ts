@@ -6,7 +6,7 @@ import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { BLOCK_RECORDS, RECORD_BYTES, type StoredRun } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../harness.js";
 

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
-import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
-import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
+import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import { Batch, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore, type TileKey } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { chain as chained } from "../history/entries.js";

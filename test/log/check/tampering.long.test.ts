@@ -3,7 +3,7 @@ import { open } from "lmdb";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
-import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
+import { Batch, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../harness.js";
 import { type Bytes, headsOf, replaceInBatch, tamper } from "../tamper.js";

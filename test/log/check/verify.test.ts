@@ -1,12 +1,12 @@
 /** Verification of many stretches: its progress, the length of its report, and cancelling it. */
 import { expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { openTestLog, openTestReader, testOperator, testPool } from "../harness.js";
 import { replaceHeads } from "../tamper.js";
 

@@ -4,16 +4,16 @@
  */
 import { readdirSync } from "node:fs";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import type { LogFollower, WriterLink } from "#cairnlog/engine/log/follow/follower.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
-import type { LogView } from "#cairnlog/engine/log/view.js";
+import type { LogView } from "#cairnlog/engine/log/view/view.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 

@@ -10,7 +10,7 @@ import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FLUSH_ENTRIES } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, testOperator } from "../harness.js";
 
 const followers = new Set<LogFollower>();

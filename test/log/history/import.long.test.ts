@@ -3,9 +3,9 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, writeFile
 import { dirname } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { type ImportSource, importEntries } from "#cairnlog/engine/log/history/import.js";
-import { instantOf } from "#cairnlog/engine/log/instant.js";
+import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import { instantOf } from "#cairnlog/engine/log/state/instant.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/tree/merkle.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
@@ -202,7 +202,7 @@ test("a file without entries, a log with entries, another operator's log and a f
   expect(readdirSync(dirname(path))).toEqual([]);
   const { log } = await openTestLog({ path });
   await log.close();
-  const { operatorKey } = await import("#cairnlog/engine/crypto/keys/operator-key.js");
+  const { operatorKey } = await import("#cairnlog/engine/crypto/signer/operator-key.js");
   const { generatePrivateKey } = await import("#cairnlog/engine/crypto/keys/private-key.js");
   const stranger = operatorKey(generatePrivateKey("ed25519"));
   await expect(importInto(path, [ndjson(sound)], stranger)).rejects.toMatchObject({ code: "wrong-operator" });

@@ -5,7 +5,7 @@
 // names and calls that flush, counted from the moment when the head is signed. It ends normally if there are fewer calls.
 import fs, { readFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 
 const [, , path, file, key, before] = process.argv;

@@ -1,9 +1,8 @@
 /** What a history is compared with: the newest entry and head, also after it was opened again; and the turns of its writes. */
 import { createPrivateKey } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/clock.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import {
   type HistoryItem,
   type HistoryOptions,
@@ -11,7 +10,8 @@ import {
   openHistory,
 } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 import { chain, line, type MadeEntry, momentNumber, signedHead } from "./entries.js";

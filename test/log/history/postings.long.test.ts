@@ -6,7 +6,7 @@ import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, MERGE_WIDTH } from "#cairnlog/engine/store/postings/postings.js";
 import { openStore, postingsFolder } from "#cairnlog/engine/store/store.js";
 import { storedRuns } from "../../store/postings/storedruns.js";

@@ -13,8 +13,8 @@ import {
   NO_PREDECESSOR,
   type Predecessor,
   predecessorOf,
-} from "#cairnlog/engine/log/history/entry.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
+} from "#cairnlog/engine/log/apply/entry.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { detached, pending, timestamp } from "../../verify/ots/otsbytes.js";
 import { chain, line, type MadeEntry, momentNumber } from "./entries.js";
 

@@ -2,9 +2,9 @@
 import { lstatSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { formatTimestamp } from "#cairnlog/engine/log/state/clock.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";

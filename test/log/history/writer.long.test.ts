@@ -2,11 +2,11 @@
 import { createPrivateKey } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { acceptClock } from "#cairnlog/engine/log/clockguard.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "#cairnlog/engine/log/history/history.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { chain, line, type MadeEntry, momentNumber, sha256, signedHead, type Wanted } from "./entries.js";
 

@@ -2,11 +2,11 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { entryBundle } from "#cairnlog/engine/log/lens/bundles.js";
 import { LensGrowth } from "#cairnlog/engine/log/lens/growth.js";
 import { Lens } from "#cairnlog/engine/log/lens/lens.js";
 import { MemoryLensRows } from "#cairnlog/engine/log/lens/memory-rows.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { entryBundle } from "#cairnlog/engine/log/tlog/bundles.js";
 import { leafHash, rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainConsistency, plainInclusion, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
 import { openTestLog, openTestReader } from "../harness.js";

@@ -2,12 +2,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { LensGrowth } from "#cairnlog/engine/log/lens/growth.js";
-import { CheckpointPublisher, type PublisherParts } from "#cairnlog/engine/log/lens/publisher.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { CheckpointPublisher, type PublisherParts } from "#cairnlog/engine/log/tlog/publisher.js";
 import { EMPTY_ROOT, parseCheckpointText, verifyNote } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";

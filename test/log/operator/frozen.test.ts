@@ -1,18 +1,18 @@
 /** The end of a log: nothing gets behind it, by whatever way, and it stays the end. */
 import { describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { decodeRecord, encodeRecord } from "#cairnlog/engine/journal/record.js";
-import { acceptClock } from "#cairnlog/engine/log/clockguard.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { beginLog, continuedBy } from "#cairnlog/engine/log/operator/continued.js";
 import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { formatVkey, noteKey } from "#cairnlog/engine/verify/note/key.js";
 import { FakeJournal } from "../../journal/fakejournal.js";

@@ -1,18 +1,18 @@
 /** The operator keys of a log: which key signs which size, and which rotations of a history count. */
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { operatorsFrom } from "#cairnlog/engine/log/check/operators.js";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
-import { acceptClock } from "#cairnlog/engine/log/clockguard.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
-import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
-import type { KeyRow, OperatorRotationRow } from "#cairnlog/engine/store/rows.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import type { KeyRow, OperatorRotationRow } from "#cairnlog/engine/store/schema/rows.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import type { OperatorTerm } from "#cairnlog/engine/verify/tree/operators.js";
 import type { TreeHead } from "#cairnlog/engine/verify/tree/treehead.js";

@@ -2,11 +2,11 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog, openLogFollower, openLogReader } from "#cairnlog/engine/log/log.js";
-import { noProjection, type Projection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection, type Projection } from "#cairnlog/engine/log/state/projection.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator, testPool } from "../harness.js";
 
 const events = (count: number) => Array.from({ length: count }, () => ({ event_type: "note", payload: {} }));

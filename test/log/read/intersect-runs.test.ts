@@ -6,7 +6,7 @@ import { matching } from "#cairnlog/engine/log/read/query.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../harness.js";
 

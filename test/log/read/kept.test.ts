@@ -1,7 +1,7 @@
 /** What a reader of entries keeps: how often it goes to the disk, and that it gives the same bytes then. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { damagedEntry, EntryReader, headOf } from "#cairnlog/engine/log/read/reader.js";
-import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
+import { Batch, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog } from "../harness.js";
 

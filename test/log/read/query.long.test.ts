@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";
-import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { TURN } from "#cairnlog/engine/log/read/index-list.js";
 import type { Criteria } from "#cairnlog/engine/log/read/query.js";
+import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
 import { openTestLog } from "../harness.js";
 
 const USUAL = { ...TURN };

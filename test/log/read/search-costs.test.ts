@@ -5,12 +5,12 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { READS } from "#cairnlog/engine/log/read/plan.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
-import { addLogTerms } from "#cairnlog/engine/log/write/projection.js";
+import { addLogTerms } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/runs.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { MAP_SIZE, temporaryFolder } from "../harness.js";
 
 const SMALL = 3 * FLUSH_ENTRIES;

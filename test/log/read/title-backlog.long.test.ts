@@ -7,13 +7,13 @@ import { catchUp } from "#cairnlog/engine/log/apply/derive.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
-import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
-import { foldedAsBefore, titleWords } from "#cairnlog/engine/verify/titles.js";
+import { foldedAsBefore, titleWords } from "#cairnlog/engine/verify/events/titles.js";
 import { storedRuns } from "../../store/postings/storedruns.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "../harness.js";
 

@@ -1,11 +1,11 @@
 /** What is not on disk, or was not told yet, is shown by nothing that a log says; nor is what a failed log cannot know. */
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
-import type { LogView } from "#cairnlog/engine/log/view.js";
+import type { LogView } from "#cairnlog/engine/log/view/view.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, openTestReader, testOperator } from "../harness.js";
 
 const VERSIONS = [1, 2] as const;

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { arrayList, type IndexList, TURN } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { heldMemory } from "../../held-memory.js";
 import { openTestLog } from "../harness.js";
 

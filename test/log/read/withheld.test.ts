@@ -1,8 +1,8 @@
 /** Entries whose payload the operator withholds: what a view shows of them, and that chain, trees and proofs stay what they were. */
 import { expect, test } from "vitest";
 import { inMemory, joined, without } from "#cairnlog/engine/store/postings/lists.js";
-import { eventOf } from "#cairnlog/engine/verify/kinds.js";
-import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/withheld.js";
+import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
+import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/events/withheld.js";
 import { openTestLog, openTestReader } from "../harness.js";
 
 const SECRET = "correct horse battery";

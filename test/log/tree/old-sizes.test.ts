@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { rootAt } from "#cairnlog/engine/log/tree/proofs.js";
 import { TILE_WIDTH, Tree } from "#cairnlog/engine/log/tree/tree.js";
-import { HASH } from "#cairnlog/engine/store/schema.js";
+import { HASH } from "#cairnlog/engine/store/schema/schema.js";
 import type { StoreReader } from "#cairnlog/engine/store/store.js";
 import { height } from "#cairnlog/engine/verify/tree/merkle.js";
 import { kernel } from "#cairnlog/wasm/index.js";

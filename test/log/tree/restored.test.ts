@@ -1,9 +1,9 @@
 /** Trees that are read from the disk again: what was never written is forgotten, and what is damaged is named. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { Frontier } from "#cairnlog/engine/log/tree/frontier.js";
+import { Frontier } from "#cairnlog/engine/log/read/frontier.js";
 import { Tree } from "#cairnlog/engine/log/tree/tree.js";
-import type { LogView } from "#cairnlog/engine/log/view.js";
+import type { LogView } from "#cairnlog/engine/log/view/view.js";
 import type { StoreReader } from "#cairnlog/engine/store/store.js";
 import { openFaultyLog, openTestLog } from "../harness.js";
 import { definedRoot } from "../history/entries.js";

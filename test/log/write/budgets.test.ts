@@ -1,13 +1,13 @@
 /** Budgets of stored bytes, as the log's writer counts them: windows, failures, takeovers, and how many addresses there are room for. */
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { append } from "#cairnlog/engine/log/write/append.js";
+import { append } from "#cairnlog/engine/log/state/append.js";
+import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
+import type { LayeredState } from "#cairnlog/engine/log/state/layered.js";
 import { Budgets } from "#cairnlog/engine/log/write/budgets.js";
-import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
-import type { LayeredState } from "#cairnlog/engine/log/write/layered.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
-import { Room } from "#cairnlog/engine/store/room.js";
+import { Room } from "#cairnlog/engine/store/lmdb/room.js";
 import { FakeJournal } from "../../journal/fakejournal.js";
 import { openFaultyLog, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 

@@ -1,7 +1,7 @@
 /** Commands as values: their names, and the allowed content of their inputs. */
 import { expect, test } from "vitest";
-import { commandNamed, commandNames, define, type Transaction } from "#cairnlog/engine/log/write/commands.js";
-import { DERIVED_TABLES, isRecorded, PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { commandNamed, commandNames, define, type Transaction } from "#cairnlog/engine/log/state/commands.js";
+import { DERIVED_TABLES, isRecorded, PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { openTestLog } from "../harness.js";
 
 test("a command is found by its name, and runs with the input that it is given", async () => {

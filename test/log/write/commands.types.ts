@@ -1,8 +1,8 @@
 /** What of commands must not compile. Nothing here runs: `npm run typecheck` is the test. */
 import type { KeyObject } from "node:crypto";
-import { define, type Plain, type Transaction } from "#cairnlog/engine/log/write/commands.js";
-import type { Projection } from "#cairnlog/engine/log/write/projection.js";
-import type { RowOf } from "#cairnlog/engine/store/schema.js";
+import { define, type Plain, type Transaction } from "#cairnlog/engine/log/state/commands.js";
+import type { Projection } from "#cairnlog/engine/log/state/projection.js";
+import type { RowOf } from "#cairnlog/engine/store/schema/schema.js";
 
 /** An input is plain data. */
 export function inputs(): void {

@@ -1,8 +1,8 @@
 /** Where a journal on other machines decides, a batch waits for those who were just answered, and for nobody else. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { decodeRecord, type JournalRecord } from "#cairnlog/engine/journal/record.js";
-import { Company } from "#cairnlog/engine/log/write/stages/company.js";
-import { Batch } from "#cairnlog/engine/store/batch.js";
+import { Company } from "#cairnlog/engine/log/write/company.js";
+import { Batch } from "#cairnlog/engine/store/schema/batch.js";
 import { FakeJournal } from "../../journal/fakejournal.js";
 import { openTestLog } from "../harness.js";
 

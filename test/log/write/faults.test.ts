@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from "vitest";
-import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
+import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 

@@ -3,8 +3,8 @@
  * space.
  */
 import { expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
-import { Room } from "#cairnlog/engine/store/room.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { Room } from "#cairnlog/engine/store/lmdb/room.js";
 import { openFaultyLog, openTestLog, temporaryFolder } from "../harness.js";
 
 const note = (n: number) => ({ event_type: "note", payload: { n } });

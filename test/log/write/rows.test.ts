@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { compareKeys } from "lmdb";
 import { expect, test } from "vitest";
-import { type StateRow, withChanges, within } from "#cairnlog/engine/log/write/rows.js";
-import type { Key } from "#cairnlog/engine/store/schema.js";
+import { type StateRow, withChanges, within } from "#cairnlog/engine/log/state/rows.js";
+import type { Key } from "#cairnlog/engine/store/schema/schema.js";
 
 type Row = StateRow<"counters">;
 

@@ -1,9 +1,9 @@
 /** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { append, type PlainEvent } from "#cairnlog/engine/log/write/append.js";
-import type { Command } from "#cairnlog/engine/log/write/commands.js";
-import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
+import { append, type PlainEvent } from "#cairnlog/engine/log/state/append.js";
+import type { Command } from "#cairnlog/engine/log/state/commands.js";
+import type { BatchReport } from "#cairnlog/engine/log/state/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 

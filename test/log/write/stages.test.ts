@@ -2,8 +2,8 @@
 import { createPublicKey, verify as opensslVerify } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
-import { append } from "#cairnlog/engine/log/write/append.js";
-import { type Signer, signatures } from "#cairnlog/engine/log/write/signer.js";
+import { append } from "#cairnlog/engine/log/state/append.js";
+import { type Signer, signatures } from "#cairnlog/engine/log/state/signer.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 

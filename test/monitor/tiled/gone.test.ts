@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { tiledFollower } from "#cairnlog/server/cli/log/follower.js";
-import { Http } from "#cairnlog/server/client/http.js";
+import { Http } from "#cairnlog/server/client/base/http.js";
 import { ServedTiles } from "#cairnlog/server/client/log/served.js";
 import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";

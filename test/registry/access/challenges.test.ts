@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Challenge } from "#cairnlog/engine/registry/access/challenges.js";
 import { ChallengeUses, MAX_FAILED } from "#cairnlog/engine/registry/access/challengeuses.js";
-import type { ChallengePurpose } from "#cairnlog/engine/verify/challenge.js";
+import type { ChallengePurpose } from "#cairnlog/engine/verify/events/challenge.js";
 import {
   ALGORITHMS,
   at,

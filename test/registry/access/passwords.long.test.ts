@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { argon2Verify } from "hash-wasm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { MAX_NAMES, Tries } from "#cairnlog/engine/registry/access/tries.js";
 import {
   at,

@@ -2,7 +2,7 @@ import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ManifestPayloads } from "#cairnlog/engine/registry/attestations/manifest.js";
-import { attestationPayloads, type Manifest } from "#cairnlog/engine/verify/manifest.js";
+import { attestationPayloads, type Manifest } from "#cairnlog/engine/verify/events/manifest.js";
 import { jsonValues } from "../../texts.js";
 
 const text = ({ covers, bytes }: { covers: string; bytes: Uint8Array }) => [

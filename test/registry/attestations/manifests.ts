@@ -1,7 +1,7 @@
 /** Manifests with attestations, submitted or signed outside the service, and the results of verifying them. */
 import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import type { VerificationRequest, VerificationResult } from "#cairnlog/engine/registry/verification/verification.js";
-import type { Attestation } from "#cairnlog/engine/verify/manifest.js";
+import type { Attestation } from "#cairnlog/engine/verify/events/manifest.js";
 import {
   at,
   compact,

@@ -1,17 +1,17 @@
 /** A log of an earlier version: when this version opens it, its attestations are filed under their signed bytes. */
 import { afterAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import type { Projection } from "#cairnlog/engine/log/write/projection.js";
+import type { Projection } from "#cairnlog/engine/log/state/projection.js";
 import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
-import { submissionTerms } from "#cairnlog/engine/registry/attestations/events.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
-import { FORMAT, POSTING } from "#cairnlog/engine/store/schema.js";
+import { submissionTerms } from "#cairnlog/engine/registry/events/attestations.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { FORMAT, POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { anyEvent } from "../../anyevent.js";
 import {

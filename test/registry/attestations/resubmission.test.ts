@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
-import { submissionTerms } from "#cairnlog/engine/registry/attestations/events.js";
+import { submissionTerms } from "#cairnlog/engine/registry/events/attestations.js";
 import {
   BASE,
   closeWorlds,

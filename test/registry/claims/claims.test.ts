@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { MAX_NAMES } from "#cairnlog/engine/registry/access/tries.js";
 import type { ClaimEntry } from "#cairnlog/engine/registry/claims/claims.js";
 import { jsonValues } from "../../texts.js";

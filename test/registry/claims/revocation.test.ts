@@ -1,13 +1,13 @@
 /** A poster's credential is revoked while claims are posted: no claim comes after the revocation. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
-import { systemClock } from "#cairnlog/engine/log/clock.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { createAccount, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
 import { Claims } from "#cairnlog/engine/registry/claims/claims.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { registerKey } from "#cairnlog/engine/registry/keys/commands.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
-import { Writes } from "#cairnlog/engine/registry/writes.js";
+import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { type Faults, openFaultyLog } from "../../log/harness.js";
 import { newRecipient, seal } from "../../verify/claims/ecies.js";
 import { nodeSigner, sha256, type TestSigner } from "../world.js";

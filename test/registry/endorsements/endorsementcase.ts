@@ -2,7 +2,7 @@
 
 import type { EndorsementReceipt } from "#cairnlog/engine/registry/endorsements/endorsements.js";
 import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
-import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { nodeSigner, registration, type World } from "../world.js";
 
 export const HUMAN = "x-service:human_attestation";

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { at, closeWorlds, DAY, nodeSigner, openWorld, type World } from "../world.js";
 import { Case, HUMAN, newCase } from "./endorsementcase.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { checkIdentifiers, IDENTIFIER_TYPES } from "#cairnlog/engine/registry/endorsements/identifiers.js";
-import { Faults } from "#cairnlog/engine/registry/input.js";
+import { Faults } from "#cairnlog/engine/registry/shared/input.js";
 import { failure } from "../world.js";
 
 /** The paths in the errors about a list of identifiers. */

@@ -5,7 +5,7 @@ import {
   applyAlert,
   applyOffer,
   applyWithdrawal,
-} from "#cairnlog/engine/registry/endorsements/events.js";
+} from "#cairnlog/engine/registry/events/endorsements.js";
 import { type PlantingTransaction, runIn } from "../../log/inline.js";
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { at, sha256, type World } from "../world.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
-import { createdKey, newRow, registrationOf } from "#cairnlog/engine/registry/keys/events.js";
+import { createdKey, newRow, registrationOf } from "#cairnlog/engine/registry/events/keys.js";
 import { ALGORITHMS, nodeSigner } from "../world.js";
 
 const TIME = "2026-01-02T03:04:05.678000Z";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
 import type { Succession } from "#cairnlog/engine/registry/keys/lifecycle.js";
-import type { KeyRow } from "#cairnlog/engine/store/rows.js";
+import type { KeyRow } from "#cairnlog/engine/store/schema/rows.js";
 import {
   ALGORITHMS,
   at,

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { RowChange } from "#cairnlog/engine/store/changeset.js";
-import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld, registration } from "../world.js";
 

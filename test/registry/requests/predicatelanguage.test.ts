@@ -1,7 +1,6 @@
 /** The language of request policies: every operator with every type of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Faults } from "#cairnlog/engine/registry/input.js";
 import {
   judge,
   MAX_LEAVES,
@@ -9,7 +8,8 @@ import {
   MAX_PREDICATE_BYTES,
   readPredicates,
   type Subject,
-} from "#cairnlog/engine/registry/requests/predicatelanguage.js";
+} from "#cairnlog/engine/registry/events/predicatelanguage.js";
+import { Faults } from "#cairnlog/engine/registry/shared/input.js";
 import { jsonValues } from "../../texts.js";
 
 const KEY = `sha256:${"ab".repeat(32)}`;

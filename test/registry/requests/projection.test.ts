@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { jsonValues } from "../../texts.js";
 import { at, closeWorlds, DAY, nodeSigner, openWorld, registration, type World } from "../world.js";
 

@@ -1,9 +1,9 @@
 /** Trust configurations: their content, and which of them is active. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRows } from "#cairnlog/engine/log/check/private-check.js";
-import { define, type Transaction } from "#cairnlog/engine/log/write/commands.js";
+import { define, type Transaction } from "#cairnlog/engine/log/state/commands.js";
 import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
-import type { TableName } from "#cairnlog/engine/store/schema.js";
+import type { TableName } from "#cairnlog/engine/store/schema/schema.js";
 import { newKey } from "../endorsements/endorsementcase.js";
 import { closeWorlds, failure, openWorld, type World } from "../world.js";
 

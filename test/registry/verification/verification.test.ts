@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { VerificationRequest } from "#cairnlog/engine/registry/verification/verification.js";
-import type { Attestation } from "#cairnlog/engine/verify/manifest.js";
+import type { Attestation } from "#cairnlog/engine/verify/events/manifest.js";
 import { jsonValues } from "../../texts.js";
 import { attest, attestationOf, changed, register, statuses, unlogged, verify } from "../attestations/manifests.js";
 import {

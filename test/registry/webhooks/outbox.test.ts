@@ -1,14 +1,14 @@
 /** What is on disk for webhooks: appends write nothing for them; cursors and outbox agree with the log. */
 import { afterAll, describe, expect, it } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import type { Outcome } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
-import { Writes } from "#cairnlog/engine/registry/writes.js";
-import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
+import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { openFaultyLog } from "../../log/harness.js";
 import { at, closeWorlds, newFolder, openWorld, type World } from "../world.js";
 

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
-import type { WebhookFilter } from "#cairnlog/engine/registry/webhooks/events.js";
+import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
+import type { WebhookFilter } from "#cairnlog/engine/registry/events/webhooks.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
-import { Writes } from "#cairnlog/engine/registry/writes.js";
+import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { runIn } from "../../log/inline.js";
 import { at, BASE, closeWorlds, failure, newFolder, openWorld, sha256, type World } from "../world.js";
 

@@ -1,9 +1,9 @@
 /** What crosses from one thread to another arrives as it was: errors, settings, shared numbers. */
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Control } from "#cairnlog/server/front/control.js";
 import { errorOf, faultOf } from "#cairnlog/server/front/messages.js";
-import { HttpError, problemAnswer } from "#cairnlog/server/http/problems.js";
+import { HttpError, problemAnswer } from "#cairnlog/server/http/route/problems.js";
 import { clientAddress, parseNetwork } from "#cairnlog/server/http/transport/client-address.js";
 import { readSettings } from "#cairnlog/server/index.js";
 

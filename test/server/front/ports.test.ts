@@ -1,10 +1,10 @@
 /** What a front end and the writer's thread say to each other, over a real channel in one thread. */
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
-import type { Command } from "#cairnlog/engine/log/write/commands.js";
-import type { Committed, Receipt } from "#cairnlog/engine/log/write/executor.js";
+import type { Command } from "#cairnlog/engine/log/state/commands.js";
+import type { Committed, Receipt } from "#cairnlog/engine/log/state/executor.js";
 import { revokeKey } from "#cairnlog/engine/registry/keys/commands.js";
 import { Desk, type FrontWord } from "#cairnlog/server/front/desk.js";
 import type { ToFront, WriterCalls } from "#cairnlog/server/front/messages.js";

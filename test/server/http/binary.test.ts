@@ -39,7 +39,7 @@ beforeEach(() => {
   writeFileSync(join(packaged, "index.json"), JSON.stringify(index));
 });
 
-const PROGRAM = `import("#cairnlog/server/http/transport/binary.js").then(({ uwsBinary }) => console.log(uwsBinary(process.argv[1])));`;
+const PROGRAM = `import("#cairnlog/server/http/servers/binary.js").then(({ uwsBinary }) => console.log(uwsBinary(process.argv[1])));`;
 /** The path of the binary, as a process of its own finds it; or the error. */
 const found = (options: object = {}): Promise<string> =>
   run(process.execPath, ["--eval", PROGRAM, packaged], { env: { ...process.env, TMPDIR: temporary }, ...options }).then(

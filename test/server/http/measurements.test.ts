@@ -1,8 +1,8 @@
 /** The content of `/metrics`: every metric by name and kind, each with the right value. */
 import { Registry } from "prom-client";
 import { afterAll, expect, test, vi } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
-import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import type { BatchReport } from "#cairnlog/engine/log/state/executor.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { addRequestMetrics, requestDurations } from "#cairnlog/server/http/observing/requestmetrics.js";

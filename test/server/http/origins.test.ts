@@ -1,9 +1,9 @@
 /** How the service is called: its own origins, and the one under which a request came. */
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Origins, requirePublicUrl } from "#cairnlog/server/http/origins.js";
 import { startServer } from "#cairnlog/server/index.js";
-import { readSettings } from "#cairnlog/server/settings.js";
+import { readSettings } from "#cairnlog/server/settings/settings.js";
 
 const LOOPBACK = ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"];
 const originsOf = (env: Record<string, string>) => new Origins(readSettings(env));

@@ -1,6 +1,6 @@
 /** Errors: the status and headers of every code, and the part of an error that the client sees. */
 import { expect, test } from "vitest";
-import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
+import { CairnlogError, type ErrorCode } from "#cairnlog/engine/base/error.js";
 import {
   codesOf,
   HttpError,
@@ -9,7 +9,7 @@ import {
   rateLimited,
   refusalCode,
   within,
-} from "#cairnlog/server/http/problems.js";
+} from "#cairnlog/server/http/route/problems.js";
 
 const STANDING = { name: "general", limit: 50, window: 60, remaining: 0, reset: 60, exceeded: true } as const;
 

@@ -1,8 +1,8 @@
 /** Whether `/readyz` is right, and the reason that it gives. */
 import { expect, test, vi } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { startControlled } from "../controlled.js";

@@ -3,11 +3,11 @@ import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { LineOutput } from "#cairnlog/server/http/observing/stderr.js";
+import { LineOutput } from "#cairnlog/server/process/stderr.js";
 import { scratchFolder } from "../../service.js";
 import { until } from "../sockets.js";
 
-const STDERR = import.meta.resolve("#cairnlog/server/http/observing/stderr.js");
+const STDERR = import.meta.resolve("#cairnlog/server/process/stderr.js");
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 

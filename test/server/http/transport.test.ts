@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
+import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { cairnlog, scratchFolder, startService } from "../../service.js";
 import { startTestService, WANTED_TRANSPORT } from "../harness.js";
 import { metric } from "../sockets.js";

@@ -1,9 +1,9 @@
 /** A service inside of another program: settings as values, a logger of its own, an address of its own for metrics. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { type GivenSettings, type LogSink, startServer } from "#cairnlog/server/index.js";
-import { completeSettings, readSettings } from "#cairnlog/server/settings.js";
+import { completeSettings, readSettings } from "#cairnlog/server/settings/settings.js";
 import { temporaryFolder, WANTED_TRANSPORT } from "../harness.js";
 
 type Line = readonly [level: string, details: Readonly<Record<string, unknown>>, sentence: string];

@@ -15,10 +15,10 @@ async function replace(file, name, method, make) {
 }
 
 const hangs = {
-  duties: () => replace("server/replication/duties.js", "Duties", "close", () => never),
+  duties: () => replace("server/duties.js", "Duties", "close", () => never),
   fronts: () => replace("server/front/front.js", "Front", "close", () => never),
   log: () => replace("engine/log/writer.js", "LogWriter", "close", () => never),
-  thread: () => replace("server/replication/duties.js", "Duties", "close", () => spin),
+  thread: () => replace("server/duties.js", "Duties", "close", () => spin),
   // The disk does not answer from the moment on at which the file exists.
   disk: () =>
     replace(

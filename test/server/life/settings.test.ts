@@ -1,9 +1,9 @@
 /** Settings: defaults, and a message for each invalid one. */
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { describeSettings, readSettings } from "#cairnlog/server/index.js";
-import { operatorKeyPath } from "#cairnlog/server/settings.js";
+import { operatorKeyPath } from "#cairnlog/server/settings/settings.js";
 
 function refusal(env: Record<string, string>): CairnlogError {
   try {

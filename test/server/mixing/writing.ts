@@ -1,6 +1,6 @@
 /** Every write of the API, alone and among others: the answer, and the entries that it made. */
 import { expect } from "vitest";
-import { checkEntry, type Entry } from "#cairnlog/engine/verify/entry.js";
+import { checkEntry, type Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { newLookupKey, sealed } from "../../contract/signing/claimants.js";
 import type { Said } from "../front/connections.js";
 import { type Prepared, prepared, WRITES } from "../writes.js";

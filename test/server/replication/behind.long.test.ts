@@ -1,9 +1,9 @@
 /** Nodes that have less of the log than others have shown. They wait, and say so; nobody takes that for a lie of the log. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HttpError } from "#cairnlog/server/http/problems.js";
 import { Reach } from "#cairnlog/server/http/reach.js";
-import type { Context, Route } from "#cairnlog/server/http/route.js";
+import { HttpError } from "#cairnlog/server/http/route/problems.js";
+import type { Context, Route } from "#cairnlog/server/http/route/route.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
 import { anyEvent } from "../../anyevent.js";
 import { Balancer } from "../../balancer.js";

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { anyEvent } from "../../anyevent.js";
 
 const OPEN = fileURLToPath(new URL("open.mjs", import.meta.url));

@@ -1,12 +1,12 @@
 // Opens damaged logs, one after the other, and prints the results: a line of JSON before and after each. LMDB may end
 // this process with a signal. The last line then says which log it was.
 import { createInterface } from "node:readline";
-import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { openLog, openLogReader } from "#cairnlog/engine/log/log.js";
-import { projection } from "#cairnlog/engine/registry/projection.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 
 const pool = createPool(1);
 

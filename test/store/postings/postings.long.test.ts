@@ -7,7 +7,7 @@ import { FLUSH_ENTRIES, MERGE_WIDTH, Postings, type RangePiece } from "#cairnlog
 import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { storedRuns } from "./storedruns.js";
 

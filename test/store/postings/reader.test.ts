@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { FLUSH_ENTRIES, MERGE_WIDTH, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
-import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 
 const submission = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);

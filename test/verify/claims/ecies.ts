@@ -9,7 +9,7 @@ import {
   hkdfSync,
   randomBytes,
 } from "node:crypto";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { ClaimPayload } from "#cairnlog/engine/verify/claims/claims.js";
 import { sha256 } from "../keys/keys.js";
 

@@ -1,7 +1,7 @@
 /** Payloads of claims that are accepted, and others, which are refused without other effects. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { CairnlogError } from "#cairnlog/engine/error.js";
+import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import {
   decryptClaim,
   deriveCommitmentKey,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
 import { jsonValues, texts } from "../../texts.js";

@@ -1,6 +1,6 @@
 /** Which key an event proves, and whether an event that creates a key carries its signature. */
 import { expect, test } from "vitest";
-import { actingKey, showsPossession } from "#cairnlog/engine/verify/keys/possession.js";
+import { actingKey, showsPossession } from "#cairnlog/engine/verify/events/possession.js";
 
 test.each([
   ["https://example.org/authorship", { signer_key_fingerprint: "a key" }, "a key"],

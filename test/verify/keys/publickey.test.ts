@@ -4,8 +4,8 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { importPublicKey, keyFromBytes, keyToBytes, opensslKey } from "#cairnlog/engine/crypto/keys/spki.js";
-import { CairnlogError } from "#cairnlog/engine/error.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
 import { heldMemory } from "../../held-memory.js";
 import {

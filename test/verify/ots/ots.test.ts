@@ -1,7 +1,7 @@
 /** The OpenTimestamps codec, tested with bytes written by hand and with hostile bytes. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import {
   OtsTimestamp,
   otsCommitments,

@@ -1,6 +1,6 @@
 /** Reads every record on every server, and compares them: what no single append looks at. */
-import { CairnlogError } from "../../../error.js";
-import { type JournalPosition, NO_HASH, ORIGIN } from "../../../store/position.js";
+import { CairnlogError } from "../../../base/error.js";
+import { type JournalPosition, NO_HASH, ORIGIN } from "../../../store/schema/position.js";
 import { checkNext, recordOf } from "../../record.js";
 import { Connection } from "../connection.js";
 import { type ServerStatus, Servers } from "../servers.js";

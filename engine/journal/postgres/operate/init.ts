@@ -2,8 +2,8 @@
  * Makes the journal: its tables, and the records of the log so far. Nobody writes the log meanwhile. All of it is one
  * transaction: if it fails, or this process ends, nothing is there.
  */
-import { CairnlogError } from "../../../error.js";
-import { type JournalPosition, ORIGIN } from "../../../store/position.js";
+import { CairnlogError } from "../../../base/error.js";
+import { type JournalPosition, ORIGIN } from "../../../store/schema/position.js";
 import type { JournalRecord } from "../../record.js";
 import type { RecordedChange } from "../../rows.js";
 import { columnsOf } from "../columns.js";

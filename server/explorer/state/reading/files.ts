@@ -4,7 +4,7 @@
  * every checkpoint with the newest that this browser knows.
  */
 import Type, { type Static } from "typebox";
-import { toHex } from "../../../../engine/verify/encoding.js";
+import { toHex } from "../../../../engine/verify/bytes/encoding.js";
 import {
   CairnlogError,
   type Checkpoint,
@@ -18,7 +18,7 @@ import {
   type TreeHead,
   verifyTreeHead,
 } from "../../../../engine/verify/index.js";
-import { Http } from "../../../client/http.js";
+import { Http } from "../../../client/base/http.js";
 import { ClientError } from "../../../client/index.js";
 import { deviation } from "../../../client/log/expected.js";
 import { newRotations } from "../../../client/log/rotations.js";
@@ -27,10 +27,10 @@ import { type PublishedEntry, StaticLog } from "../../../client/static/log.js";
 import { termOf } from "../../../client/static/run.js";
 import { type Alarm, raise } from "../alarm.js";
 import { recall, remember } from "../memory.js";
-import { learnNames } from "../said/names.js";
+import { learnNames } from "../names.js";
+import type { Proven, Source } from "../source.js";
 import { logName, operators } from "../watching.js";
 import { keyFrom } from "./keyfrom.js";
-import type { Proven, Source } from "./source.js";
 
 /** What this browser knows of the log, from its last look. */
 const Known = Type.Object({

@@ -1,8 +1,9 @@
 /** A key as the entries about it say: what a service keeps of it, worked out here. */
+
+import type { KindedEvent } from "../../../../engine/verify/events/kinds.js";
+import { showsPossession } from "../../../../engine/verify/events/possession.js";
+import { eventIn } from "../../../../engine/verify/events/withheld.js";
 import { canonicalTimestamp, type Entry } from "../../../../engine/verify/index.js";
-import { showsPossession } from "../../../../engine/verify/keys/possession.js";
-import type { KindedEvent } from "../../../../engine/verify/kinds.js";
-import { eventIn } from "../../../../engine/verify/withheld.js";
 import type { KeyDetail } from "../../../client/index.js";
 
 /**

@@ -8,8 +8,8 @@ import { raise } from "../alarm.js";
 import { matchingEntries, neighbours, provenEntries, provenEntry } from "../entries.js";
 import { recall, remember } from "../memory.js";
 import { client, http } from "../service.js";
+import type { Source } from "../source.js";
 import { lastVisit, logName, operators, sight } from "../watching.js";
-import type { Source } from "./source.js";
 
 let isKeyCompared = false;
 let isNameSought = false;

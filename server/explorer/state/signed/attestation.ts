@@ -14,7 +14,7 @@ import {
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import type { KeyDetail } from "../../../client/index.js";
-import { hasService, type Proven, source } from "../reading/source.js";
+import { hasService, type Proven, source } from "../source.js";
 
 export interface CheckedAttestation {
   /** The event in the verified entry. */

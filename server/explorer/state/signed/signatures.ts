@@ -3,7 +3,7 @@
  * session by which an endorsement was offered, only the log has seen.
  */
 
-import { registrationStatement, successionMessage } from "../../../../engine/verify/contract.js";
+import { isPredicate } from "../../../../engine/verify/events/kinds.js";
 import {
   canonicalJson,
   decodeBase64,
@@ -13,8 +13,8 @@ import {
   rotationMessage,
   verifySignature,
 } from "../../../../engine/verify/index.js";
-import { isPredicate } from "../../../../engine/verify/kinds.js";
-import type { Proven } from "../reading/source.js";
+import { registrationStatement, successionMessage } from "../../../../engine/verify/keys/contract.js";
+import type { Proven } from "../source.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "./attestation.js";
 
 export interface SignatureCheck {

@@ -1,9 +1,9 @@
 /** What an entry says: a sentence and the members that people ask for; folded below it, all of the payload as JSON. */
 import type { JSX } from "preact";
-import { SEARCH_MEMBERS } from "../../../../engine/verify/contract.js";
+import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/events/kinds.js";
+import { membersIn } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
-import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
-import { membersIn } from "../../../../engine/verify/withheld.js";
+import { SEARCH_MEMBERS } from "../../../../engine/verify/keys/contract.js";
 import {
   Card,
   CopyIcon,
@@ -19,8 +19,8 @@ import {
 } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { addressOf } from "../../state/location.js";
-import { hasService } from "../../state/reading/source.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
+import { hasService } from "../../state/source.js";
 
 export function ContentCard({ entry }: { readonly entry: Entry }) {
   if (entry.payload === null)

@@ -1,10 +1,11 @@
 /** What this page found about the entry: whether the log proves it, and whether the signature in it fits. */
+
+import { kindOf } from "../../../../engine/verify/events/kinds.js";
 import type { Entry } from "../../../../engine/verify/index.js";
-import { kindOf } from "../../../../engine/verify/kinds.js";
 import { ClientError } from "../../../client/index.js";
 import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
-import { type Proven, teller } from "../../state/reading/source.js";
 import type { CheckedSignatures } from "../../state/signed/signatures.js";
+import { type Proven, teller } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
 
 export interface EntryVerdictProps {

@@ -1,11 +1,11 @@
 /** The search form. Its values are in the address, so that a search can be saved and shared. */
 
 import { useState } from "preact/hooks";
-import { EVENT_TYPES } from "../../../../engine/verify/kinds.js";
+import { EVENT_TYPES } from "../../../../engine/verify/events/kinds.js";
 import type { EntryFilter } from "../../../client/index.js";
 import { SearchIcon } from "../../components/index.js";
 import { addressOf, goTo } from "../../state/location.js";
-import { hasService } from "../../state/reading/source.js";
+import { hasService } from "../../state/source.js";
 
 /** A whole number is read as an entry id: as the beginning of a hash it would match too much. */
 const ENTRY_ID = /^#?([1-9]\d{0,9})$/;

@@ -7,7 +7,7 @@ import {
   entryPreimage,
 } from "../../../../engine/verify/index.js";
 import { Card, Check, Hash, Scroll } from "../../components/index.js";
-import { server } from "../../state/reading/source.js";
+import { server } from "../../state/source.js";
 
 /** A part of the preimage, in order. */
 interface Part {

@@ -16,7 +16,7 @@ import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";
-import { hasService, type Stretch, source, teller } from "../../state/reading/source.js";
+import { hasService, type Stretch, source, teller } from "../../state/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
 import { Filters } from "./Filters.js";

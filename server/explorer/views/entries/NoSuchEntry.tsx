@@ -1,7 +1,7 @@
 /** The page for an entry that the log does not have. */
 import { Empty, Heading, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { hasService, source } from "../../state/reading/source.js";
+import { hasService, source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
 
 const NUMBER = new Intl.NumberFormat();

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { height } from "../../../../engine/verify/index.js";
 import { Card, Check, Hash } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
-import type { Way as Path, Rooted } from "../../state/reading/source.js";
+import type { Way as Path, Rooted } from "../../state/source.js";
 import { type Ascent, begin, climb } from "./ascent.js";
 import { TreeDrawing } from "./TreeDrawing.js";
 

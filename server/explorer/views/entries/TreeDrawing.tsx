@@ -3,7 +3,7 @@
  * right as in the tree, beside the node with which it is hashed.
  */
 import { shortened } from "../../components/index.js";
-import type { Way } from "../../state/reading/source.js";
+import type { Way } from "../../state/source.js";
 import type { Ascent, Rung } from "./ascent.js";
 
 /** In pixels; the drawing fits a telephone. */

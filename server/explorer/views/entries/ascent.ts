@@ -1,7 +1,7 @@
 /** The path from a leaf to the root, one level at a time: the computation that an inclusion proof asks for. */
-import { fromHex, toHex, utf8 } from "../../../../engine/verify/encoding.js";
+import { fromHex, toHex, utf8 } from "../../../../engine/verify/bytes/encoding.js";
 import { height, leafHash, nodeHash, rfc6962, width } from "../../../../engine/verify/index.js";
-import type { Rooted, Way } from "../../state/reading/source.js";
+import type { Rooted, Way } from "../../state/source.js";
 
 /** One level of the path: the computed node, and the node with which it is hashed. */
 export interface Rung {

@@ -1,7 +1,7 @@
 /** The place where a file is dropped or chosen, with the progress of its hashing. */
 import { useState } from "preact/hooks";
 import { Card, Facts, Hash } from "../../components/index.js";
-import { hasService } from "../../state/reading/source.js";
+import { hasService } from "../../state/source.js";
 import type { Hashing } from "./hashing/useHashing.js";
 
 export interface DropCardProps {

@@ -1,7 +1,7 @@
 /** Who signed the file, when, and whether the log proves it. The receipt is judged, if there is one, and what the log has. */
 import type { ComponentChildren } from "preact";
 import { FailedVerdict, KeyName, Time, Verdict } from "../../components/index.js";
-import { teller } from "../../state/reading/source.js";
+import { teller } from "../../state/source.js";
 import type { CheckedReceipt } from "./ReceiptCard.js";
 import type { Claims } from "./records.js";
 import type { Result } from "./results.js";

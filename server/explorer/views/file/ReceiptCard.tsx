@@ -6,7 +6,7 @@ import {
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
-import { source } from "../../state/reading/source.js";
+import { source } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 

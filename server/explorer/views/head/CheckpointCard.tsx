@@ -12,7 +12,7 @@ import {
   Time,
   type Tone,
 } from "../../components/index.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
 import type { Task } from "../../state/task.js";
 import type { Cosigner, ShownCheckpoint } from "./checkpoint.js";
 

@@ -1,6 +1,6 @@
 /** What this page is, for somebody who sees it for the first time, and who runs it. */
-import { introduction } from "../../state/said/introduction.js";
-import { shownText } from "../../state/said/names.js";
+import { introduction } from "../../state/introduction.js";
+import { shownText } from "../../state/names.js";
 
 export function Introduction() {
   const { operator, description, writers } = introduction;

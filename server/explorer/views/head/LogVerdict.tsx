@@ -3,7 +3,7 @@ import type { TreeHead } from "../../../../engine/verify/index.js";
 import { FailedVerdict, Verdict } from "../../components/index.js";
 import { alarms, misbehavedAt } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
 import type { Task } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
 import { type ShownCheckpoint, witnessedSize } from "./checkpoint.js";

@@ -4,7 +4,7 @@ import { Badge, Card, Facts, Hash, Loading, Time } from "../../components/index.
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { isDemonstration } from "../../state/memory.js";
-import { server } from "../../state/reading/source.js";
+import { server } from "../../state/source.js";
 import { lastVisit, operators, pinnedAt } from "../../state/watching.js";
 
 export function OperatorCard() {

@@ -4,7 +4,7 @@ import type { TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { source } from "../../state/reading/source.js";
+import { source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
 
 const SHOWN = 8;

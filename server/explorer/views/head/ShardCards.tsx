@@ -4,7 +4,7 @@ import type { LogBeginning, LogEnd } from "../../../client/index.js";
 import { Shards } from "../../../wire/log/shards.js";
 import { Card, Facts, Hash, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 

@@ -11,10 +11,10 @@ import {
   parseVkey,
   verifyNote,
 } from "../../../../engine/verify/index.js";
-import { isAbsence } from "../../../client/error.js";
+import { isAbsence } from "../../../client/base/error.js";
 import { ClientError } from "../../../client/index.js";
 import { fitsSchema } from "../../../wire/check.js";
-import { Ready } from "../../../wire/health.js";
+import { Ready } from "../../../wire/service/health.js";
 import { client, http } from "../../state/service.js";
 
 /** How it stands with a witness, as to the checkpoint that is shown. */

@@ -1,10 +1,21 @@
 /** Endorsements that a key received or issued. */
 
 import { useState } from "preact/hooks";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/keys/contract.js";
 import type { Endorsement } from "../../../client/index.js";
 import { EndorsementPage } from "../../../wire/signing/endorsements.js";
-import { Card, CardPaging, Empty, EndorsementBadge, KeyName, Said, spoken, TaskView, Time, Choice } from "../../components/index.js";
+import {
+  Card,
+  CardPaging,
+  Choice,
+  Empty,
+  EndorsementBadge,
+  KeyName,
+  Said,
+  spoken,
+  TaskView,
+  Time,
+} from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";

@@ -4,7 +4,7 @@ import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { TrustStatus } from "../../../wire/signing/trust.js";
 import { Digits, Empty, FailedVerdict, Heading, TaskView, Verdict } from "../../components/index.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { AlertsCard } from "./AlertsCard.js";

@@ -2,7 +2,7 @@
 import type { KeyDetail } from "../../../client/index.js";
 import { FailedVerdict, Time, Verdict } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
-import { server, teller } from "../../state/reading/source.js";
+import { server, teller } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
 import { fingerprintOf } from "./fingerprint.js";

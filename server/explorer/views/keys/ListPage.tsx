@@ -1,6 +1,16 @@
 /** All keys, or those that match a filter, in order of registration. */
 import { useState } from "preact/hooks";
-import { Card, Empty, Heading, KEY_STATUSES, KeyList, Paging, SearchIcon, TaskView, Choice } from "../../components/index.js";
+import {
+  Card,
+  Choice,
+  Empty,
+  Heading,
+  KEY_STATUSES,
+  KeyList,
+  Paging,
+  SearchIcon,
+  TaskView,
+} from "../../components/index.js";
 import { addressOf, goTo } from "../../state/location.js";
 import { useTask } from "../../state/task.js";
 import { type KeyFilter, type Keys, listKeys, PER_PAGE } from "./listing.js";

@@ -2,7 +2,7 @@
 import type { KeyDetail } from "../../../client/index.js";
 import { KeyPage } from "../../../wire/identity/keys.js";
 import { Card, KeyList } from "../../components/index.js";
-import { foldedName } from "../../state/said/names.js";
+import { foldedName } from "../../state/names.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 

@@ -1,7 +1,7 @@
 /** The entry by which a key came into the log, proven, with the signatures that it holds. */
 import { ClientError, type KeyDetail } from "../../../client/index.js";
-import { type Proven, source } from "../../state/reading/source.js";
 import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
+import { type Proven, source } from "../../state/source.js";
 
 export interface RecordedKey {
   readonly proven: Proven;

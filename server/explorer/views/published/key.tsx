@@ -13,8 +13,8 @@ import {
   Verdict,
 } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { source } from "../../state/reading/source.js";
-import { shownText } from "../../state/said/names.js";
+import { shownText } from "../../state/names.js";
+import { source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
 import { IdentityCard } from "../keys/IdentityCard.js";
 import { KeyVerdict } from "../keys/KeyVerdict.js";

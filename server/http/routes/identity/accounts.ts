@@ -1,6 +1,6 @@
 /** Accounts: opening, recovery, and further keys. */
 import type { Served } from "../../../../engine/registry/registry.js";
-import { requestAct } from "../../../../engine/verify/challenge.js";
+import { requestAct } from "../../../../engine/verify/events/challenge.js";
 import {
   EnrollCredential,
   Enrolled,
@@ -9,7 +9,7 @@ import {
   RecoverAccount,
   RecoveredAccount,
 } from "../../../wire/identity/accounts.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 const ENROLMENT = "/api/v1/credentials/enroll";
 

@@ -10,7 +10,7 @@ import {
 } from "../../../wire/identity/auth.js";
 import type { Gate } from "../../gate.js";
 import type { Origins } from "../../origins.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import type { Sessions } from "../../sessions.js";
 
 export function authRoutes(

@@ -15,8 +15,8 @@ import {
   SucceedKey,
 } from "../../../wire/identity/keys.js";
 import type { Gate } from "../../gate.js";
-import { within } from "../../problems.js";
-import { type Route, route } from "../../route.js";
+import { within } from "../../route/problems.js";
+import { type Route, route } from "../../route/route.js";
 
 export function keyRoutes(
   { keys, keyLifecycle, passwords }: Pick<Served, "keys" | "keyLifecycle" | "passwords">,

@@ -1,8 +1,9 @@
 /** How many entries were recorded when, from the first entry of a log until now. */
-import { formatTimestamp, systemClock } from "../../../../engine/log/clock.js";
-import { microsOf } from "../../../../engine/log/instant.js";
+
+import { turn } from "../../../../engine/base/turns.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { turn } from "../../../../engine/turns.js";
+import { formatTimestamp, systemClock } from "../../../../engine/log/state/clock.js";
+import { microsOf } from "../../../../engine/log/state/instant.js";
 
 export interface Activity {
   readonly start: string;

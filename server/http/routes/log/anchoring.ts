@@ -6,7 +6,7 @@ import type { Log } from "../../../../engine/log/log.js";
 import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";
 import { TreeHead } from "../../../wire/log/log.js";
 import type { Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
 
 export function anchoringRoutes(log: Log, anchoring: Services["anchoring"], gate: Gate): Route[] {

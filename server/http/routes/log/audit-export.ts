@@ -1,14 +1,14 @@
 /** `GET /audit/export`: entries as JSON or CSV, generated while they are sent. */
-import { CairnlogError } from "../../../../engine/error.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import type { Entry } from "../../../../engine/verify/entry.js";
+import type { Entry } from "../../../../engine/verify/tree/entry.js";
 import { csvHeader, csvLine } from "../../../export/csv.js";
 import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../wire/log/audit-export.js";
 import { dateRange } from "../../dates.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { StreamedAnswer } from "../../transport/answer.js";
 import { findMatches } from "./pages.js";
 

@@ -1,10 +1,10 @@
 /** Finding entries: filters, search, by fingerprint, audit trail. Lists are ordered from oldest to newest. */
-import { CairnlogError } from "../../../../engine/error.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { AuditTrailQuery, EntryPage, FingerprintParams, FingerprintQuery, LogQuery } from "../../../wire/log/log.js";
 import { dateRange } from "../../dates.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { entryPage } from "./pages.js";
 
 /** Maximum number of parts of a comma-separated parameter. Each part is a separate search. */

@@ -1,8 +1,8 @@
 /** The transparency log: entries, tree heads, proofs, verification. */
 import type { Static } from "typebox";
-import { CairnlogError } from "../../../../engine/error.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
+import { turn } from "../../../../engine/base/turns.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { turn } from "../../../../engine/turns.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import {
   ConsistencyProof,
@@ -21,7 +21,7 @@ import {
   TreeHeadsQuery,
   VerifyReport,
 } from "../../../wire/log/log.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";

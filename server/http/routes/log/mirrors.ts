@@ -1,12 +1,12 @@
 /** For mirrors and witnesses: the newest checkpoint, and the trees as static tiles (`docs/tiles.md`). */
 
-import { CairnlogError } from "../../../../engine/error.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
 import type { Log } from "../../../../engine/log/log.js";
-import type { Checkpoints } from "../../../../engine/log/tree/checkpoints.js";
+import type { Checkpoints } from "../../../../engine/log/tlog/checkpoints.js";
 import { TILE_WIDTH } from "../../../../engine/log/tree/tree.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import { CheckpointNote, PartialTileParams, Tile, TileParams } from "../../../wire/log/log.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { Answer } from "../../transport/answer.js";
 
 const NOTE_TYPE = "text/plain; charset=utf-8";

@@ -4,10 +4,10 @@
  */
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria, Matches } from "../../../../engine/log/read/query.js";
-import { isFingerprint } from "../../../../engine/registry/keys/events.js";
-import type { Slices } from "../../../../engine/registry/slices.js";
-import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
-import { membersIn } from "../../../../engine/verify/withheld.js";
+import { isFingerprint } from "../../../../engine/registry/events/keys.js";
+import type { Slices } from "../../../../engine/registry/shared/slices.js";
+import { KEY_MEMBERS } from "../../../../engine/verify/events/kinds.js";
+import { membersIn } from "../../../../engine/verify/events/withheld.js";
 import { type Answer, jsonList } from "../../transport/answer.js";
 
 /** The parts that are needed to find entries. */

@@ -4,7 +4,7 @@ import { continuedBy } from "../../../../engine/log/operator/continued.js";
 import { freeze } from "../../../../engine/log/operator/freeze.js";
 import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
 import type { Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 /** How the log ended; null while it may grow. */
 export const endOf = ({ frozen, size }: Pick<Log, "frozen" | "size">) => frozen && { ...frozen, tree_size: size };

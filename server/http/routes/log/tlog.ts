@@ -2,12 +2,12 @@
  * The log as a C2SP transparency log (c2sp.org/tlog-tiles, `docs/tiles.md`): checkpoint, tiles and entry bundles of its
  * RFC 6962 tree. The paths are those of the specification, so they are not below `/api/v1`.
  */
-import { CairnlogError } from "../../../../engine/error.js";
-import { entryBundle } from "../../../../engine/log/lens/bundles.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
 import type { Log } from "../../../../engine/log/log.js";
+import { entryBundle } from "../../../../engine/log/tlog/bundles.js";
 import { parseTilePath } from "../../../../engine/verify/tlog/tilepath.js";
 import { LensCheckpoint, LensTile, tileParams, Vkey } from "../../../wire/log/tlog.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import type { Tlog } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import { leavesOf } from "./mirrors.js";

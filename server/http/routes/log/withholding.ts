@@ -4,7 +4,7 @@ import { withhold } from "../../../../engine/log/operator/withhold.js";
 import { EntryParams } from "../../../wire/log/log.js";
 import { PayloadWithheld, WithholdPayload } from "../../../wire/log/withholding.js";
 import type { Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
   route({

@@ -3,9 +3,9 @@
  */
 import { fileURLToPath } from "node:url";
 import Type from "typebox";
-import { CairnlogError } from "../../../../engine/error.js";
-import type { Settings } from "../../../settings.js";
-import { type Route, route } from "../../route.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
+import type { Settings } from "../../../settings/settings.js";
+import { type Route, route } from "../../route/route.js";
 import { readHashedFiles, StaticFile } from "../../transport/static.js";
 
 /** The folder that `npm run build` writes. */

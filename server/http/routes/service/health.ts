@@ -1,13 +1,13 @@
 /** Probes and metrics. */
 import Type from "typebox";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { VERSION } from "../../../version.js";
-import { Alive, Health, Ready, WritersRule } from "../../../wire/health.js";
+import { VERSION } from "../../../process/version.js";
+import { Alive, Health, Ready, WritersRule } from "../../../wire/service/health.js";
 import { LIMITS } from "../../limits/limits.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
+import type { ChosenTransport } from "../../servers/choose.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
-import type { ChosenTransport } from "../../transport/choose.js";
 import { endOf } from "../log/shards.js";
 import { described } from "./node.js";
 

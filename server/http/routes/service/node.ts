@@ -1,9 +1,9 @@
 /** `GET /leader` and `GET /follower`: for balancers, which send writes to the one node that takes them. */
-import { Node } from "../../../wire/health.js";
-import { HttpError } from "../../problems.js";
-import { type Route, route } from "../../route.js";
+import { Node } from "../../../wire/service/health.js";
+import { HttpError } from "../../route/problems.js";
+import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
-import { notLeader } from "../nodes.js";
+import { notLeader } from "../roles/nodes.js";
 
 const ALONE = { role: "leader" } as const;
 

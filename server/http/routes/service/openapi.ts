@@ -5,7 +5,7 @@ import { docsPages } from "../../docs/page.js";
 import { MAX_SEARCH_CHARACTERS } from "../../docs/search.js";
 import { docsStyle } from "../../docs/style.js";
 import { openApi } from "../../openapi/document.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { Answer, json } from "../../transport/answer.js";
 
 /** The page loads only its style sheet, its form leads only to itself, and no other page may frame it. */

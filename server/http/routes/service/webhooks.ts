@@ -3,7 +3,7 @@ import type { Served } from "../../../../engine/registry/registry.js";
 import type { Webhook as WebhookView } from "../../../../engine/registry/webhooks/subscriptions.js";
 import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../wire/webhooks.js";
 import type { Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate): Route[] {
   return [

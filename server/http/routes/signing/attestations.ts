@@ -14,7 +14,7 @@ import {
 } from "../../../wire/signing/attestations.js";
 import type { Gate } from "../../gate.js";
 import { checker } from "../../input.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { spellBatch, spellReceipt } from "./receipts.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];

@@ -11,8 +11,8 @@ import {
   Revealed,
 } from "../../../wire/signing/claims.js";
 import type { Gate } from "../../gate.js";
-import { within } from "../../problems.js";
-import { type Route, route } from "../../route.js";
+import { within } from "../../route/problems.js";
+import { type Route, route } from "../../route/route.js";
 import { jsonList } from "../../transport/answer.js";
 
 export function claimRoutes({ claims }: Pick<Served, "claims">, gate: Gate): Route[] {

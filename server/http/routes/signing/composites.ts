@@ -1,8 +1,8 @@
 /** Composite documents: from parts to a composite, from a composite to a manifest. */
-import { assemble, compile } from "../../../../engine/registry/attestations/composites.js";
+import { assemble, compile } from "../../../../engine/registry/verification/composites.js";
 import { PreparedDocument } from "../../../wire/signing/attestations.js";
 import { AssembleComposite, AssembledComposite } from "../../../wire/signing/composites.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 export function compositeRoutes(): Route[] {
   return [

@@ -1,5 +1,5 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
-import { CairnlogError } from "../../../../engine/error.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
 import { IDENTIFIER_TYPES } from "../../../../engine/registry/endorsements/identifiers.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
@@ -19,7 +19,7 @@ import {
   WithdrawEndorsement,
 } from "../../../wire/signing/endorsements.js";
 import type { Asking, Gate, Proof } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { Answer, jsonEnding } from "../../transport/answer.js";
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];

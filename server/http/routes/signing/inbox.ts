@@ -2,7 +2,7 @@
 import type { Served } from "../../../../engine/registry/registry.js";
 import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
 import type { Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 export function inboxRoutes({ inbox }: Pick<Served, "inbox">, gate: Gate): Route[] {
   return [

@@ -1,6 +1,6 @@
 /** Attestation requests, their answers, and the policies that filter them. */
-import { CairnlogError } from "../../../../engine/error.js";
-import { canonicalFingerprint } from "../../../../engine/registry/keys/events.js";
+import { CairnlogError } from "../../../../engine/base/error.js";
+import { canonicalFingerprint } from "../../../../engine/registry/events/keys.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
 import { fits } from "../../../../engine/verify/json/shape.js";
@@ -18,7 +18,7 @@ import {
   Respond,
 } from "../../../wire/signing/requests.js";
 import type { Asking, Gate, Proof } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 type Parts = Pick<Served, "requests" | "requestQueries" | "policies">;
 

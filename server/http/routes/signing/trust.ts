@@ -1,8 +1,8 @@
 /** Trust: the graph of endorsements, trust configurations, and the service's trust in keys. */
 
+import { turn } from "../../../../engine/base/turns.js";
 import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { turn } from "../../../../engine/turns.js";
 import { PageQuery } from "../../../wire/common.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
 import {
@@ -15,7 +15,7 @@ import {
   TrustStatus,
 } from "../../../wire/signing/trust.js";
 import type { Asking, Gate } from "../../gate.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 import { Answer } from "../../transport/answer.js";
 
 /** Rows that are turned into JSON at a time, which takes well below a millisecond. */

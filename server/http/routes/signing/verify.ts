@@ -1,8 +1,9 @@
 /** Verification of a manifest against the hash of a source. */
-import { verifyComposite } from "../../../../engine/registry/attestations/composites.js";
+
 import type { Served } from "../../../../engine/registry/registry.js";
+import { verifyComposite } from "../../../../engine/registry/verification/composites.js";
 import { VerificationResult, VerifyManifest } from "../../../wire/signing/verification.js";
-import { type Route, route } from "../../route.js";
+import { type Route, route } from "../../route/route.js";
 
 export function verifyRoutes({ verification }: Pick<Served, "verification">): Route[] {
   return [

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseBody, readBody } from "#cairnlog/server/http/body/body.js";
 import { PlainReader } from "#cairnlog/server/http/body/plain.js";
-import type { Wanted } from "#cairnlog/server/http/body/wanted.js";
+import type { Wanted } from "#cairnlog/server/http/transport/wanted.js";
 
 const ONE: Wanted = { member: "manifest" };
 const MANY: Wanted = { member: "manifest", list: "submissions" };

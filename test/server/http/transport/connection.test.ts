@@ -2,8 +2,8 @@
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, expect, test, vi } from "vitest";
-import { Connection, type OpenAnswer } from "#cairnlog/server/http/transport/node/connection.js";
-import { refusalBytes } from "#cairnlog/server/http/transport/node/refusals.js";
+import { Connection, type OpenAnswer } from "#cairnlog/server/http/servers/node/connection.js";
+import { refusalBytes } from "#cairnlog/server/http/servers/node/refusals.js";
 
 afterEach(() => {
   vi.useRealTimers();

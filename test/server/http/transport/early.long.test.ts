@@ -2,7 +2,7 @@
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
-import { MAX_READ_ON_BYTES } from "#cairnlog/server/http/transport/uploads.js";
+import { MAX_READ_ON_BYTES } from "#cairnlog/server/http/body/uploads.js";
 import { startTestService } from "../../harness.js";
 
 const MIB = 2 ** 20;

@@ -10,9 +10,9 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { NO_PAGES } from "#cairnlog/server/http/pages.js";
-import { type Route, route } from "#cairnlog/server/http/route.js";
+import { type Route, route } from "#cairnlog/server/http/route/route.js";
+import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { Answer, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
-import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
 import type { ConnectionCount } from "#cairnlog/server/http/transport/transport.js";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");

@@ -6,9 +6,9 @@ import {
   refusalHeaders,
   refusalOf,
   refusalOfError,
-} from "#cairnlog/server/http/transport/node/refusals.js";
-import { NodeRequest, splitTarget } from "#cairnlog/server/http/transport/node/request.js";
-import { Router } from "#cairnlog/server/http/transport/node/router.js";
+} from "#cairnlog/server/http/servers/node/refusals.js";
+import { NodeRequest, splitTarget } from "#cairnlog/server/http/servers/node/request.js";
+import { Router } from "#cairnlog/server/http/servers/node/router.js";
 
 describe("a path leads to its route", () => {
   const paths = ["/a", "/a/{x}", "/a/b", "/a/{x}/c", "/{y}/b/d", "/a/b/{z}/e", "/{u}/{v}/{w}/f"];

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { parseNetwork, UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { addressOf, Request } from "#cairnlog/server/http/transport/request.js";
 import type { TransportRequest, TransportResponse } from "#cairnlog/server/http/transport/transport.js";
-import { traceOf } from "#cairnlog/server/tracing.js";
+import { traceOf } from "#cairnlog/server/process/tracing.js";
 
 type Line = readonly [name: string, value: string];
 

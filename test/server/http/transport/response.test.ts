@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { Connection } from "#cairnlog/server/http/transport/node/connection.js";
-import { NodeResponse } from "#cairnlog/server/http/transport/node/response.js";
+import { Connection } from "#cairnlog/server/http/servers/node/connection.js";
+import { NodeResponse } from "#cairnlog/server/http/servers/node/response.js";
 
 const closing: (() => void)[] = [];
 afterEach(() => {

@@ -1,7 +1,6 @@
 /** The table of routes: what a path answers to each method, what a mirror leaves of it, and the input of a handler. */
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
-import { NO_CANONICAL } from "#cairnlog/server/http/body/wanted.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
 import { NO_PAGES } from "#cairnlog/server/http/pages.js";
 import {
@@ -11,8 +10,8 @@ import {
   resources,
   withoutRoute,
 } from "#cairnlog/server/http/resources.js";
-import { type Route, route } from "#cairnlog/server/http/route.js";
-import { readOnly } from "#cairnlog/server/http/routes/read-only.js";
+import { type Route, route } from "#cairnlog/server/http/route/route.js";
+import { readOnly } from "#cairnlog/server/http/routes/roles/read-only.js";
 import {
   DECLARATIONS_BELIEVED,
   healthRoutes,
@@ -20,7 +19,8 @@ import {
   UWS_DOES_NOT_LOAD,
 } from "#cairnlog/server/http/routes/service/health.js";
 import type { Request } from "#cairnlog/server/http/transport/request.js";
-import { VERSION } from "#cairnlog/server/version.js";
+import { NO_CANONICAL } from "#cairnlog/server/http/transport/wanted.js";
+import { VERSION } from "#cairnlog/server/process/version.js";
 
 const row = (method: Route["method"], path: string, more: object = {}): Route =>
   route({

@@ -4,7 +4,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { checkTls } from "#cairnlog/server/http/transport/tls.js";
 import { temporaryFolder } from "../../harness.js";
 

@@ -1,9 +1,9 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/keys/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
-import { Card, EndorsementBadge, KeyName, spoken, TaskView, Time, Choice } from "../../../components/index.js";
+import { Card, Choice, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
-import { learnNames } from "../../../state/said/names.js";
+import { learnNames } from "../../../state/names.js";
 import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
 import type { GraphAnswer } from "./answer.js";

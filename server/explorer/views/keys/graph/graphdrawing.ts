@@ -1,7 +1,7 @@
 /** The picture of a graph: rings around the key in the middle, in the colours of the page. Loads Cytoscape. */
 import type { Core, StylesheetJson } from "cytoscape";
 import { colourOf, shortened, whenColoursChange } from "../../../components/index.js";
-import { foldedName, sharedNames, shownText } from "../../../state/said/names.js";
+import { foldedName, sharedNames, shownText } from "../../../state/names.js";
 import type { GraphAnswer } from "./answer.js";
 import { ringPositions } from "./rings.js";
 

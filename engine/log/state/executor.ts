@@ -1,0 +1,124 @@
+/**
+ * The way to a log's writer: commands go in, receipts come out. Whoever has one need not know where the writer is: in this
+ * thread (`writer.ts`), or nowhere that it could write (`reader.ts`).
+ */
+import { CairnlogError } from "../../base/error.js";
+import type { TableName } from "../../store/schema/schema.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { append, type PlainEvent } from "./append.js";
+import type { Command } from "./commands.js";
+import type { RowObserver } from "./committed.js";
+import type { Payer } from "./payer.js";
+import type { EventInput } from "./projection.js";
+
+/** Proof that an event is in the log, on disk, with the head of the size it made. */
+export interface Receipt {
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  readonly timestamp: string;
+  readonly sth: TreeHead;
+  /**
+   * The entry as it is stored and served (JSON), not to be written to. It keeps the bytes of its whole batch alive.
+   * `JSON.stringify` of a receipt has the entry itself instead, as `entry`.
+   */
+  readonly json: Buffer;
+}
+
+/** What a command returned, when what it did is on disk. */
+export interface Committed<T> {
+  readonly value: T;
+  /** One for each event that the command appended, in order. */
+  readonly receipts: readonly Receipt[];
+}
+
+/** How one batch went, for measurements. Times are in seconds. */
+export interface BatchReport {
+  readonly entries: number;
+  /** Running its commands, hashing, extending the trees: the time it kept the writer's thread. */
+  readonly forming: number;
+  /** Until all its heads were signed. */
+  readonly signing: number;
+  /** Until it was on disk. */
+  readonly writing: number;
+}
+
+export interface Executor {
+  /**
+   * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
+   * signed head of the size it made.
+   * @throws CairnlogError as `execute` does; `not-i-json` for a payload that has no canonical form. Nothing was appended
+   *   then, unless the disk failed: then look before trying again. `invalid-input` for what is no event.
+   */
+  append(event: EventInput): Promise<Receipt>;
+  append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  /**
+   * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
+   * @param payer whose budget what it stores is taken from; null or absent where nothing is counted
+   * @throws CairnlogError what the command throws; `budget-spent` and `storage-full` for a payer; `overloaded`, `closed`,
+   *   `signer-unavailable`, `storage-failed`, `clock-suspect`
+   */
+  execute<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    payer?: Payer | null,
+  ): Promise<Committed<Output>>;
+  /**
+   * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
+   * command is not accepted. They must not throw.
+   */
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+    payer?: Payer | null,
+  ): void;
+  /**
+   * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size
+   * stays the one that `treeHead` gives.
+   * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
+   */
+  signHead(): Promise<TreeHead>;
+  /**
+   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
+   * @throws CairnlogError as `execute` does
+   */
+  tryWriting(): Promise<void>;
+  /** Appends waiting for their batch. */
+  readonly queued: number;
+  /** Batches written since the log was opened: how many transactions the appends shared. */
+  readonly batches: number;
+  /** Why the newest batch could not be signed or written; null when it could. */
+  readonly lastFailure: CairnlogError | null;
+  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
+  observeBatches(observer: (report: BatchReport) => void): void;
+  /**
+   * Has `observer` called for every batch that changes rows of a table, once it is on disk and its entries can be read;
+   * it takes the place of an earlier one.
+   */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void;
+}
+
+/** Programs in JavaScript may give anything. */
+const isEvent = (event: PlainEvent | null | undefined): boolean =>
+  typeof event?.event_type === "string" &&
+  event.event_type !== "" &&
+  typeof event.payload === "object" &&
+  event.payload !== null &&
+  !Array.isArray(event.payload);
+
+/** Appends one event or several by `executor`, and gives one receipt or several. */
+export function appendBy(
+  executor: Pick<Executor, "execute">,
+  input: EventInput | readonly EventInput[],
+): Promise<Receipt | readonly Receipt[]> {
+  const isList = Array.isArray(input);
+  // Whatever in a payload is no plain data has no canonical form, and is refused for that.
+  const events = (isList ? input : [input]) as readonly PlainEvent[];
+  if (!events.every(isEvent)) {
+    const reason = "append takes events: { event_type, payload }, a text that is not empty and an object.";
+    return Promise.reject(new CairnlogError("invalid-input", reason));
+  }
+  return executor.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
+}

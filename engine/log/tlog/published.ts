@@ -1,0 +1,111 @@
+/**
+ * The newest head that was shown, kept in a file beside the log: what tells a log that shrank, because an old copy of it
+ * was put back, from one that is complete. Written after the fact and without waiting for the disk, so it costs appends
+ * nothing; it may lag behind the log, and never runs ahead of it.
+ */
+import { readFileSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
+import { CairnlogError } from "../../base/error.js";
+import { giveToOwner } from "../../base/owner.js";
+import { PRIVATE_FILE } from "../../store/lmdb/private.js";
+import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
+import type { Log } from "../log.js";
+
+const INTERVAL_MS = 1_000;
+
+export class PublishedHead {
+  readonly #file: string;
+  readonly #log: Pick<Log, "size" | "treeHead" | "consistencyProof">;
+  #written = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(file: string, log: Pick<Log, "size" | "treeHead" | "consistencyProof">) {
+    this.#file = file;
+    this.#log = log;
+  }
+
+  /**
+   * Compares the log with what was shown of it.
+   * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+   */
+  check(): void {
+    const head = readPublishedHead(this.#file);
+    if (!head) return;
+    const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${this.#file}.`;
+    compareHead(this.#log, head, `a head of ${head.tree_size} was signed and shown`, advice);
+  }
+
+  /** Begins to keep the file up to date. A log that is behind it, and catches up with others, leaves it as it is until then. */
+  start(): void {
+    this.#written = readPublishedHead(this.#file)?.tree_size ?? 0;
+    this.#timer = setInterval(() => this.#write(), INTERVAL_MS).unref();
+  }
+
+  /** Writes the newest head, and no more after it. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#write();
+    await this.#writing;
+  }
+
+  #write(): void {
+    const head = this.#log.treeHead();
+    if (!head || head.tree_size <= this.#written) return;
+    const before = this.#written;
+    this.#written = head.tree_size;
+    const draft = `${this.#file}.new`;
+    this.#writing = this.#writing
+      .then(() => writeFile(draft, `${JSON.stringify(head)}\n`, { mode: PRIVATE_FILE }))
+      .then(() => giveToOwner(draft))
+      .then(() => rename(draft, this.#file))
+      // The disk is full, or the folder gone: appends say so, and this is tried again with the next head.
+      .catch(() => {
+        this.#written = before;
+      });
+  }
+}
+
+/**
+ * Compares a log with a head that it has signed.
+ * @param known what is known of the head: `a head of 7 was signed and shown`
+ * @param advice what the operator can do, in sentences
+ * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+ */
+export function compareHead(
+  log: Pick<Log, "size" | "consistencyProof">,
+  head: TreeHead,
+  known: string,
+  advice: string,
+): void {
+  const { size } = log;
+  if (head.tree_size > size)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The log shrank: it has ${size} entries, but ${known}. Going on would sign other entries in the place of those. ${advice}`,
+    );
+  // The root, not the head: imported entries have none.
+  if (log.consistencyProof(head.tree_size, head.tree_size, head.tree_version).to_root !== head.root_hash)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The log is not the one that was shown: its first ${head.tree_size} entries have another root than the head, although ${known}. ${advice}`,
+    );
+}
+
+/** The head in such a file; undefined when there is none that is whole. @throws CairnlogError `storage-failed` */
+export function readPublishedHead(file: string): TreeHead | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new CairnlogError("storage-failed", `${file} cannot be read.`, { cause });
+  }
+  try {
+    const head = JSON.parse(text) as TreeHead;
+    if (TREE_HEAD(head, "") === undefined) return head;
+  } catch {
+    // After a power failure the file may be empty or cut short: as good as none.
+  }
+  return undefined;
+}

@@ -1,0 +1,249 @@
+/**
+ * Publishes the checkpoints of the RFC 6962 lens (c2sp.org/tlog-checkpoint): at once when the log was idle, and at most
+ * one in an interval while it grows. It belongs to the writer's thread, and an append waits for none of it.
+ *
+ * Two checkpoints of one log must never contradict each other, because witnesses remember them. Size and root follow
+ * from the entries, and a checkpoint is made only for a size that is on disk. In addition, each one is proven to be
+ * consistent with the one before, by the verifier that others use, before it is signed.
+ *
+ * If we crash here:
+ * - before the checkpoint is in its file: nobody has seen it, and the next start signs one of at least this size;
+ * - after that and before anybody is shown it: the next start shows it.
+ * So a checkpoint that was shown is in the file, or a later one is, and the next start checks the log against the file.
+ */
+import { readFileSync } from "node:fs";
+import { CairnlogError } from "../../base/error.js";
+import { replaceFile } from "../../base/flush.js";
+import type { OperatorKey } from "../../crypto/signer/operator-key.js";
+import { PRIVATE_FILE } from "../../store/lmdb/private.js";
+import { fromHex } from "../../verify/bytes/encoding.js";
+import { parsePublicKey } from "../../verify/keys/publickey.js";
+import { type Checkpoint, checkpointText, parseCheckpointText } from "../../verify/note/checkpoint.js";
+import { type NoteKey, noteKey } from "../../verify/note/key.js";
+import { parseNote, signedNote } from "../../verify/note/note.js";
+import { verifyNote } from "../../verify/note/verify.js";
+import { verifyConsistency } from "../../verify/tlog/rfc6962.js";
+import { LensGrowth } from "../lens/growth.js";
+import { signatures } from "../state/signer.js";
+import type { LogView } from "../view/view.js";
+
+/** Milliseconds after which a checkpoint that could not be made is tried again. */
+const RETRY_MS = 1_000;
+
+export interface PublisherParts {
+  readonly log: Pick<LogView, "size" | "lens" | "observeSize">;
+  /** The first line of every checkpoint, and the name of the key: a name that `isNoteName` accepts. */
+  readonly origin: string;
+  /** Signs the checkpoints; its key is Ed25519. */
+  readonly signer: Pick<OperatorKey, "public" | "sign">;
+  /** Holds the newest checkpoint that was published. */
+  readonly file: string;
+  /** Milliseconds from one checkpoint to the next. */
+  readonly intervalMs: number;
+  /** Called with the reason when no checkpoint can be made, and with null when that is over. */
+  readonly told: (trouble: CairnlogError | null) => void;
+  /** Called with every checkpoint when it is on disk, and at the start with the one from before, if `signer` signed it. */
+  readonly published?: (checkpoint: Published) => void;
+}
+
+/** A checkpoint, as it is shown. */
+export interface Published extends Checkpoint {
+  readonly note: string;
+}
+
+export class CheckpointPublisher {
+  readonly #parts: PublisherParts;
+  readonly #growth: LensGrowth;
+  /** The key with which others verify the checkpoints. */
+  readonly key: NoteKey;
+  #published: Published | null = null;
+  /** Whether the checkpoint that is shown is signed by `key`. After a rotation of the operator key it is not. */
+  #isCurrent = false;
+  /** When the last checkpoint was begun, by the monotonic clock. */
+  #begun = Number.NEGATIVE_INFINITY;
+  #unobserve: () => void = () => {};
+  #timer: NodeJS.Timeout | null = null;
+  #working: Promise<void> | null = null;
+  #trouble: CairnlogError | null = null;
+  readonly #stopping = new AbortController();
+  /** Ends the wait for a signature. */
+  #abandon: () => void = () => {};
+
+  /** @throws CairnlogError `invalid-key` unless the signer's key is Ed25519; `invalid-input` for an origin that is no name */
+  constructor(parts: PublisherParts) {
+    this.#parts = parts;
+    this.#growth = new LensGrowth(parts.log.lens);
+    this.key = noteKey(parts.origin, parsePublicKey(parts.signer.public.pem));
+  }
+
+  /**
+   * Reads the checkpoint that was published last, and compares the log with it. This takes milliseconds, or 0.2 s for a
+   * million entries if the nodes of the lens were lost.
+   * @throws CairnlogError `corrupt-log` when the log is shorter, or another one; `storage-failed`
+   */
+  async open(): Promise<void> {
+    const { file } = this.#parts;
+    const shown = publishedCheckpoint(file);
+    await this.#growth.extend(0);
+    if (!shown) return this.#growth.recheck(0);
+    const { note, treeSize, rootHash } = shown;
+    const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
+    await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    await this.#growth.recheck(treeSize);
+    this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
+    this.#published = shown;
+  }
+
+  /**
+   * Compares the log with a checkpoint that it has signed.
+   * @param where what has the checkpoint: `the checkpoint in FILE`
+   * @param advice what the operator can do, in sentences
+   * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+   */
+  async compare({ treeSize, rootHash }: Omit<Checkpoint, "origin">, where: string, advice: string): Promise<void> {
+    const { log } = this.#parts;
+    if (treeSize > log.size)
+      throw new CairnlogError(
+        "corrupt-log",
+        `The log shrank: it has ${log.size} entries, but ${where} has ${treeSize}. Going on would sign other entries in the place of those. ${advice}`,
+      );
+    await this.#growth.extend(treeSize);
+    if (this.#rootAt(treeSize) !== rootHash)
+      throw new CairnlogError(
+        "corrupt-log",
+        `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
+      );
+  }
+
+  /** Begins to publish. The log is at least as large as what is published. */
+  start(): void {
+    this.#unobserve = this.#parts.log.observeSize(() => this.#due());
+    if (this.#isCurrent && this.#published) this.#parts.published?.(this.#published);
+    this.#due();
+  }
+
+  /**
+   * The newest checkpoint.
+   * @throws CairnlogError `not-found` before the first one
+   */
+  newest(): string {
+    if (this.#published) return this.#published.note;
+    throw new CairnlogError("not-found", "There is no checkpoint yet: the nodes of the tree are being made.");
+  }
+
+  /** Size of the newest checkpoint; null before the first one. */
+  get size(): number | null {
+    return this.#published?.treeSize ?? null;
+  }
+
+  /** Makes no more checkpoints; resolves when nothing runs. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(closed());
+    this.#abandon();
+    this.#unobserve();
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#working;
+  }
+
+  /** Called with every batch, so it only looks whether there is something to do. */
+  #due(): void {
+    if (this.#working || this.#timer || this.#stopping.signal.aborted) return;
+    if (this.#isCurrent && this.#published?.treeSize === this.#parts.log.size) return;
+    const wait = this.#trouble ? RETRY_MS : this.#begun + this.#parts.intervalMs - performance.now();
+    // Never in the caller's turn: it is releasing a batch.
+    this.#timer = setTimeout(() => this.#run(), Math.max(0, wait));
+    this.#timer.unref();
+  }
+
+  #run(): void {
+    this.#timer = null;
+    this.#begun = performance.now();
+    this.#working = this.#publish()
+      .then(() => this.#tell(null))
+      .catch((error: unknown) => this.#tell(asCoded(error)))
+      .finally(() => {
+        this.#working = null;
+        this.#due();
+      });
+  }
+
+  #tell(trouble: CairnlogError | null): void {
+    const isNews = trouble?.message !== this.#trouble?.message;
+    this.#trouble = trouble;
+    if (isNews && !this.#stopping.signal.aborted) this.#parts.told(trouble);
+  }
+
+  async #publish(): Promise<void> {
+    const { log, origin, signer, file } = this.#parts;
+    const { size: treeSize } = log;
+    await this.#growth.extend(treeSize, this.#stopping.signal);
+    const checkpoint = { origin, treeSize, rootHash: this.#rootAt(treeSize) };
+    this.#checkConsistency(checkpoint);
+    const text = checkpointText(checkpoint);
+    const signature = await this.#unlessStopped(signatures(signer, signer.public, [Buffer.from(text)]));
+    const note = signedNote(text, origin, fromHex(this.key.id), signature);
+    await replaceFile(file, note, PRIVATE_FILE);
+    this.#published = { ...checkpoint, note };
+    this.#isCurrent = true;
+    this.#parts.published?.(this.#published);
+  }
+
+  /** What a signer answers, which may be far away: a stop does not wait for it. @throws CairnlogError `signer-unavailable` */
+  #unlessStopped<T>(signing: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#abandon = () => reject(closed());
+      signing.then(resolve, (cause: unknown) => {
+        reject(new CairnlogError("signer-unavailable", "The key of the checkpoints cannot sign.", { cause }));
+      });
+    });
+  }
+
+  /** Damage on disk could make another root of the nodes. @throws CairnlogError `corrupt-log` */
+  #checkConsistency({ treeSize, rootHash }: Checkpoint): void {
+    const before = this.#published;
+    if (!before) return;
+    const claim = {
+      fromSize: before.treeSize,
+      toSize: treeSize,
+      fromRoot: Buffer.from(before.rootHash, "hex"),
+      toRoot: Buffer.from(rootHash, "hex"),
+      proof: this.#parts.log.lens.consistencyProof(before.treeSize, treeSize),
+    };
+    if (!verifyConsistency(claim))
+      throw new CairnlogError(
+        "corrupt-log",
+        `The root of ${treeSize} entries does not go on from the checkpoint of ${before.treeSize}, so it is not signed. The nodes on disk may be damaged: stop the service; cairnlog fsck --rebuild makes them again.`,
+      );
+  }
+
+  #rootAt(size: number): string {
+    return Buffer.from(this.#parts.log.lens.root(size)).toString("hex");
+  }
+}
+
+/**
+ * The checkpoint in such a file, with unverified signatures; undefined when there is none.
+ * @throws CairnlogError `storage-failed`
+ */
+export function publishedCheckpoint(file: string): Published | undefined {
+  let note: string;
+  try {
+    note = readFileSync(file, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new CairnlogError("storage-failed", `${file} cannot be read.`, { cause });
+  }
+  const parsed = parseNote(note);
+  const checkpoint = parsed && parseCheckpointText(parsed.text);
+  // An empty file, or something else: as good as none.
+  return checkpoint && { ...checkpoint, note };
+}
+
+const closed = (): CairnlogError => new CairnlogError("closed", "The service is shutting down.");
+
+/** The reason why no checkpoint can be made. */
+function asCoded(error: unknown): CairnlogError {
+  if (error instanceof CairnlogError) return error;
+  const { message } = error as Error;
+  return new CairnlogError("storage-failed", `No checkpoint could be made: ${message}`, { cause: error });
+}

@@ -1,0 +1,110 @@
+/**
+ * A reader of a log that somebody else writes: another thread, or another process. Any number may be open on one
+ * environment, each the property of the thread that opened it. It shows one moment until it is told to move on.
+ */
+
+import { CairnlogError } from "../../base/error.js";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { LogMemory } from "../apply/memory.js";
+import { MemoryLensRows } from "../lens/memory-rows.js";
+import { Operators } from "../operator/operators.js";
+import type { Executor } from "../state/executor.js";
+import type { EventInput } from "../state/projection.js";
+import { LogView, type ViewParts } from "./view.js";
+
+/** Milliseconds after which a reader that nobody refreshes gives back the moment that it holds. */
+const HELD_MS = 10_000;
+
+/** Opened by `openLogReader`. Everything that would write is refused with `signer-unavailable`. */
+export class LogReader extends LogView implements Executor {
+  readonly #store: ViewParts["store"];
+  readonly #memory: LogMemory;
+  readonly queued = 0;
+  readonly batches = 0;
+  readonly lastFailure = null;
+  readonly #release: NodeJS.Timeout;
+  /** Whether the moment was given back. Entries never change, so what is shown does not either; lists of terms do. */
+  #isReleased = false;
+
+  /** @param parts of a store that shows one moment, and an operator key of the log */
+  constructor(parts: Omit<ViewParts, "memory"> & { readonly operatorKey: string }) {
+    const known = Operators.of(importPublicKey(parts.operatorKey));
+    const memory = new LogMemory(parts.store, parts.projection, known, true);
+    // Nothing can be written here, and nobody may have written the nodes of the lens.
+    super({ ...parts, memory, lensRows: new MemoryLensRows() });
+    this.#store = parts.store;
+    this.#memory = memory;
+    this.#show();
+    // While a moment is held, the writer uses no page again that was freed since, and the file grows.
+    this.#release = setTimeout(() => this.#letGo(), HELD_MS).unref();
+  }
+
+  #letGo(): void {
+    this.#store.unpin();
+    this.#isReleased = true;
+  }
+
+  /**
+   * Shows what was written meanwhile. Between two calls size, entries and proofs stay the same. Rows (keys, endorsements) do, too,
+   * for ten seconds; later they may be newer.
+   * @throws CairnlogError `corrupt-log`, `storage-failed`
+   */
+  refresh(): void {
+    this.#store.pin();
+    this.#takeRuns();
+    this.#show();
+    this.#release.refresh();
+  }
+
+  #takeRuns(): void {
+    this.#isReleased = false;
+    this.#memory.postings.reload();
+    this.#memory.titles.takeRuns();
+  }
+
+  /** The writer may have merged the runs that this reader knew, and removed them. Entries beyond the size are left out of answers. */
+  protected override readyPostings(): void {
+    if (!this.#isReleased) return;
+    this.#store.pinPostings();
+    this.#takeRuns();
+    this.#release.refresh();
+  }
+
+  override async close(): Promise<void> {
+    clearTimeout(this.#release);
+    await super.close();
+  }
+
+  #show(): void {
+    this.#memory.restore();
+    this.showDisk();
+  }
+
+  execute(): Promise<never> {
+    return Promise.reject(writtenElsewhere());
+  }
+
+  enqueue(_command: unknown, _input: unknown, _resolve: unknown, reject: (error: unknown) => void): void {
+    reject(writtenElsewhere());
+  }
+
+  append(_: EventInput | readonly EventInput[]): Promise<never> {
+    return this.execute();
+  }
+
+  signHead(): Promise<TreeHead> {
+    return this.execute();
+  }
+
+  tryWriting(): Promise<void> {
+    return this.execute();
+  }
+
+  observeBatches(): void {}
+
+  observeRows(): void {}
+}
+
+const writtenElsewhere = (): CairnlogError =>
+  new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read.");

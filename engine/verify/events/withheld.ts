@@ -1,0 +1,96 @@
+/**
+ * Entries whose payload the operator withholds (docs/spec, chapter Withheld). Such an entry is served with the payload null,
+ * and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so do the
+ * chain, the trees, the heads and all proofs.
+ */
+import { toHex, utf8 } from "../bytes/encoding.js";
+import { kernel } from "../bytes/kernel.js";
+import { canonicalJson } from "../json/canonical.js";
+import type { JsonObject } from "../json/shape.js";
+import { type Entry, entryHash } from "../tree/entry.js";
+import { isPredicate, type KindedEvent, type PayloadOf, payloadMisfit } from "./kinds.js";
+
+export const PAYLOAD_WITHHELD = "payload_withheld";
+
+/**
+ * Verdict on an entry. `withheld`: chain, inclusion and head hold, the content is not shown, and an entry by the operator
+ * says so. A payload that is missing without such an entry is `invalid`.
+ */
+export type EntryVerdict = "valid" | "withheld" | "invalid";
+
+/** An entry without its payload. */
+export type WithheldEntry = Entry & { readonly payload: null; readonly withheld_by: number };
+
+/** What an entry of the operator says of the payload that it withholds. */
+export interface Withholding {
+  /** The entry whose payload is withheld. */
+  readonly entry_id: number;
+  readonly entry_hash: string;
+  /** SHA-256 of the canonical payload, hex. */
+  readonly payload_hash: string;
+  readonly reason: string;
+  /** What obliges the operator: a law or an order. */
+  readonly basis: string | null;
+}
+
+const NOTHING: JsonObject = Object.freeze({});
+
+/** Whether an entry has the form of one whose payload is withheld. Only `withholdingFault` says whether it rightly has. */
+export const isWithheld = (entry: Entry): entry is WithheldEntry =>
+  entry.payload === null && typeof entry.withheld_by === "number" && entry.withheld_by > entry.id;
+
+/** An entry as an event: with nothing as its payload if that is withheld. */
+export const eventIn = <T extends Pick<Entry, "event_type" | "payload">>(entry: T): T & KindedEvent => ({
+  ...entry,
+  payload: entry.payload ?? NOTHING,
+});
+
+/** The members of an entry's payload; none if that is withheld. */
+export const membersIn = ({ payload }: Pick<Entry, "payload">): JsonObject => payload ?? NOTHING;
+
+/**
+ * Whether the payload of an event may be withheld: only of attestations and encrypted claims. The rows of keys, endorsements,
+ * requests and policies follow from their events, and the operator's own entries say what he answers for.
+ */
+export const isWithholdable = (eventType: string): boolean => isPredicate(eventType) || eventType === "encrypted_claim";
+
+/** Why a payload that is missing is not withheld, whoever says so; undefined for an event whose payload may be. */
+export const withholdableFault = (eventType: string): string | undefined =>
+  isWithholdable(eventType)
+    ? undefined
+    : `The payload of an entry of type ${JSON.stringify(eventType)} cannot be withheld.`;
+
+/** SHA-256 of the canonical form of a payload, hex. @throws CairnlogError `not-i-json` */
+export const payloadHash = (payload: JsonObject): string => toHex(kernel.sha256(utf8(canonicalJson(payload))));
+
+/** What an event withholds; undefined for another event. */
+export function withholdingIn(event: Pick<Entry, "event_type" | "payload">): Withholding | undefined {
+  if (event.event_type !== PAYLOAD_WITHHELD || event.payload === null) return undefined;
+  const { event_type, payload } = event;
+  if (payload.event_type !== PAYLOAD_WITHHELD || payloadMisfit({ event_type, payload }) !== undefined) return undefined;
+  const { entry_id, entry_hash, payload_hash, reason, basis } = payload as PayloadOf<typeof PAYLOAD_WITHHELD>;
+  return { entry_id, entry_hash, payload_hash, reason, basis };
+}
+
+/**
+ * The reason why a payload that is missing is not withheld by an entry; undefined if it is. Whether both entries are on the
+ * log, and whether the content of `by` has its hash, is checked apart.
+ * @param by the entry that `withheld_by` names
+ */
+export function withholdingFault(entry: Entry, by: Entry | undefined): string | undefined {
+  if (!isWithheld(entry)) return "The payload is missing, and no entry of the operator withholds it.";
+  const withholding = by?.id === entry.withheld_by ? withholdingIn(by) : undefined;
+  if (!withholding) return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
+  if (withholding.entry_id !== entry.id || withholding.entry_hash !== entry.entry_hash)
+    return `The payload is missing, and entry ${entry.withheld_by} withholds that of another entry.`;
+  return withholdableFault(entry.event_type);
+}
+
+/** Whether a payload that somebody has kept is the one that the entry had. Needs nothing but the entry hash. */
+export function isPayloadOf(entry: Entry, payload: JsonObject): boolean {
+  try {
+    return entryHash({ ...entry, payload }) === entry.entry_hash;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,12 @@
+/** A service whose parent watches it, as a process: `child.js serve …`. Only `parent.ts` starts it. */
+import { useAsStderr } from "../process/stderr.js";
+import { holdLifeline, PARENT_STDERR } from "./operate/lifeline.js";
+import { leaveClosedTerminals } from "./terminal/closed.js";
+
+holdLifeline();
+leaveClosedTerminals();
+// The standard one leads to the parent. It takes what native code says before it ends the process.
+useAsStderr(PARENT_STDERR);
+
+const { runCommand } = await import("./command.js");
+process.exitCode = await runCommand(process.argv.slice(2));

@@ -1,0 +1,46 @@
+/** Compares requests with answers. Absent values count as null. */
+import { canonicalJson, normaliseContentHash, requestedTime } from "../../../engine/verify/index.js";
+import { ClientError } from "./error.js";
+
+/** Whether two values have the same canonical JSON. */
+export function same(a: unknown, b: unknown): boolean {
+  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
+}
+
+/** Some members of a `T`, with any values. */
+export type Members<T> = { readonly [K in keyof T]?: unknown };
+
+/** The name of a member of `expected` that has another value in `actual`; undefined if all are equal. */
+export function differing<T extends object>(actual: T, expected: Members<T>): string | undefined {
+  const names = Object.keys(expected) as (keyof T & string)[];
+  return names.find((name) => !same(actual[name], expected[name]));
+}
+
+/**
+ * Returns an answer about data outside the log if every member of `expected` has its expected value.
+ * @param what names the answer, as the beginning of a sentence
+ * @throws ClientError `malformed-answer`
+ */
+export function confirmed<T extends object>(answer: T, expected: Members<T>, what: string): T {
+  const member = differing(answer, expected);
+  if (member === undefined) return answer;
+  throw new ClientError("malformed-answer", `${what} is not what was asked for: it differs in ${member}.`);
+}
+
+/** Items of a list, each of which must have these values. @throws ClientError `malformed-answer` */
+export async function* matching<T extends object>(
+  items: AsyncIterable<T>,
+  expected: Members<T>,
+): AsyncGenerator<T, void, undefined> {
+  for await (const item of items) yield confirmed(item, expected, "An item of the list");
+}
+
+/**
+ * A fingerprint in the log's form. A text that is no fingerprint is returned unchanged, so that the service refuses it.
+ */
+export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
+
+/** A moment in the log's form, or null if it is absent. A text that is no moment is returned unchanged. */
+export function moment(time: string | null | undefined): string | null {
+  return time == null ? null : (requestedTime(time) ?? time);
+}

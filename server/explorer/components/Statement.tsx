@@ -1,0 +1,24 @@
+/** What an entry says, in one sentence: who did what to what. */
+import type { Entry } from "../../../engine/verify/index.js";
+import { statementOf } from "./events.js";
+import { KeyName } from "./KeyName.js";
+import { Said } from "./Said.js";
+
+export interface StatementProps {
+  readonly entry: Pick<Entry, "event_type" | "payload" | "withheld_by">;
+  /** Whether the keys in it are links. Not where all of it is one. */
+  readonly hasLinks?: boolean;
+}
+
+export function Statement({ entry, hasLinks = false }: StatementProps) {
+  return (
+    <>
+      {statementOf(entry).map((part, i) => {
+        const key = `${i}`;
+        if (typeof part === "string") return part;
+        if ("said" in part) return <Said key={key} text={part.said} />;
+        return <KeyName key={key} fingerprint={part.key} name={part.name} isLink={hasLinks} />;
+      })}
+    </>
+  );
+}
