@@ -96,31 +96,27 @@ test("a publisher that another one overtakes does not put an older checkpoint ov
   await whole("race", 300);
 });
 
-test.each(["refuses", "ignores", "half-knows"])(
-  "a store that %s conditions is read first, and that is said",
-  async (how) => {
-    // Conditions do not come to the store behind.
-    const proxy = await before(store.url, async (asked, pass) => {
-      const { "if-match": match, "if-none-match": none } = asked.request.headers;
-      if (match === undefined && (none === undefined || how === "half-knows")) return pass(asked);
-      if (how === "refuses") return asked.response.writeHead(501).end();
-      const { status } = await store.ask("PUT", asked.request.url!.slice("/logs".length), asked.body);
-      return asked.response.writeHead(status).end();
-    });
-    for (const [source, size] of [
-      [small, 3],
-      [log.url, 300],
-    ] as const) {
-      const { code, stderr } = await publish(source, how, proxy);
-      expect([code, stderr]).toEqual([0, expect.stringContaining("does not know conditional requests")]);
-      await whole(how, size);
-    }
-    expect((await publish(small, how, proxy)).code).toBe(4);
-    await store.ask("PUT", `/${how}/tile/0/001.p/44`, "no tile");
-    expect((await publish(log.url, how, proxy)).code).toBe(3);
-    expect(Buffer.from((await reader(how)("tile/0/001.p/44"))!).toString()).toBe("no tile");
-  },
-);
+test.each(["ignores", "half-knows"])("a store that %s conditions is read first, and that is said", async (how) => {
+  // Conditions do not come to the store behind.
+  const proxy = await before(store.url, async (asked, pass) => {
+    const { "if-match": match, "if-none-match": none } = asked.request.headers;
+    if (match === undefined && (none === undefined || how === "half-knows")) return pass(asked);
+    const { status } = await store.ask("PUT", asked.request.url!.slice("/logs".length), asked.body);
+    return asked.response.writeHead(status).end();
+  });
+  for (const [source, size] of [
+    [small, 3],
+    [log.url, 300],
+  ] as const) {
+    const { code, stderr } = await publish(source, how, proxy);
+    expect([code, stderr]).toEqual([0, expect.stringContaining("does not know conditional requests")]);
+    await whole(how, size);
+  }
+  expect((await publish(small, how, proxy)).code).toBe(4);
+  await store.ask("PUT", `/${how}/tile/0/001.p/44`, "no tile");
+  expect((await publish(log.url, how, proxy)).code).toBe(3);
+  expect(Buffer.from((await reader(how)("tile/0/001.p/44"))!).toString()).toBe("no tile");
+});
 
 test("partial tiles are listed over several pages, and removed when the full one is a day old", async () => {
   expect((await publish(small, "pruned")).code).toBe(0);

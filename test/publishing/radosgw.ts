@@ -1,14 +1,10 @@
 /** An S3 store of another maker: radosgw over a cluster of one disk that is memory (Debian: radosgw, ceph-mon, ceph-osd). */
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { AwsV4Signer } from "aws4fetch";
 import { freePorts } from "../cluster/servers/cluster.js";
-import { scratchFolder } from "../service.js";
+import { Store } from "./store.js";
 
 const run = promisify(execFile);
 
@@ -48,86 +44,44 @@ rgw data = ${folder}
 rgw run sync thread = false
 `;
 
-export class Radosgw {
-  readonly url: string;
-  readonly #children: ChildProcess[] = [];
-  readonly #folder = scratchFolder();
+export class Radosgw extends Store {
+  readonly #monitor: number;
+  readonly #gateway: number;
 
-  private constructor(url: string) {
-    this.url = url;
+  private constructor(monitor: number, gateway: number) {
+    super(gateway, CREDENTIALS);
+    this.#monitor = monitor;
+    this.#gateway = gateway;
   }
 
   /** Starts a store with an empty bucket "logs". @throws Error if one of the programs is not installed, or fails */
   static async start(): Promise<Radosgw> {
     const [monitor = 0, gateway = 0] = await freePorts(2);
-    const store = new Radosgw(`http://127.0.0.1:${gateway}`);
-    try {
-      await store.#start(monitor, gateway);
-      return store;
-    } catch (error) {
-      await store.stop();
-      throw error;
-    }
+    return new Radosgw(monitor, gateway).started();
   }
 
-  async #start(monitor: number, gateway: number): Promise<void> {
-    const { path } = this.#folder;
+  protected async begin(): Promise<void> {
     const [fsid, disk] = [randomUUID(), randomUUID()];
-    const at = (name: string) => join(path, name);
+    const at = (name: string) => this.at(name);
     for (const name of ["mon", "osd"]) mkdirSync(at(name));
-    writeFileSync(at("ceph.conf"), configOf(path, fsid, monitor, gateway));
+    writeFileSync(at("ceph.conf"), configOf(at("."), fsid, this.#monitor, this.#gateway));
     const ceph = ["-c", at("ceph.conf")];
     const caps = ["mon", "osd", "mgr"].flatMap((service) => ["--cap", service, "allow *"]);
     const newKey = (name: string) => run("ceph-authtool", [at("keyring"), "--gen-key", "-n", name, ...caps]);
     await run("ceph-authtool", ["--create-keyring", at("keyring")]);
     for (const name of ["mon.", "client.admin", "client.rgw", "osd.0"]) await newKey(name);
-    const address = `[v2:127.0.0.1:${monitor}]`;
+    const address = `[v2:127.0.0.1:${this.#monitor}]`;
     await run("monmaptool", ["--create", "--fsid", fsid, "--addv", "a", address, at("map")]);
     await run("ceph-mon", [...ceph, "--mkfs", "-i", "a", "--monmap", at("map"), "--keyring", at("keyring")]);
-    this.#spawn("ceph-mon", [...ceph, "-i", "a", "-f"]);
+    this.spawn("ceph-mon", [...ceph, "-i", "a", "-f"]);
     await run("ceph", [...ceph, "osd", "new", disk]);
     const osd = ["--no-mon-config", ...ceph, "-i", "0"];
     await run("ceph-osd", [...osd, "--mkfs", "--osd-uuid", disk]);
-    this.#spawn("ceph-osd", [...osd, "-f"]);
+    this.spawn("ceph-osd", [...osd, "-f"]);
     const rgw = ["--no-mon-config", ...ceph, "-n", "client.rgw"];
-    this.#spawn("radosgw", [...rgw, "-f"]);
-    while (!(await fetch(this.url).catch(() => null))) {
-      const ended = this.#children.find(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null);
-      if (ended) throw new Error(`${ended.spawnfile} has ended: ${readFileSync(at("said"), "utf8")}`);
-      await sleep(50);
-    }
+    this.spawn("radosgw", [...rgw, "-f"]);
+    await this.listening(this.#gateway);
     const keys = ["--access-key", CREDENTIALS.AWS_ACCESS_KEY_ID, "--secret-key", CREDENTIALS.AWS_SECRET_ACCESS_KEY];
     await run("radosgw-admin", [...rgw, "user", "create", "--uid=publisher", "--display-name=publisher", ...keys]);
-    const made = await this.ask("PUT", "");
-    if (!made.ok) throw new Error(`the bucket could not be made: ${made.status}`);
-  }
-
-  #spawn(program: string, args: readonly string[]): void {
-    const said = openSync(join(this.#folder.path, "said"), "a");
-    const child = spawn(program, args, { stdio: ["ignore", said, said] });
-    closeSync(said);
-    child.on("error", () => {});
-    this.#children.push(child);
-  }
-
-  /** One signed request for an object of the bucket. */
-  async ask(method: string, path: string, body?: string | Buffer): Promise<Response> {
-    const signer = new AwsV4Signer({
-      ...{ method, url: `${this.url}/logs${path}`, service: "s3", region: "us-east-1" },
-      accessKeyId: CREDENTIALS.AWS_ACCESS_KEY_ID,
-      secretAccessKey: CREDENTIALS.AWS_SECRET_ACCESS_KEY,
-    });
-    const { url, headers } = await signer.sign();
-    return fetch(url, { method, headers, ...(body !== undefined && { body: body as BodyInit }) });
-  }
-
-  async stop(): Promise<void> {
-    const running = this.#children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-    for (const child of running.reverse()) {
-      const ended = once(child, "exit");
-      // What it holds is memory.
-      if (child.kill("SIGKILL")) await ended;
-    }
-    this.#folder.remove();
   }
 }
