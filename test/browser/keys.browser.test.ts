@@ -145,6 +145,8 @@ describe("one key", () => {
     expect((await path.allInnerTexts()).map((text) => text.replace(/\s+/g, " "))).toEqual([
       expect.stringMatching(/^Ada Lovelace [0-9a-f]{8} × 0\.5 → Grace Hopper [0-9a-f]{8} × 0\.5 → this key = 0\.25$/),
     ]);
+    // An endorser has alerted about the key, so it has nothing of itself.
+    await region(page, "Trust").getByText("1 − (1 − 0) × (1 − 0.25) = 0.25").waitFor();
     await reader.leave();
   });
 

@@ -4,14 +4,13 @@
  * another nothing, however many they are. A *gate* is a key that an anchor endorses. All trust that comes through one
  * gate counts once, so the holder of a gate gains nothing from keys that endorse one another. `levels.ts` evaluates it.
  */
+import { OWN_TRUST } from "../../verify/keys/contract.js";
 import type { Steps } from "../shared/slices.js";
 
 /** Maximum number of endorsements on a path from an anchor. Further endorsements pass nothing on. */
 export const HOPS = 4;
 /** Levels depend on discounts, and discounts depend on levels. Each is computed from the other this many times. */
 export const ROUNDS = 4;
-/** The trust of an active key without endorsements. */
-const OWN_TRUST = 0.1;
 /** The part of an endorser's trust that an endorsement passes on. */
 export const PASSED_ON = 0.5;
 /** Number of endorsements beyond the base capacity that full trust allows a key. */

@@ -26,6 +26,9 @@ export const PREDICATE_PATHS: ReadonlyMap<string, string> = new Map([
   ["publication", "/publication/v1"],
 ]);
 
+/** The trust of an active key that no active endorser has alerted about, without endorsements (docs/spec §9.3). */
+export const OWN_TRUST = 0.1;
+
 /** States of an endorsement (docs/spec §9.1). */
 export const ENDORSEMENT_STATUSES = [
   "offered",

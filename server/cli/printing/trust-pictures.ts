@@ -1,5 +1,6 @@
 /** Trust as pictures in text. */
 import type { Graph, TrustStatus } from "../../client/index.js";
+import { trustSum } from "../../client/signing/trust-sum.js";
 import { printable } from "../terminal/printable.js";
 import { facts, shortFingerprint } from "../terminal/table.js";
 import { quoted } from "./names.js";
@@ -23,10 +24,12 @@ export function standingPicture(standing: TrustStatus, name: string): { readonly
   const over = standing.over_capacity ? "; over capacity, so that each counts for less" : "";
   const route = ({ keys, factors }: TrustStatus["paths"][number]) =>
     `${factors.map((factor, i) => `${shortFingerprint(keys[i]!)} × ${factor}`).join(" → ")} = ${factors.reduce((product, factor) => product * factor, 1)}`;
+  const sum = trustSum(standing);
   const styled = facts([
     ["key", [name, fingerprint, `(${key_status})`].filter(Boolean).join(" ")],
     ["trust", `${bar(level)} ${level}${may_endorse ? "" : ": too low to endorse others"}`],
     ...standing.paths.map((path) => ["over", route(path)] as const),
+    ["sum", sum && `${sum} = ${level}`],
     ["endorses", `${bar(capacity ? used / capacity : 1)} ${used} of ${capacity}${over}`],
     ["received", counts(standing.received)],
     ["issued", counts(standing.issued)],

@@ -1,5 +1,6 @@
 /** The trust that the service computes for the key from its endorsements. */
 import type { Static } from "typebox";
+import { trustSum } from "../../../client/signing/trust-sum.js";
 import type { TrustStatus } from "../../../wire/signing/trust.js";
 import { Card, Facts, KeyName, spoken, TaskView } from "../../components/index.js";
 import type { Task } from "../../state/task.js";
@@ -17,6 +18,7 @@ export function TrustCard({ task }: { readonly task: Task<Static<typeof TrustSta
               <meter min={0} max={1} value={trust_level} aria-label="Trust level, from 0 to 1" />
             </p>
             {paths.length > 0 && <Paths paths={paths} />}
+            <Sum level={trust_level} sum={trustSum({ trust_level, paths }, LEVEL.format)} />
             <Facts
               facts={[
                 ["May endorse", may_endorse ? "Yes" : "No: not trusted enough, or not active"],
@@ -55,6 +57,20 @@ function Paths({ paths }: Pick<Static<typeof TrustStatus>, "paths">) {
         </li>
       ))}
     </ol>
+  );
+}
+
+/** "1 − (1 − 0.1) × (1 − 0.5) = 0.55". */
+function Sum({ level, sum }: { readonly level: number; readonly sum: string | null }) {
+  return (
+    sum && (
+      <p class="note">
+        <span class="number">
+          {sum} = {LEVEL.format(level)}
+        </span>
+        : each part adds its share of what is missing to 1. The first is what the key has of itself.
+      </p>
+    )
   );
 }
 
