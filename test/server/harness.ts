@@ -28,6 +28,9 @@ export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT || null) as Trans
 /** The number of front ends that these tests want; null for the service's own choice. */
 const WANTED_FRONT_ENDS = process.env.SERVICE_FRONT_ENDS || null;
 
+/** Of a service at which no test looks at how it serves: the thread of a front end is half of the CPU of a start. */
+export const NO_FRONT_ENDS = { SERVICE_FRONT_ENDS: "0" } as const;
+
 /** Environment of a test service: without rate limits and log lines. */
 export const testEnvironment = (dataDir = temporaryFolder()): Record<string, string> => ({
   PORT: "0",

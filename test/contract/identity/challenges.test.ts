@@ -1,5 +1,5 @@
 /** Challenges of a running service: under which name, at which front end, before and after a restart. */
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { isChallengeNonce } from "#cairnlog/engine/verify/events/challenge.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
 import { challengeOf, proofOf, registeredSigner } from "../../server/proofs.js";
@@ -44,9 +44,13 @@ describe("a challenge is bound to the service", () => {
 
 describe.each(["0", "3"])("with %s front ends", (frontEnds) => {
   const settings = { SERVICE_FRONT_ENDS: frontEnds };
+  const SERVICE_DATA_DIR = temporaryFolder();
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ ...settings, SERVICE_DATA_DIR });
+  });
 
   test("no number of requests for somebody's key displaces his challenge", async () => {
-    const service = await startTestService(settings);
     const [signer, other] = [await registeredSigner(service), await registeredSigner(service)];
     const [own, ofOther] = [await proofOf(service, signer), await proofOf(service, other)];
     for (let i = 0; i < 40; i++) await challengeOf(service, signer);
@@ -55,7 +59,6 @@ describe.each(["0", "3"])("with %s front ends", (frontEnds) => {
   });
 
   test("one of many answers at one moment is taken, at whichever front end they arrive", async () => {
-    const service = await startTestService(settings);
     const signer = await registeredSigner(service);
     const proof = await proofOf(service, signer);
     const replies = await Promise.all(Array.from({ length: 24 }, () => service.post("/auth/login", proof)));
@@ -68,16 +71,15 @@ describe.each(["0", "3"])("with %s front ends", (frontEnds) => {
   });
 
   test("a restart forgets neither what was issued nor what was used", async () => {
-    const SERVICE_DATA_DIR = temporaryFolder();
-    const first = await startTestService({ ...settings, SERVICE_DATA_DIR });
-    const signer = await registeredSigner(first);
-    const [used, open] = [await proofOf(first, signer), await proofOf(first, signer)];
-    expect((await first.post("/auth/login", used)).status).toBe(200);
-    await first.close();
+    const signer = await registeredSigner(service);
+    const [used, open] = [await proofOf(service, signer), await proofOf(service, signer)];
+    expect((await service.post("/auth/login", used)).status).toBe(200);
+    await service.close();
     const again = await startTestService({ ...settings, SERVICE_DATA_DIR });
     expectProblem(await again.post("/auth/login", used), 409, "challenge-used");
     expect((await again.post("/auth/login", open)).status).toBe(200);
-    const stranger = await startTestService(settings);
+    // How many front ends another service has says nothing about this one's challenges.
+    const stranger = await startTestService({ SERVICE_FRONT_ENDS: "0" });
     const foreign = await proofOf(again, signer);
     await stranger.post("/keys/register", {
       payload: { public_key: signer.publicKey, pseudonym: "x", key_algorithm: "ed25519" },

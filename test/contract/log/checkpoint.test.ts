@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { noteKeyId, parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";
 import { readSettings } from "#cairnlog/server/index.js";
 import { startControlled } from "../../server/controlled.js";
-import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
+import { expectProblem, NO_FRONT_ENDS, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration, sha256 } from "../../server/signers.js";
 
 const NAME = "log.example/cairn";
@@ -54,7 +54,7 @@ describe("a service", () => {
   });
 
   test("is named after its operator key when it has no name", async () => {
-    const nameless = await startTestService();
+    const nameless = await startTestService(NO_FRONT_ENDS);
     await nameless.post("/keys/register", registration(newSigner()));
     const digits = nameless.server.operatorFingerprint.slice("sha256:".length, "sha256:".length + 16);
     expect((await nameless.get("/log/checkpoint")).text).toMatch(new RegExp(`^cairnlog/${digits}\n1\n`));

@@ -2,7 +2,7 @@
  * Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.long.test.ts`.
  */
 import { beforeAll, describe, expect, test } from "vitest";
-import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
+import { expectProblem, NO_FRONT_ENDS, startTestService, type TestService } from "../../server/harness.js";
 import { newManifest, newSigner, submission } from "../../server/signers.js";
 
 let service: TestService;
@@ -159,7 +159,7 @@ describe("GET /log/audit-trail", () => {
 });
 
 test("a type and a tag with commas are found by their own filter, beside those that the commas separate", async () => {
-  const own = await startTestService();
+  const own = await startTestService(NO_FRONT_ENDS);
   const attest = async (title: string, tags: string[], attestation_type: string) => {
     const manifest = newManifest(title) as { document: Record<string, unknown> };
     manifest.document.tags = tags;
@@ -193,6 +193,6 @@ test("GET /log/head tells in which periods the entries were recorded, if asked",
   expect((await service.get("/log/head")).body).not.toHaveProperty("activity");
   for (const periods of [0, 101, "x"])
     expectProblem(await service.get(`/log/head?periods=${periods}`), 422, "invalid-input");
-  const empty = await startTestService();
+  const empty = await startTestService(NO_FRONT_ENDS);
   expect((await empty.get("/log/head?periods=3")).body).toEqual({ head: null, entry_count: 0 });
 });

@@ -10,6 +10,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { readSettings } from "#cairnlog/server/index.js";
 import {
   expectProblem,
+  NO_FRONT_ENDS,
   type Reply,
   startTestService,
   type TestService,
@@ -173,7 +174,7 @@ test("its key is in /readyz, and no checkpoint has the origin of the notes of tr
 });
 
 test("the checkpoint of an empty log is that of the empty tree", async () => {
-  const empty = await startTestService();
+  const empty = await startTestService(NO_FRONT_ENDS);
   const { root } = await checkpointOf(empty, 0);
   expect(root.toString("hex")).toBe(sha256(""));
   expectProblem(await read(empty, "tile/0/000.p/1"), 404, "not-found");
@@ -182,7 +183,7 @@ test("the checkpoint of an empty log is that of the empty tree", async () => {
 describe("the key", () => {
   test("is the operator's if that is Ed25519, and stays with a restart", async () => {
     const SERVICE_DATA_DIR = temporaryFolder();
-    const first = await startTestService({ SERVICE_DATA_DIR });
+    const first = await startTestService({ SERVICE_DATA_DIR, ...NO_FRONT_ENDS });
     const vkey = (await read(first, "vkey")).text;
     const point = createPublicKey(readFileSync(join(SERVICE_DATA_DIR, "operator.pub.pem"))).export({
       type: "spki",
@@ -193,7 +194,7 @@ describe("the key", () => {
     );
     expect(existsSync(join(SERVICE_DATA_DIR, "tlog.pem"))).toBe(false);
     await first.close();
-    expect((await read(await startTestService({ SERVICE_DATA_DIR }), "vkey")).text).toBe(vkey);
+    expect((await read(await startTestService({ SERVICE_DATA_DIR, ...NO_FRONT_ENDS }), "vkey")).text).toBe(vkey);
   });
 
   test.each(["ecdsa-p256", "rsa-2048"] as const)(
@@ -208,7 +209,7 @@ describe("the key", () => {
       expect(statSync(join(SERVICE_DATA_DIR, "tlog.pem")).mode & 0o777).toBe(0o600);
       const [vkey, checkpoint] = [(await read(first, "vkey")).text, (await read(first, "checkpoint")).text];
       await first.close();
-      const second = await startTestService(settings);
+      const second = await startTestService({ ...settings, ...NO_FRONT_ENDS });
       expect((await read(second, "vkey")).text).toBe(vkey);
       expect((await read(second, "checkpoint")).text).toBe(checkpoint);
     },
@@ -222,7 +223,7 @@ describe("the key", () => {
       expect.objectContaining({ code: "invalid-key" }),
     );
     writeFileSync(file, generatePrivateKey("ed25519"), { mode: 0o600 });
-    const started = await startTestService({ SERVICE_DATA_DIR });
+    const started = await startTestService({ SERVICE_DATA_DIR, ...NO_FRONT_ENDS });
     const point = createPublicKey(readFileSync(file)).export({ type: "spki", format: "der" }).subarray(-32);
     expect((await read(started, "vkey")).text).toContain(Buffer.concat([Buffer.of(1), point]).toString("base64"));
     await checkpointOf(started, 0);
@@ -231,9 +232,10 @@ describe("the key", () => {
 
 describe("settings", () => {
   test("the origin is the log's name and /tlog, unless it is set", async () => {
-    const set = await startTestService({ SERVICE_LOG_NAME: NAME, SERVICE_TLOG_ORIGIN: "log.example/cairn/tlog" });
+    const names = { SERVICE_LOG_NAME: NAME, SERVICE_TLOG_ORIGIN: "log.example/cairn/tlog" };
+    const set = await startTestService({ ...names, ...NO_FRONT_ENDS });
     expect((await checkpointOf(set, 0)).origin).toBe("log.example/cairn/tlog");
-    const nameless = await startTestService();
+    const nameless = await startTestService(NO_FRONT_ENDS);
     expect((await checkpointOf(nameless, 0)).origin).toMatch(/^cairnlog\/[0-9a-f]{16}\/tlog$/);
   });
 
@@ -249,7 +251,7 @@ describe("settings", () => {
 
 test("a service whose log lost entries that were published does not start", async () => {
   const SERVICE_DATA_DIR = temporaryFolder();
-  const settings = { SERVICE_DATA_DIR, SERVICE_CHECKPOINT_INTERVAL_S: "1" };
+  const settings = { SERVICE_DATA_DIR, SERVICE_CHECKPOINT_INTERVAL_S: "1", ...NO_FRONT_ENDS };
   const first = await startTestService(settings);
   await append(first, 2);
   await checkpointOf(first, 2);

@@ -10,7 +10,7 @@ import { LIMITS } from "#cairnlog/server/http/limits/limits.js";
 import { startCalendar } from "../../anchoring/calendar.js";
 import { newRoot, removeChains } from "../../crypto/chains.js";
 import { type Controlled, startControlled } from "../../server/controlled.js";
-import { startTestService, temporaryFolder } from "../../server/harness.js";
+import { NO_FRONT_ENDS, startTestService, temporaryFolder } from "../../server/harness.js";
 import { bearerOf, challengeOf, proofOf, registeredSigner } from "../../server/proofs.js";
 import {
   canonical,
@@ -187,7 +187,7 @@ describe("every operation answers as it should", () => {
     const root = newRoot("Trusted");
     const path = join(temporaryFolder(), "roots.pem");
     writeFileSync(path, root.certificate);
-    const attested = await startTestService({ SERVICE_HARDWARE_ROOTS: path });
+    const attested = await startTestService({ SERVICE_HARDWARE_ROOTS: path, ...NO_FRONT_ENDS });
     await tour.follow(attested);
     const [key, other] = [await registeredSigner(attested), await registeredSigner(attested)];
     const of = (signer: TestSigner) => ({ hardware_attestation: root.certify(signer.publicKey) });
@@ -292,7 +292,7 @@ describe("every operation answers as it should", () => {
       .toContain(`\n${world.registry.log.size}\n`);
     await ask("get_tlog_tile_level_n1", 200, { params: { level: "entries", n1: "000" } });
     await ask("get_tlog_tile_level_n1_n2", 200, { params: { level: "1", n1: "000.p", n2: "1" } });
-    const former = await startTestService();
+    const former = await startTestService(NO_FRONT_ENDS);
     const { dataDir } = former.server;
     await former.close();
     for (const name of ["tlog-checkpoint.txt", "tlog.vkey"]) rmSync(join(dataDir, name), { force: true });

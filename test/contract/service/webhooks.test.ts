@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { beforeAll, describe, expect, test } from "vitest";
-import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
+import { expectProblem, NO_FRONT_ENDS, startTestService, type TestService } from "../../server/harness.js";
 import { bearerOf, proofOf, registeredSigner } from "../../server/proofs.js";
 import { newManifest, newSigner, registration, submission, type TestSigner } from "../../server/signers.js";
 import { type Received, startReceiver } from "../../webhooks/receiver.js";
@@ -145,7 +145,7 @@ describe("permissions", () => {
 describe("deliveries", () => {
   /** A service that may call this machine, with a subscription of a key of its own. */
   async function subscribed(subscription: Record<string, unknown>) {
-    const local = await startTestService({ SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
+    const local = await startTestService({ SERVICE_WEBHOOK_ALLOW_PRIVATE: "on", ...NO_FRONT_ENDS });
     const receiver = await startReceiver();
     const owner = await registeredSigner(local);
     const mine = await bearerOf(local, owner);

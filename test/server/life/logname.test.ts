@@ -2,11 +2,14 @@
 import { expect, test } from "vitest";
 import { anyEvent } from "../../anyevent.js";
 import { cairnlog } from "../../cli/harness.js";
-import { startTestService, temporaryFolder } from "../harness.js";
+import { NO_FRONT_ENDS, startTestService, temporaryFolder } from "../harness.js";
 
-/** The first line of the checkpoint, the origin of `/tlog/`, and the one that the command says, of a service that then ends. */
-async function namesOf(dataDir: string, settings: Record<string, string> = {}) {
-  const service = await startTestService({ SERVICE_DATA_DIR: dataDir, ...settings });
+/**
+ * The first line of the checkpoint, the origin of `/tlog/`, and the one that the command says, of a service
+ * that then ends. Its front end, which hands on what the writer says, is looked at with the first.
+ */
+async function namesOf(dataDir: string, settings: Record<string, string> = {}, frontEnds: object = NO_FRONT_ENDS) {
+  const service = await startTestService({ SERVICE_DATA_DIR: dataDir, ...frontEnds, ...settings });
   if (!service.server.registry.log.size) await service.server.registry.log.append(anyEvent());
   const [name] = (await service.get("/log/checkpoint")).text.split("\n");
   const vkey = (await (await fetch(`${service.url}/tlog/vkey`)).text()).trim();
@@ -20,7 +23,7 @@ const NAMES = ["log.example", "log.example/tlog"];
 
 test("a log that is created under a public address has the name of its host, whatever the address is later", async () => {
   const dataDir = temporaryFolder();
-  expect(await namesOf(dataDir, URL_SET)).toEqual(NAMES);
+  expect(await namesOf(dataDir, URL_SET, {})).toEqual(NAMES);
   expect(await namesOf(dataDir)).toEqual(NAMES);
   expect(await namesOf(dataDir, { SERVICE_PUBLIC_URL: "https://new.example:8443" })).toEqual(NAMES);
   const chosen = { SERVICE_LOG_NAME: "a.example", SERVICE_TLOG_ORIGIN: "b.example" };
