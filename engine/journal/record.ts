@@ -4,19 +4,21 @@
  * applied.
  *
  * Records are numbered without gaps over all commits, including commits without a batch. Each record names the hash of
- * the one before it. The hash covers the digests of batch and rows, not their bytes. So private rows can be removed
- * from a journal (when an account is deleted), and its chain can still be checked.
+ * the one before it. The hash covers the digests of batch and rows, not their bytes, and the digest of a batch the hashes of its
+ * payloads (`payloads.ts`). So private rows can be removed from a journal (when an account is deleted), and payloads that are
+ * withheld, and its chain can still be checked.
  *
  * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record
- * before · SHA-256 of the batch · SHA-256 of the rows (zeros if there are none); then SHA-256 of the head, which is the
- * record's hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after
- * each).
+ * before · digest of the batch (`digestOfBatch`) · SHA-256 of the rows (zeros if there are none); then SHA-256 of the head,
+ * which is the record's hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after
+ * each). Format 1 has the SHA-256 of the batch as its digest.
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../base/error.js";
 import { byKey } from "../store/changeset.js";
 import { type JournalPosition, NO_HASH } from "../store/schema/position.js";
 import { HASH } from "../store/schema/schema.js";
+import { digestOfBatch, type Losses, packLosses, readLosses, withoutPayloads } from "./payloads.js";
 import { type RecordedChange, readLines, rowLine } from "./rows.js";
 
 export interface JournalRecord {
@@ -34,7 +36,9 @@ export interface JournalRecord {
   readonly rows: readonly RecordedChange[];
 }
 
-const FORMAT = 1;
+const FORMAT = 2;
+/** Its hash covers the bytes of payloads, which therefore stay. */
+const WITH_PAYLOADS = 1;
 const NUMBER_BYTES = 6;
 const SEQUENCE_AT = 1;
 const EPOCH_AT = SEQUENCE_AT + NUMBER_BYTES;
@@ -48,6 +52,8 @@ const BODY_AT = BATCH_LENGTH_AT + 4;
 
 const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
 const digestOf = (bytes: Uint8Array): Uint8Array => (bytes.length ? sha256(bytes) : NO_HASH);
+const batchDigest = (batch: Buffer, format: number, losses?: Losses): Uint8Array =>
+  batch.length && format === FORMAT ? digestOfBatch(batch, losses) : digestOf(batch);
 
 /** Rows as text, in key order. */
 const linesOf = (rows: readonly RecordedChange[]): Buffer =>
@@ -60,16 +66,18 @@ const linesOf = (rows: readonly RecordedChange[]): Buffer =>
   );
 
 /** The bytes of a record. Equal records have equal bytes, for any order of their rows and members. */
-export function encodeRecord(record: JournalRecord): Buffer {
-  const batch = record.batch ?? new Uint8Array(0);
+export const encodeRecord = (record: JournalRecord): Buffer => encoded(record, FORMAT);
+
+function encoded(record: JournalRecord, format: number): Buffer {
+  const batch = record.batch ?? Buffer.alloc(0);
   const rows = linesOf(record.rows);
   const bytes = Buffer.allocUnsafe(BODY_AT + batch.length + rows.length);
-  bytes[0] = FORMAT;
+  bytes[0] = format;
   bytes.writeUIntBE(record.sequence, SEQUENCE_AT, NUMBER_BYTES);
   bytes.writeUIntBE(record.epoch, EPOCH_AT, NUMBER_BYTES);
   bytes.writeUIntBE(record.firstIndex, FIRST_INDEX_AT, NUMBER_BYTES);
   bytes.set(record.previous, PREVIOUS_AT);
-  bytes.set(digestOf(batch), BATCH_DIGEST_AT);
+  bytes.set(batchDigest(batch, format), BATCH_DIGEST_AT);
   bytes.set(digestOf(rows), ROWS_DIGEST_AT);
   bytes.set(sha256(bytes.subarray(0, HEAD)), HEAD);
   bytes.writeUInt32BE(batch.length, BATCH_LENGTH_AT);
@@ -86,17 +94,18 @@ export const recordHash = (bytes: Uint8Array): Uint8Array => bytes.slice(HEAD, B
  * made.
  * @throws CairnlogError `corrupt-log`
  */
-export function decodeRecord(encoded: Uint8Array): JournalRecord {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length);
+export function decodeRecord(given: Uint8Array): JournalRecord {
+  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length);
   const record = decodeHead(bytes);
-  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes do not match its bytes");
+  if (!encoded(record, bytes[0]!).equals(bytes)) throw damaged(MISMATCH);
   return record;
 }
 
 /** What the bytes say; their hashes are not compared. */
 function decodeHead(bytes: Buffer): JournalRecord {
   if (bytes.length < BODY_AT) throw damaged("it is cut short");
-  if (bytes[0] !== FORMAT) throw damaged("it is in a format that this version does not read");
+  if (bytes[0] !== FORMAT && bytes[0] !== WITH_PAYLOADS)
+    throw damaged("it is in a format that this version does not read");
   const rowsAt = BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT);
   if (rowsAt > bytes.length) throw damaged("it is cut short");
   return {
@@ -122,18 +131,51 @@ export function recordOf(
   rows: readonly RecordedChange[],
   areComplete: boolean,
 ): { readonly record: JournalRecord; readonly hash: Uint8Array } {
-  if (body.length < BODY_AT || bodyOf(body).length !== body.length) throw damaged("it is cut short");
-  if (areComplete) {
-    const spelled = Buffer.concat([body, linesOf(rows)]);
-    return { record: decodeRecord(spelled), hash: recordHash(body) };
-  }
-  const { rows: _, ...bare } = decodeHead(body);
-  const batch = body.subarray(BODY_AT);
+  const { record } = readBody(body);
+  const digest = body.subarray(ROWS_DIGEST_AT, HEAD);
+  if (areComplete && Buffer.compare(digestOf(linesOf(rows)), digest) !== 0) throw damaged(MISMATCH);
+  return { record: { ...record, rows }, hash: recordHash(body) };
+}
+
+const MISMATCH = "its hashes do not match its bytes";
+
+/** A body, which may have lost payloads, checked. @throws CairnlogError `corrupt-log` */
+function readBody(body: Buffer): { readonly record: Omit<JournalRecord, "rows">; readonly losses: Losses } {
+  if (body.length < BODY_AT) throw damaged("it is cut short");
+  const end = bodyOf(body).length;
+  if (end < BODY_AT + body.readUInt32BE(BATCH_LENGTH_AT)) throw damaged("it is cut short");
+  const batch = body.subarray(BODY_AT, end);
+  const { rows: _, ...record } = decodeHead(body.subarray(0, end));
+  const losses = readLosses(body.subarray(end), batch);
   const isWhole =
+    losses !== undefined &&
     sha256(body.subarray(0, HEAD)).equals(recordHash(body)) &&
-    Buffer.compare(digestOf(batch), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0;
-  if (!isWhole) throw damaged("its hashes do not match its bytes");
-  return { record: { ...bare, rows }, hash: recordHash(body) };
+    Buffer.compare(batchDigest(batch, body[0]!, losses), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0;
+  if (!isWhole) throw damaged(MISMATCH);
+  return { record, losses };
+}
+
+/**
+ * A body without the payloads of some entries. Its hash stays.
+ * @param withheld the entries as they are served, by their leaf indexes
+ * @returns null if it has none of these payloads
+ * @throws CairnlogError `corrupt-log`; `precondition-failed` for a record whose hash covers payloads
+ */
+export function bodyWithout(body: Buffer, withheld: ReadonlyMap<number, Buffer>): Buffer | null {
+  const { record, losses } = readBody(body);
+  const { firstIndex, batch, sequence } = record;
+  if (!batch) return null;
+  const inBatch = new Map([...withheld].map(([leafIndex, json]) => [leafIndex - firstIndex, json]));
+  const without = withoutPayloads(batch, losses, inBatch);
+  if (without.losses.size === losses.size) return null;
+  if (body[0] === WITH_PAYLOADS)
+    throw new CairnlogError(
+      "precondition-failed",
+      `Record ${sequence} of the journal is of an earlier version, and cannot lose a payload. Make the journal anew, in another database.`,
+    );
+  const head = Buffer.from(body.subarray(0, BODY_AT));
+  head.writeUInt32BE(without.packed.length, BATCH_LENGTH_AT);
+  return Buffer.concat([head, without.packed, packLosses(without.losses)]);
 }
 
 /**

@@ -123,7 +123,7 @@ export class LogWriter extends LogView implements Executor {
       await this.#applier.adopt();
       await this.#applier.catchUp((records, made) => {
         this.#sequencer.forget();
-        this.showDisk();
+        this.showDisk(made.rows.flatMap(({ table, key }) => (table === "withheld" ? [key as number] : [])));
         this.#feed?.applied(records, made, this.frozen);
       });
     } catch (error) {
@@ -151,7 +151,8 @@ export class LogWriter extends LogView implements Executor {
 
   #published(batch: FormedBatch): void {
     this.show(batch.firstIndex + batch.events.length, frozenBy(batch.events.at(-1)));
-    if (batch.events.some(({ event_type }) => event_type === PAYLOAD_WITHHELD)) this.withheld.restore();
+    if (batch.events.some(({ event_type }) => event_type === PAYLOAD_WITHHELD))
+      this.withheld.take([...batch.layer.changes("withheld")].map(({ key }) => key));
     this.#feed?.written(batch);
   }
 

@@ -27,6 +27,8 @@ const BEAT_MS = 400;
 const TELL_MS = 20;
 /** Milliseconds between two removals of private rows from old records. */
 const SWEEP_MS = 60_000;
+/** Payloads that are taken from the journal between two signs of life. */
+const ERASED_AT_ONCE = 4;
 /** Milliseconds for which a node does not try again to lead when it gave the lead away, or could not begin. */
 const COOL_DOWN_MS = 5_000;
 /** Milliseconds that a node which is behind leaves the lead to those that are not. */
@@ -93,6 +95,8 @@ export class Replication {
   #leading = false;
   #isRetiring = false;
   #ending: Promise<void> = Promise.resolve();
+  /** Leaf indexes of entries whose payload is in the journal no more, or cannot be taken from it. */
+  readonly #erased = new Set<number>();
 
   constructor(parts: ReplicationParts) {
     this.#parts = parts;
@@ -243,10 +247,25 @@ export class Replication {
       if (!journal.isLeading) continue;
       const wanted = await journal.beat(await leadership.checkpoint(), () => role.confirm());
       if (this.#leading && wanted !== null && wanted !== nodeUrl) await this.#handOver(wanted);
+      await this.#erase();
       if (performance.now() - swept < SWEEP_MS) continue;
       swept = performance.now();
       await journal.sweep();
     }
+  }
+
+  /** Takes payloads that are withheld from the journal, so that nodes to come never have them. */
+  async #erase(): Promise<void> {
+    const { journal, log, logger } = this.#parts;
+    const { withheldLeaves } = log;
+    if (withheldLeaves.length === this.#erased.size) return;
+    for (const leaf of withheldLeaves.filter((leaf) => !this.#erased.has(leaf)).slice(0, ERASED_AT_ONCE))
+      try {
+        if (await journal.erase(leaf, log.bareJsonAt(leaf))) this.#erased.add(leaf);
+      } catch (error) {
+        logger.error({ err: error }, "a payload that is withheld stays in the journal");
+        this.#erased.add(leaf);
+      }
   }
 
   /** Waits for the next sign of life, which is sooner when there is something to tell. */

@@ -1,7 +1,7 @@
 /** A record whose rows are kept apart from it. */
 import { expect, test } from "vitest";
 import { columnsOf } from "#cairnlog/engine/journal/postgres/columns.js";
-import { type JournalRecord, recordOf } from "#cairnlog/engine/journal/record.js";
+import { bodyWithout, type JournalRecord, recordOf } from "#cairnlog/engine/journal/record.js";
 import { readLines } from "#cairnlog/engine/journal/rows.js";
 import { packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { NO_HASH } from "#cairnlog/engine/store/schema/position.js";
@@ -62,4 +62,36 @@ test("a record without batch and rows", () => {
   const bare = columnsOf({ ...record, previous: NO_HASH, batch: null, rows: [] }, 0);
   expect([bare.publicRows, bare.privateRows]).toEqual([null, null]);
   expect(recordOf(bare.body, [], true).record).toMatchObject({ batch: null, rows: [] });
+});
+
+test("it loses payloads, one after the other, and its hash stays; every byte of what is left counts", () => {
+  const hashes = `"previous_hash":"00","entry_hash":"01","entry_hashes":[]}`;
+  const entryOf = (id: number, payload: string) => Buffer.from(`{"id":${id},"payload":${payload},${hashes}`);
+  // Names of members in a payload mislead nobody.
+  const secret = '{"payload":"secret","previous_hash":"0"}';
+  const entries = [entryOf(5, secret), entryOf(6, '{"shown":1}'), entryOf(7, secret), Buffer.from("no entry")];
+  const { body, hash } = columnsOf({ ...record, batch: packBatch(entries, Buffer.alloc(128, 1), null) }, 4);
+  const withheld = (id: number) => entryOf(id, 'null,"withheld_by":9');
+  const one = bodyWithout(body, new Map([[4, withheld(5)]]))!;
+  const both = bodyWithout(one, new Map([4, 6].map((leaf) => [leaf, withheld(leaf + 1)])))!;
+  for (const [shorter, found, shown] of [
+    [one, 1, [withheld(5), ...entries.slice(1)]],
+    [both, 0, [withheld(5), entries[1]!, withheld(7), entries[3]!]],
+  ] as const) {
+    const read = recordOf(shorter, rows, true);
+    expect(Buffer.from(read.hash)).toEqual(hash);
+    expect(read.record.batch).toEqual(packBatch(shown, Buffer.alloc(128, 1), null));
+    expect(shorter.toString("latin1").split("secret")).toHaveLength(found + 1);
+  }
+  expect(bodyWithout(both, new Map([[4, withheld(5)]]))).toBeNull();
+  expect(bodyWithout(both, new Map([[8, withheld(9)]]))).toBeNull();
+  const text = both.toString("latin1");
+  // By which entry a payload is withheld is not in what was hashed.
+  const isFree = (at: number) => text.slice(0, at + 1).endsWith('"withheld_by":9');
+  for (let at = 0; at < both.length; at++) {
+    const changed = Buffer.from(both);
+    changed[at]! ^= 1;
+    if (!isFree(at)) expect(() => recordOf(changed, rows, true), `byte ${at}`).toThrow(/damaged/);
+  }
+  expect(() => recordOf(both.subarray(0, -36), rows, true)).toThrow(/damaged/);
 });

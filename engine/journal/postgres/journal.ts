@@ -21,6 +21,7 @@ import type { JournalRecord } from "../record.js";
 import { readLines } from "../rows.js";
 import { type Columns, columnsOf } from "./columns.js";
 import { loadDriver } from "./connection.js";
+import { erasing } from "./erasing.js";
 import { notLeading, refusedByServer, UNDEFINED_TABLE, unreachable } from "./faults.js";
 import { type ServerStatus, Servers } from "./servers.js";
 import {
@@ -31,6 +32,7 @@ import {
   LEAD,
   type Lead,
   leadOf,
+  recordWith,
   release,
   sweep,
   takeLead,
@@ -351,6 +353,26 @@ export class PostgresJournal implements Journal {
     await this.#writer.alone(async () => {
       const held = this.#held;
       if (held) await this.#writer.run(sweep(held.epoch, held.holder, seconds));
+    });
+  }
+
+  /**
+   * Takes a payload that is withheld from its record, while this node leads. What is old of the row stays in PostgreSQL's files
+   * until they are made anew (`operate/erase.ts`).
+   * @param json the entry as it is served
+   * @returns whether it is gone; if not, somebody may try again
+   * @throws CairnlogError as `bodyWithout` does
+   */
+  async erase(leafIndex: number, json: Buffer): Promise<boolean> {
+    return this.#writer.alone(async () => {
+      if (!this.#held) return false;
+      const found = await this.#writer.run(recordWith(leafIndex));
+      const row = found.kind === "done" ? found.rows[0] : undefined;
+      if (!row) return false;
+      const statement = erasing(row, leafIndex, json);
+      if (!statement) return true;
+      const outcome = await this.#writer.run(statement);
+      return outcome.kind === "done" && outcome.rows.length === 1;
     });
   }
 

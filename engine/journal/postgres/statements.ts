@@ -160,6 +160,21 @@ export const lastBefore = (size: number): Statement => ({
   values: [size],
 });
 
+/** The record with the entry at a leaf index. */
+export const recordWith = (leafIndex: number): Statement => ({
+  name: "cairnlog-with",
+  text: `SELECT sequence, body FROM cairnlog.record WHERE first_index <= $1::bigint
+    ORDER BY first_index DESC, sequence DESC LIMIT 1`,
+  values: [leafIndex],
+});
+
+/** Puts another body with the same hash in the place of a record's. */
+export const replaceBody = (sequence: number, body: Buffer, before: Buffer): Statement => ({
+  text: `UPDATE cairnlog.record SET body = $2::bytea, bytes = octet_length($2::bytea)
+    WHERE sequence = $1::bigint AND body = $3::bytea AND ${WAITS} RETURNING 1`,
+  values: [sequence, body, before],
+});
+
 /** Records after one and up to another, in order, with all of their rows. Of what was swept, see the last field. */
 export const recordsText = (after: number, upTo: number, isPublic: boolean): string =>
   isPublic

@@ -128,7 +128,7 @@ export class LogFollower extends LogView implements Executor {
 
   #changed({ table, key }: ChangedRow): void {
     if (table === "anchorTotals") this.anchors.restore();
-    if (table === "withheld") this.withheld.restore();
+    if (table === "withheld") this.withheld.take([key]);
     const change = { table, key, row: this.#parts.store.get(table, key) };
     (this.#observers.get(table) as RowObserver<WatchedTable> | undefined)?.([change]);
   }

@@ -15,9 +15,11 @@ import type { Batch } from "../../store/schema/batch.js";
 import type { JournalPosition } from "../../store/schema/position.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
-import { openStore, type Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
 import { Operators } from "../operator/operators.js";
 import { formatTimestamp, systemClock } from "../state/clock.js";
+import { noProjection, type Projection } from "../state/projection.js";
+import { openErased } from "./erase.js";
 
 /** A log as records begin with it. */
 export interface BeginningOfRecords {
@@ -32,6 +34,8 @@ export interface BeginningOptions {
   readonly path: string;
   /** PEM of the operator's public key. */
   readonly operatorKey: string;
+  /** With which the log is opened. */
+  readonly projection?: Projection;
   /** Settings that every node must have. */
   readonly settings: Readonly<Record<string, string>>;
 }
@@ -43,7 +47,7 @@ export interface BeginningOptions {
  *   does, and then nothing was changed
  */
 export async function beginRecords(
-  { path, operatorKey, settings }: BeginningOptions,
+  { path, operatorKey, projection = noProjection, settings }: BeginningOptions,
   make: (beginning: BeginningOfRecords) => Promise<JournalPosition>,
 ): Promise<number> {
   const key = importPublicKey(operatorKey);
@@ -53,7 +57,10 @@ export async function beginRecords(
     return 0;
   }
   const lock = await takeWriterLock(path);
-  const store = openStore({ path });
+  const store = await openErased({ path, projection }).catch(async (error) => {
+    await lock.release();
+    throw error;
+  });
   try {
     const meta = store.get("meta", "log");
     if (!meta) throw new CairnlogError("precondition-failed", `The log in ${path} has not begun: remove it.`);

@@ -2,8 +2,10 @@
  * Which entries a view shows without their payload, and by which entry each is withheld. There are few of them, so all are in
  * memory. Reads for others go through here; checks of the log, rebuilds and copies on this disk read what is stored.
  */
+import { leastWhere } from "../../base/search.js";
 import type { StoreReader } from "../../store/contract.js";
 import { type PostingList, without } from "../../store/postings/lists.js";
+import type { WithheldRow } from "../../store/schema/rows.js";
 import { POSTING, type PostingKind } from "../../store/schema/schema.js";
 import { isWithholdable } from "../../verify/events/withheld.js";
 import type { CandidatePostings } from "./candidates.js";
@@ -13,37 +15,63 @@ import { Seams } from "./seams.js";
 /** Terms that say nothing of a payload. */
 const KEPT: readonly PostingKind[] = [POSTING.eventType, POSTING.digest];
 
+type WithheldRows = Pick<StoreReader, "get" | "range">;
+
 export class Withheld implements Withholdings {
-  readonly #store: Pick<StoreReader, "range">;
-  readonly #stored: EntryReader;
+  readonly #store: WithheldRows;
+  readonly #stored: Pick<EntryReader, "entry">;
   readonly #leafIndexOf: (id: number) => number | undefined;
-  #by: ReadonlyMap<number, number> = new Map();
+  /** By leaf index: the row, once it is known that it counts. */
+  #rows = new Map<number, WithheldRow>();
   #indexes: readonly number[] = [];
 
   /** @param leafIndexOf of an entry that is shown */
-  constructor(store: Pick<StoreReader, "range">, stored: EntryReader, leafIndexOf: (id: number) => number | undefined) {
+  constructor(
+    store: WithheldRows,
+    stored: Pick<EntryReader, "entry">,
+    leafIndexOf: (id: number) => number | undefined,
+  ) {
     this.#store = store;
     this.#stored = stored;
     this.#leafIndexOf = leafIndexOf;
   }
 
-  /** Reads the rows again. To be called when one of them has changed, after the size is known. */
+  /** Reads all rows again, after the size is known. Entries are read of rows that are new: what is on the log does not change. */
   restore(): void {
-    const by = new Map<number, number>();
-    for (const { key, row } of this.#store.range("withheld")) {
-      const leafIndex = this.#leafIndexOf(key);
-      // The row of an entry that is not shown yet may be on disk already.
-      if (leafIndex === undefined || this.#leafIndexOf(row.withheld_by) === undefined) continue;
-      const entry = this.#stored.entry(leafIndex)!;
-      if (entry.entry_hash === row.entry_hash && isWithholdable(entry.event_type)) by.set(leafIndex, row.withheld_by);
+    const before = this.#rows;
+    this.#rows = new Map();
+    for (const { key, row } of this.#store.range("withheld")) this.#add(key, row, before);
+    this.#indexes = [...this.#rows.keys()].sort((a, b) => a - b);
+  }
+
+  /** Reads the rows of some entries again, after the size is known: the costs do not depend on how many others there are. */
+  take(ids: Iterable<number>): void {
+    for (const id of ids) {
+      const row = this.#store.get("withheld", id);
+      const leafIndex = row && this.#add(id, row);
+      if (leafIndex === undefined) continue;
+      const at = leastWhere(0, this.#indexes.length, (i) => this.#indexes[i]! >= leafIndex);
+      if (this.#indexes[at] !== leafIndex) this.#indexes = this.#indexes.toSpliced(at, 0, leafIndex);
     }
-    this.#by = by;
-    this.#indexes = [...by.keys()].sort((a, b) => a - b);
+  }
+
+  /** @returns the leaf index of the entry if its payload is not shown any more */
+  #add(id: number, row: WithheldRow, before: ReadonlyMap<number, WithheldRow> = this.#rows): number | undefined {
+    const leafIndex = this.#leafIndexOf(id);
+    // The row of an entry that is not shown yet may be on disk already.
+    if (leafIndex === undefined || this.#leafIndexOf(row.withheld_by) === undefined) return undefined;
+    const known = before.get(leafIndex);
+    if (known?.withheld_by !== row.withheld_by || known.entry_hash !== row.entry_hash) {
+      const entry = this.#stored.entry(leafIndex)!;
+      if (entry.entry_hash !== row.entry_hash || !isWithholdable(entry.event_type)) return undefined;
+    }
+    this.#rows.set(leafIndex, row);
+    return leafIndex;
   }
 
   /** Number of entries that are shown without their payload. */
   get count(): number {
-    return this.#by.size;
+    return this.#rows.size;
   }
 
   /** Leaf indexes of these entries, ascending. */
@@ -52,7 +80,7 @@ export class Withheld implements Withholdings {
   }
 
   by(leafIndex: number): number | undefined {
-    return this.#by.size ? this.#by.get(leafIndex) : undefined;
+    return this.#rows.size ? this.#rows.get(leafIndex)?.withheld_by : undefined;
   }
 
   /** The list of a term without the entries whose payload has the term and is not shown. */
@@ -67,7 +95,7 @@ export class Withheld implements Withholdings {
       list: (term) => this.list(term, postings.list(term)),
       range: (low, high) => {
         const piece = postings.range(low, high);
-        return isKept(low) ? piece : { ...piece, indexes: piece.indexes.filter((index) => !this.#by.has(index)) };
+        return isKept(low) ? piece : { ...piece, indexes: piece.indexes.filter((index) => !this.#rows.has(index)) };
       },
       rangeCount: (low, high) => postings.rangeCount(low, high),
     };
@@ -75,7 +103,11 @@ export class Withheld implements Withholdings {
 }
 
 /** Those of a log of `size` entries that is not opened. @param stored reads what is stored */
-export function withheldIn(store: Pick<StoreReader, "range" | "floor">, stored: EntryReader, size: number): Withheld {
+export function withheldIn(
+  store: WithheldRows & Pick<StoreReader, "floor">,
+  stored: EntryReader,
+  size: number,
+): Withheld {
   const seams = new Seams(store, () => 0);
   seams.restore();
   const withheld = new Withheld(store, stored, (id) => seams.leafIndexOf(id, size));

@@ -91,9 +91,10 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /**
    * Shows what the disk says, when memory says the same.
+   * @param withheld ids of the entries that were withheld since the last call; without them, all are looked for
    * @throws CairnlogError `corrupt-log` when the log has lost its end
    */
-  protected showDisk(): void {
+  protected showDisk(withheld?: Iterable<number>): void {
     this.#proofTexts.clear();
     this.#seams.restore();
     this.anchors.restore();
@@ -101,7 +102,8 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#checkEnd(size);
     this.#frozen = null;
     this.show(size, frozen);
-    this.withheld.restore();
+    if (withheld) this.withheld.take(withheld);
+    else this.withheld.restore();
   }
 
   /** Shows the first `size` entries, which are on disk. @param end how the log ended, if the newest of them says so */
@@ -231,6 +233,16 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** The leaf index of the first entry with a higher id than this one; the size of the log if there is none. */
   leafIndexAfter(id: number): number {
     return this.#seams.leafIndexFrom(id + 1, this.#size);
+  }
+
+  /** Leaf indexes of the entries whose payload is withheld, ascending. */
+  get withheldLeaves(): readonly number[] {
+    return this.withheld.leaves;
+  }
+
+  /** An entry as it is served, but for `ots_proof`. */
+  bareJsonAt(leafIndex: number): Buffer {
+    return this.#reader.json(leafIndex)!;
   }
 
   /** Whether the payload of the entry with this id is withheld. */

@@ -2,9 +2,12 @@
 
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
+import { eraseFromJournal } from "../../../engine/journal/postgres/operate/erase.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords } from "../../../engine/log/history/beginning.js";
+import { openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
+import { projection } from "../../../engine/registry/events/projection.js";
 import { isPresent } from "../../../engine/store/lmdb/presence.js";
 import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { openStore } from "../../../engine/store/store.js";
@@ -13,7 +16,7 @@ import { openOperator } from "../../opening/operator.js";
 import { bindingSettings } from "../../replication/settings.js";
 import type { Settings } from "../../settings/settings.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../tlog/tlog.js";
-import { logFolder } from "../files/data-directory.js";
+import { logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, text, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
@@ -29,7 +32,7 @@ const OPTIONS = {
 type Given = Values<typeof OPTIONS>;
 type Replicated = Settings & { readonly replication: string };
 
-const ACTIONS = { init, status, check };
+const ACTIONS = { init, status, check, erase };
 
 export const replicate = subcommandWithActions({
   about: "A log that several machines keep, through the PostgreSQL servers that SERVICE_REPLICATION names.",
@@ -47,6 +50,12 @@ is empty. Give it a connection string of a user who may create a schema. Other n
       form: "[--data DIR]",
       about: `Reads every record on every server that answers, checks that each follows the one before, and compares the servers, and
 the log in the data directory, if there is one.`,
+    },
+    erase: {
+      form: "[--data DIR]",
+      about: `Takes the payloads that are withheld, as the data directory of a node says, from the journal's files: PostgreSQL makes the
+table of the records anew (VACUUM FULL). Nodes may run, but nothing is appended meanwhile. Give it a connection string of the
+user who made the journal.`,
     },
   },
   notes:
@@ -74,7 +83,7 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
     const key = openTlogKey(dataDir, operator, notes);
     const vkey = formatVkey(verifierKeyOf(key, tlogOrigin(settings, logName)));
     const binding = bindingSettings(settings, vkey);
-    const options = { path: logFolder(dataDir), operatorKey: operator.public.pem, settings: binding };
+    const options = { path: logFolder(dataDir), operatorKey: operator.public.pem, projection, settings: binding };
     const entries = await beginRecords(options, (beginning) =>
       makeJournal(replication, beginning, replicationVerify === "engine", (done) => {
         bar ??= startProgress("Copying:", done);
@@ -144,4 +153,23 @@ async function check({ replication, dataDir }: Replicated, { json }: Given): Pro
     if (isSound) console.log("sound: every record follows the one before, and all copies agree");
   }
   return isSound ? 0 : 1;
+}
+
+/** The leader has taken them from the records, or this does; the old rows are still in the files of the table. */
+async function erase({ replication, dataDir }: Replicated, { json }: Given): Promise<number> {
+  const operator = operatorKeyOf(dataDir, undefined);
+  if (!operator) throw new UsageError(`there is no operator key in ${dataDir}`);
+  const log = await openLogReader({ path: logFolder(dataDir), operatorKey: operator.pem, projection });
+  try {
+    const withheld = log.withheldLeaves;
+    await eraseFromJournal(
+      replication,
+      withheld.map((leaf) => [leaf, log.bareJsonAt(leaf)]),
+    );
+    const done = `The journal's table was made anew, without ${withheld.length} withheld payloads.`;
+    console.log(json ? printableJson({ withheld: withheld.length }) : done);
+    return 0;
+  } finally {
+    await log.close();
+  }
 }

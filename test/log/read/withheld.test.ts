@@ -1,6 +1,9 @@
 /** Entries whose payload the operator withholds: what a view shows of them, and that chain, trees and proofs stay what they were. */
 import { expect, test } from "vitest";
+import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
+import { Withheld } from "#cairnlog/engine/log/read/withheld.js";
 import { inMemory, joined, without } from "#cairnlog/engine/store/postings/lists.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/events/withheld.js";
 import { openTestLog, openTestReader } from "../harness.js";
@@ -78,4 +81,50 @@ test("lists leave out what is withheld, whatever is asked of them", () => {
   const marks = new Uint8Array(121);
   shown.mark(sought, marks);
   expect(sought.filter((i) => marks[i])).toEqual(left);
+});
+
+test("what is withheld costs the same however much was before, and what is read again reads no entry twice", async () => {
+  const { log, path } = await openTestLog();
+  const receipts = await log.append(
+    Array.from({ length: 30 }, (_, n) => ({ event_type: TYPE, payload: { document_title: `${n}` } })),
+  );
+  const withhold = ({ log_entry_id: entry_id, entry_hash }: (typeof receipts)[number]) => {
+    const event = { entry_id, entry_hash, payload_hash: "00".repeat(32), reason: "an order", basis: null };
+    return log.append(eventOf("payload_withheld", event));
+  };
+  // In any order of the entries.
+  for (const n of [17, 4, 21, 9]) await withhold(receipts[n]!);
+  const store = openStore({ path, readOnly: true, isInspected: true });
+  try {
+    const entries = new EntryReader(store);
+    const [read, rows]: [number[], number[]] = [[], []];
+    const stored = {
+      entry(leaf: number) {
+        read.push(leaf);
+        return entries.entry(leaf);
+      },
+    };
+    const counted: Pick<typeof store, "get" | "range"> = {
+      get(table, key) {
+        rows.push(key as number);
+        return store.get(table, key);
+      },
+      range: (...given) => store.range(...given),
+    };
+    const withheld = new Withheld(counted, stored, (id) => (id <= log.size ? id - 1 : undefined));
+    withheld.restore();
+    expect(withheld.leaves).toEqual([4, 9, 17, 21]);
+    expect(read.splice(0).sort((a, b) => a - b)).toEqual([4, 9, 17, 21]);
+    await withhold(receipts[11]!);
+    store.refresh();
+    withheld.take([12]);
+    expect([withheld.leaves, read.splice(0), rows.splice(0)]).toEqual([[4, 9, 11, 17, 21], [11], [12]]);
+    expect(withheld.by(11)).toBe(35);
+    withheld.take([12]);
+    withheld.restore();
+    expect([withheld.leaves, read]).toEqual([[4, 9, 11, 17, 21], []]);
+    expect(log.withheldLeaves).toEqual(withheld.leaves);
+  } finally {
+    await store.close();
+  }
 });

@@ -34,6 +34,8 @@ CREATE TABLE cairnlog.record (
   rows text
 );
 ALTER TABLE cairnlog.record ALTER COLUMN body SET STORAGE EXTERNAL;
+-- Statistics would keep short bodies, also of payloads that are withheld.
+ALTER TABLE cairnlog.record ALTER COLUMN body SET STATISTICS 0;
 CREATE INDEX record_first_index ON cairnlog.record (first_index);
 
 CREATE TABLE cairnlog.private_change (

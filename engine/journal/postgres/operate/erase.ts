@@ -1,0 +1,42 @@
+/**
+ * Takes payloads that are withheld from the journal's files: from their records, and then from what PostgreSQL has kept of these
+ * rows. A row that was changed or removed stays in the pages of its table, also behind a plain VACUUM; a table that is made anew
+ * has none of it. Standbys follow. PostgreSQL's log of writes, archives and copies of the database keep what they have.
+ *
+ * If we crash here: each statement holds by itself, and all of it can be repeated.
+ */
+import type { Connection } from "../connection.js";
+import { erasing } from "../erasing.js";
+import { unreachable } from "../faults.js";
+import { Servers } from "../servers.js";
+import { recordWith } from "../statements.js";
+import { parseTarget } from "../target.js";
+
+const STATEMENT_MS = 60_000;
+/** A table is copied meanwhile. */
+const ANEW_MS = 3 * 3_600_000;
+
+/**
+ * Takes payloads from the journal of `url`, and makes its table anew, for which the user must own it. Meanwhile nothing is
+ * appended, and no node follows.
+ * @param withheld entries as they are served, by their leaf indexes
+ * @throws CairnlogError `storage-failed`; as `bodyWithout` does
+ */
+export async function eraseFromJournal(url: string, withheld: Iterable<readonly [number, Buffer]>): Promise<void> {
+  const servers = new Servers(parseTarget(url));
+  let connection: Connection | undefined;
+  try {
+    connection = await servers.openPrimary();
+    for (const [leafIndex, json] of withheld) {
+      const [row] = await connection.query(recordWith(leafIndex), STATEMENT_MS);
+      const statement = row && erasing(row, leafIndex, json);
+      if (statement) await connection.query(statement, STATEMENT_MS);
+    }
+    await connection.query({ text: "VACUUM (FULL) cairnlog.record" }, ANEW_MS);
+  } catch (error) {
+    throw unreachable(error);
+  } finally {
+    connection?.close();
+    servers.close();
+  }
+}

@@ -1,0 +1,80 @@
+/** Payloads that are withheld, in the journal of PostgreSQL: its rows lose them, its files with `replicate erase`, and nodes to come never have them. */
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createClient } from "#cairnlog/server/client/index.js";
+import { formsOf, holding } from "../../backup/bytes.js";
+import { asSigner } from "../../client/clients.js";
+import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
+import type { RunningService } from "../../service.js";
+import { newSigner } from "../signers.js";
+import { headAt, Nodes, until } from "./nodes.js";
+
+let cluster: Cluster;
+let nodes: Nodes;
+let leader: RunningService;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  nodes = new Nodes(cluster.url());
+  expect(await nodes.command("a", "replicate", "init")).toMatchObject({ code: 0 });
+  leader = await nodes.start("a");
+  await until(leader.url, "/leader", 200);
+});
+afterAll(async () => {
+  await nodes.remove();
+  await cluster.remove();
+});
+
+const secrets = formsOf({ title: "Zwetschgenkuchen" });
+const textOf = async (url: string, path: string) => (await fetch(`${url}/api/v1${path}`)).text();
+/** Records of the journal, and files of the servers' tables, that hold the payload. */
+const rowsWithIt = async () => {
+  const text = `SELECT count(*) FROM cairnlog.record WHERE position('Zwetschgen'::bytea in body) > 0`;
+  return Number((await cluster.primary.query(text, "cairnlog"))[0]![0]);
+};
+const filesWithIt = async () => {
+  for (const server of cluster.servers) await server.query("CHECKPOINT");
+  return cluster.servers.flatMap(({ dataDir }) => holding(join(dataDir, "base"), secrets));
+};
+
+test("its rows lose them, its files do with a command, and a node to come never has them", async () => {
+  const client = createClient({ server: leader.url, signer: asSigner(newSigner()) });
+  const attest = async (title: string) =>
+    (await client.attest({ title, content_hash: "1".padStart(64, "0") })).receipt.log_entry_id;
+  await attest("before");
+  const id = await attest("Zwetschgenkuchen");
+  await attest("behind");
+  expect(await rowsWithIt()).toBe(1);
+  const proof = `/log/proof/${id - 1}?tree_size=${id}`;
+  const before = await textOf(leader.url, proof);
+  const withheld = await nodes.command(
+    ...(["a", "operator", "withhold", `${id}`, "--reason", "An order.", "--server", leader.url] as const),
+  );
+  expect(withheld, withheld.stderr).toMatchObject({ code: 0 });
+  await expect.poll(rowsWithIt).toBe(0);
+  expect(await filesWithIt()).not.toEqual([]);
+  expect(await nodes.command("a", "replicate", "erase", "--json")).toMatchObject({
+    code: 0,
+    stdout: '{"withheld":1}\n',
+  });
+  await expect.poll(filesWithIt).toEqual([]);
+  expect(await nodes.command("a", "replicate", "check")).toMatchObject({ code: 0 });
+
+  const newest = await attest("later");
+  const late = await nodes.start("b");
+  expect(await headAt(late.url, newest)).toEqual(await headAt(leader.url, newest));
+  expect(holding(nodes.dataOf("b"), secrets)).toEqual([]);
+  for (const path of [`/log/${id}`, proof, `/log/heads?from=1&limit=${newest}`, "/log?per_page=100"])
+    expect(await textOf(late.url, path)).toBe(await textOf(leader.url, path));
+  expect(await textOf(late.url, proof)).toBe(before);
+  expect(await late.stop()).toBe(0);
+  expect(await nodes.command("b", "fsck")).toMatchObject({ code: 0 });
+
+  expect(await leader.stop()).toBe(0);
+  expect(holding(nodes.dataOf("a"), secrets)).not.toEqual([]);
+  leader = await nodes.start("a");
+  await until(leader.url, "/leader", 200);
+  expect(holding(nodes.dataOf("a"), secrets)).toEqual([]);
+  expect(await nodes.command("a", "replicate", "check")).toMatchObject({ code: 0 });
+  expect(await headAt(leader.url, await attest("after"))).toBeTruthy();
+});
