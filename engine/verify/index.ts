@@ -10,6 +10,7 @@ export {
   BUNDLE_FORMAT,
   type InclusionProof,
 } from "./bundle/format.js";
+export { type BundleCheck, type BundleVerdict, verdictOf } from "./bundle/verdict.js";
 export { decodeBase64, encodeBase64 } from "./bytes/encoding.js";
 export { type EnvelopeSubject, envelopeSubject, verifyEnvelopeBundle } from "./dsse/attested.js";
 export {

@@ -1,5 +1,6 @@
 /** Colours: on a terminal that has them, and nowhere else; and what other parties wrote cannot add any. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { verdictOf } from "#cairnlog/engine/verify/index.js";
 import { bundleText } from "#cairnlog/server/cli/printing/verdict.js";
 import { facts, table } from "#cairnlog/server/cli/terminal/table.js";
 
@@ -12,11 +13,7 @@ afterEach(() => {
   Object.assign(process.stdout, { isTTY, hasColors });
 });
 
-const FAILED = {
-  valid: false,
-  signed: null,
-  checks: [{ name: "format", ok: false, detail: "\u001b[32mfine" }],
-} as const;
+const FAILED = verdictOf([{ name: "format", ok: false, detail: "\u001b[32mfine" }]);
 
 test("verdicts are red and green on a terminal, and escapes of others are shown as text", () => {
   const shown = bundleText("a\u001b[0m.txt", FAILED, null);

@@ -1,10 +1,11 @@
 /** `cairnlog operator withhold`, on a data directory and through the service that writes it. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { formsOf, holding } from "../backup/bytes.js";
 import { asSigner } from "../client/clients.js";
-import { newManifest, newSigner } from "../server/signers.js";
+import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { scratchFolder, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
@@ -54,4 +55,105 @@ test("withholds a payload of a service that runs, and of one that has stopped; t
   expect(await cairnlog(["fsck", "--data", data])).toMatchObject({ code: 1 });
   await service.stop();
   expect(await cairnlog(["fsck", "--data", data])).toMatchObject({ code: 0 });
+});
+
+test("a proof file and a receipt of a withheld entry are withheld, with an exit code of their own, and name the entry", async () => {
+  const data = join(scratch.path, "proofs");
+  const papers = join(scratch.path, "papers");
+  mkdirSync(papers);
+  const service = await startService(data, { SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  const [vkey, operatorKey] = [
+    (await cairnlog(["operator", "vkey", "--data", data])).stdout.trim(),
+    join(data, "operator.pub.pem"),
+  ];
+  const client = createClient({ server: service.url, signer: asSigner(newSigner()) });
+  const attest = async (text: string) => {
+    const file = join(papers, `${text}.txt`);
+    writeFileSync(file, text);
+    const { bundle, receipt } = await client.attest({ title: text, content_hash: `sha256:${sha256(text)}` });
+    writeFileSync(`${file}.attestation.json`, JSON.stringify(bundle));
+    return { file, bundle, id: receipt.log_entry_id };
+  };
+  const [held, shown] = [await attest("Quittengelee"), await attest("Hefezopf")];
+  const proof = join(scratch.path, "kept.tlog-proof");
+  const state = ["--server", service.url, "--state", join(scratch.path, "state")];
+  const receipt = (id: number, out: string) => cairnlog(["receipt", `${id}`, "--vkey", vkey, "--out", out, ...state]);
+  expect(await receipt(held.id, proof)).toMatchObject({ code: 0 });
+  const said = ["--reason", "An order."];
+  const taken = await cairnlog([
+    "operator",
+    "withhold",
+    `${held.id}`,
+    ...said,
+    "--data",
+    data,
+    "--server",
+    service.url,
+  ]);
+  expect(taken, taken.stderr).toMatchObject({ code: 0 });
+  const by = (await client.log.head())!.tree_size;
+  const [gone, other] = ["gone", "other"].map((name) => join(scratch.path, `${name}.tlog-proof`)) as [string, string];
+  for (const [id, out] of [
+    [held.id, gone],
+    [shown.id, other],
+  ] as const) {
+    const written = await receipt(id, out);
+    expect(written, written.stderr).toMatchObject({ code: 0 });
+  }
+
+  const verify = (...args: string[]) => cairnlog(["verify", ...args]);
+  const sentence = `The operator withholds this, as entry ${by} says: An order.`;
+  expect(await verify(gone, "--vkey", vkey)).toMatchObject({ code: 3, stdout: `${gone}: withheld\n  ${sentence}\n` });
+  const { code, stdout } = await verify(gone, "--vkey", vkey, "--json");
+  expect({ code, ...JSON.parse(stdout) }).toMatchObject({
+    ...{ code: 3, valid: false, verdict: "withheld", withheld_by: by, reason: sentence, leaf_index: held.id - 1 },
+    entry: { id: held.id, payload: null, withheld_by: by },
+  });
+  expect(stdout).not.toContain("gelee");
+  // Whoever has kept the payload proves it as before; what is wrong outweighs what is withheld.
+  expect(await verify(proof, other, "--vkey", vkey)).toMatchObject({ code: 0 });
+  expect(await verify(other, gone, "--vkey", vkey)).toMatchObject({ code: 3 });
+  expect(await verify(gone, join(scratch.path, "none"), "--vkey", vkey)).toMatchObject({ code: 1 });
+  expect(await verify(held.file, "--proof", gone, "--vkey", vkey, "--operator-key", operatorKey)).toMatchObject({
+    code: 0,
+  });
+  const lines = readFileSync(gone, "utf8").split("\n");
+  const { withholding, ...bare } = JSON.parse(Buffer.from(lines[1]!.slice("extra ".length), "base64").toString());
+  const changed = (extra: object) => {
+    const path = join(scratch.path, "changed.tlog-proof");
+    const text = `extra ${Buffer.from(JSON.stringify(extra)).toString("base64")}`;
+    writeFileSync(path, lines.map((line, i) => (i === 1 ? text : line)).join("\n"));
+    return path;
+  };
+  const lies = [bare, { ...bare, withholding: readFileSync(other, "utf8") }, { ...bare, withholding: "" }];
+  lies.push(
+    { ...bare, withheld_by: by + 1, withholding },
+    { ...bare, withholding: withholding.replace("index", "index 1") },
+  );
+  for (const lie of lies) expect(await verify(changed(lie), "--vkey", vkey)).toMatchObject({ code: 1 });
+  expect(await verify(changed({ ...bare, withholding }), "--vkey", vkey)).toMatchObject({ code: 3 });
+
+  const { operators: _, ...kept } = held.bundle;
+  const proven = await client.log.entry(held.id);
+  const holder = await client.log.entry(by);
+  const withoutPayload = {
+    ...{ ...kept, entry: proven.entry, proof: proven.proof, tree_head: proven.head },
+    withholding: { entry: holder.entry, leaf_index: holder.proof.leaf_index, audit_path: holder.proof.audit_path },
+  };
+  const { file } = held;
+  writeFileSync(`${file}.attestation.json`, JSON.stringify(withoutPayload));
+  const one = await verify(file, "--operator-key", operatorKey);
+  expect(one).toMatchObject({ code: 3, stdout: expect.stringContaining(`${file}: withheld\n  ok     format`) });
+  expect(one.stdout).toContain(`\n  --     withheld: ${sentence}`);
+  expect(one.stdout).not.toContain("WRONG");
+  const line = JSON.parse((await verify(file, "--operator-key", operatorKey, "--json")).stdout);
+  expect(line).toMatchObject({ valid: false, verdict: "withheld", withheld_by: by, who: null });
+  expect(await verify(papers, "--operator-key", operatorKey)).toMatchObject({
+    code: 3,
+    stdout: expect.stringContaining("1 withheld of 2 files."),
+  });
+  writeFileSync(`${file}.attestation.2.json`, JSON.stringify(held.bundle));
+  const both = await verify(file, "--operator-key", operatorKey);
+  expect(both).toMatchObject({ code: 0, stdout: expect.stringContaining(`passed over: ${sentence}`) });
+  await service.stop();
 });

@@ -50,10 +50,10 @@ test.each([{}, { withheld_by: 1 }, { withheld_by: 4 }, { withheld_by: 99 }])(
     const early = newMonitor(proxy.url);
     await early.monitor.round();
     proxy.lie = refuse(more);
-    await caught(early.monitor.round({ audit: true }), "bad-entry", /payload is missing|denies/);
+    await caught(early.monitor.round({ audit: true }), "bad-entry", /is missing|denies/);
     await early.monitor.close();
     const late = newMonitor(proxy.url);
-    await caught(late.monitor.round(), "bad-entry", /payload is missing|denies/);
+    await caught(late.monitor.round(), "bad-entry", /is missing|denies/);
     expect(late.monitor.size).toBe(0);
     await late.monitor.close();
   },

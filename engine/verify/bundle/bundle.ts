@@ -12,27 +12,27 @@
 
 import { decodeBase64, toHex } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
+import { attestedPayload, recordedTags } from "../events/attested.js";
 import { isPredicateOf } from "../events/eventcheck.js";
 import {
   attestationPayloads,
-  type Manifest,
   manifestHash,
   normaliseContentHash,
-  type SignedMembers,
   signedMembers,
   signedTerms,
   signedWords,
 } from "../events/manifest.js";
 import { canonicalJson } from "../json/canonical.js";
-import { fits } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import { checkOtsProof } from "../ots/anchor.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../tree/entry.js";
-import { leafHash, verifyInclusion } from "../tree/merkle.js";
 import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";
 import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
+import { checkInclusion } from "./inclusion.js";
+import { type BundleCheck, type BundleVerdict, type Condition, judge, verdictOf } from "./verdict.js";
+import { checkWithheld, withPayload } from "./withheld.js";
 
 /** The values that the verifier provides. */
 export interface BundleTrust {
@@ -60,42 +60,6 @@ export interface AllowedSigner {
   readonly validBefore?: string | null;
 }
 
-/** The result of one check. `detail` says in sentences what was verified, or lists everything that is wrong. */
-export interface BundleCheck {
-  readonly name:
-    | "format"
-    | "file"
-    | "manifest"
-    | "signature"
-    | "attestation"
-    | "entry"
-    | "inclusion"
-    | "tree-head"
-    | "anchor"
-    | "envelope"
-    | "signer"
-    | "witnesses"
-    | "key"
-    | "trust";
-  readonly ok: boolean;
-  readonly detail: string;
-}
-
-/** `valid` only if every check is `ok`. A bundle of the wrong form has only the check `format`. */
-export interface BundleVerdict {
-  readonly valid: boolean;
-  readonly checks: readonly BundleCheck[];
-  /**
-   * Whether the signer has signed type and statement; otherwise only the log says them. Null if the signature is not
-   * valid or the bundle has another form.
-   */
-  readonly signed: SignedMembers | null;
-}
-
-/** Maximum number of tags, and of characters in a tag, that the log takes over from a manifest. */
-const MAX_TAGS = 32;
-const MAX_TAG_CHARACTERS = 64;
-
 /**
  * Checks a bundle, as `parseIJson` read it, against the file's hash and the pinned operator key. It proves that the key
  * in the bundle signed the manifest of this file, and that the operator's log contains the attestation. It does not
@@ -105,8 +69,9 @@ const MAX_TAG_CHARACTERS = 64;
 export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise<BundleVerdict> {
   try {
     const misfit = BUNDLE(bundle, "");
-    if (misfit !== undefined) return verdict([{ name: "format", ok: false, detail: misfit }]);
-    const checked = bundle as AttestationBundle;
+    if (misfit !== undefined) return verdictOf([{ name: "format", ok: false, detail: misfit }]);
+    const given = bundle as AttestationBundle;
+    const checked = withPayload(given);
     const signature = await checkSignature(checked);
     const checks = [
       judge("format", `The file is a complete ${BUNDLE_FORMAT} bundle.`, []),
@@ -119,10 +84,11 @@ export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise
       await checkTreeHead(checked, trust.operatorKey),
       ...checkAnchor(checked),
       ...checkSigner(checked, trust.signers),
+      ...checkWithheld(given),
     ];
-    return verdict(checks, signature.ok ? signedMembers(checked.manifest) : null);
+    return verdictOf(checks, signature.ok ? signedMembers(checked.manifest) : null, given.entry.withheld_by);
   } catch (error) {
-    return verdict([
+    return verdictOf([
       { name: "format", ok: false, detail: `The bundle cannot be evaluated: ${(error as Error).message}` },
     ]);
   }
@@ -141,7 +107,8 @@ function checkFile({ manifest }: AttestationBundle, fileHash: string): BundleChe
   ]);
 }
 
-function checkManifest({ manifest, entry }: AttestationBundle): BundleCheck {
+function checkManifest(bundle: AttestationBundle): BundleCheck {
+  const { manifest, entry } = bundle;
   const event = logged(entry);
   return judge("manifest", "The manifest is the one whose hash, title and tags the log recorded.", [
     [
@@ -152,7 +119,7 @@ function checkManifest({ manifest, entry }: AttestationBundle): BundleCheck {
       event.document_hash === normaliseContentHash(manifest.document.content_hash),
       "The document hash in the log entry is not the manifest's content hash.",
     ],
-    [event.document_title === manifest.document.title, "The title in the log entry is not the manifest's."],
+    ...recorded(bundle, "document_title"),
     [same(event.tags ?? [], recordedTags(manifest)), "The tags in the log entry are not the manifest's."],
   ]);
 }
@@ -194,30 +161,46 @@ async function checkSignature({ manifest, attestation, public_key, entry }: Atte
   ]);
 }
 
-function checkAttestation({ manifest, attestation, entry }: AttestationBundle): BundleCheck {
-  const event = logged(entry);
-  const terms = signedTerms(manifest);
-  const differs = (what: string) => `The attestation's ${what} is not the one in the log entry.`;
-  const signedOther = (what: string) => `The attestation's ${what} is not the one that the signer signed.`;
+function checkAttestation(bundle: AttestationBundle): BundleCheck {
+  const { manifest, attestation } = bundle;
+  const expected = attestedPayload(manifest, attestation, "");
   return judge("attestation", "The attestation is, field by field, the one that the log recorded.", [
-    [attestation.id === event.attestation_id, differs("id")],
-    [attestation.type === event.attestation_type, differs("type")],
+    ...recorded(
+      bundle,
+      "attestation_id",
+      "attestation_type",
+      "signer_key_fingerprint",
+      "signature_algorithm",
+      "signature",
+      "timestamp",
+      "intent_statement",
+    ),
     [
       attestation.scope.content_hash === normaliseContentHash(manifest.document.content_hash),
       "The attestation's scope is not the manifest's content hash.",
     ],
-    [attestation.signer_key_fingerprint === event.signer_key_fingerprint, differs("signer")],
-    [attestation.signature_algorithm === event.signature_algorithm, differs("signature algorithm")],
-    [attestation.signature === event.signature, differs("signature")],
-    [attestation.timestamp === event.timestamp, differs("timestamp")],
-    [(attestation.intent_statement ?? null) === (event.intent_statement ?? null), differs("intent statement")],
-    [terms.attestation_type === undefined || terms.attestation_type === attestation.type, signedOther("type")],
-    [
-      terms.intent_statement === undefined || terms.intent_statement === (attestation.intent_statement ?? null),
-      signedOther("statement"),
-    ],
+    ...Object.entries(signedTerms(manifest)).map(
+      ([name, signed]): Condition => [
+        signed === undefined || signed === expected[name as keyof ReturnType<typeof signedTerms>],
+        `The ${spelt(name)} is not the one that the signer signed.`,
+      ],
+    ),
   ]);
 }
+
+/** Whether members of the payload are those that follow from manifest and attestation. */
+function recorded(
+  { manifest, attestation, entry }: AttestationBundle,
+  ...names: readonly (keyof AttestationEvent)[]
+): readonly Condition[] {
+  const expected = attestedPayload(manifest, attestation, "");
+  return names.map((name) => [
+    same(logged(entry)[name] ?? null, expected[name]),
+    `The ${spelt(name)} is not the one in the log entry.`,
+  ]);
+}
+
+const spelt = (name: string): string => name.replaceAll("_", " ");
 
 function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: string | undefined): BundleCheck {
   return judge("entry", "The log entry's hashes are those of its content, and its event type fits the attestation.", [
@@ -236,24 +219,6 @@ function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: strin
       (entry.previous_hash === null) === (proof.leaf_index === 0),
       "Only the first entry of a log, and always that one, has no previous hash.",
     ],
-  ]);
-}
-
-function checkInclusion({ entry, proof }: AttestationBundle): BundleCheck {
-  const { leaf_index, tree_size, tree_version } = proof;
-  const included = verifyInclusion({
-    leaf: entry.entry_hash,
-    leafIndex: leaf_index,
-    treeSize: tree_size,
-    auditPath: proof.audit_path,
-    rootHash: proof.root_hash,
-    treeVersion: tree_version,
-  });
-  return judge("inclusion", `The entry is leaf ${leaf_index} of the tree of ${tree_size} leaves.`, [
-    [proof.entry_hash === entry.entry_hash, "The proof is for an entry with another hash."],
-    [proof.leaf_hash === leafHash(entry.entry_hash, tree_version), "The proof's leaf hash is not that of the entry."],
-    [leaf_index < tree_size, "The leaf index lies outside the tree."],
-    [included, "The audit path does not lead from the entry to the root hash."],
   ]);
 }
 
@@ -280,9 +245,9 @@ async function checkTreeHead(
       "The tree head is of an operator key that was retired before the pinned one began.",
     ],
     [same(proof.sth, tree_head), "The tree head in the proof is not the bundle's tree head."],
-    [proof.tree_size === tree_head.tree_size, "The proof is for another tree size than the tree head."],
-    [proof.root_hash === tree_head.root_hash, "The proof leads to another root hash than the tree head's."],
-    [proof.tree_version === tree_head.tree_version, "The proof and the tree head name different tree versions."],
+    ...(["tree_size", "root_hash", "tree_version"] as const).map(
+      (name): Condition => [proof[name] === tree_head[name], `The proof is for another ${name} than the tree head.`],
+    ),
     [tree_head.key_id === operatorKey.fingerprint, "The tree head names another key than the pinned operator key."],
     [await verifyTreeHead(tree_head, keys), "The tree head's signature does not verify with the pinned operator key."],
     // Canonical timestamps sort as text.
@@ -311,18 +276,6 @@ function checkSigner({ entry }: AttestationBundle, allowed: BundleTrust["signers
       ];
 }
 
-/** A condition, and the sentence that reports its failure. */
-type Condition = readonly [holds: boolean, otherwise: string];
-
-function judge(name: BundleCheck["name"], success: string, conditions: readonly Condition[]): BundleCheck {
-  const failures = conditions.filter(([holds]) => !holds).map(([, otherwise]) => otherwise);
-  return { name, ok: failures.length === 0, detail: failures.length === 0 ? success : failures.join(" ") };
-}
-
-function verdict(checks: readonly BundleCheck[], signed: SignedMembers | null = null): BundleVerdict {
-  return { valid: checks.every((check) => check.ok), checks, signed };
-}
-
 /** The shape check has checked every member. */
 function logged(entry: Entry): AttestationEvent {
   return entry.payload as unknown as AttestationEvent;
@@ -330,14 +283,4 @@ function logged(entry: Entry): AttestationEvent {
 
 function same(a: unknown, b: unknown): boolean {
   return canonicalJson(a) === canonicalJson(b);
-}
-
-/** The tags that the log takes over from a manifest: all of them or none. */
-function recordedTags({ document }: Manifest): readonly string[] {
-  const tags = document.tags;
-  const taken =
-    Array.isArray(tags) &&
-    tags.length <= MAX_TAGS &&
-    tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
-  return taken ? tags : [];
 }

@@ -49,17 +49,29 @@ export interface AttestationBundle {
   readonly attestation: Attestation;
   /** The signer's key, in the spelling of `PublicKey.pem`. */
   readonly public_key: string;
-  /** The attestation's log entry. `cairnlog attest` leaves `ots_proof` out, but a bundle may contain it. */
+  /**
+   * The attestation's log entry. `cairnlog attest` leaves `ots_proof` out, but a bundle may contain it. Without its payload, if
+   * `withholding` shows that the operator withholds that.
+   */
   readonly entry: Entry;
   readonly proof: InclusionProof;
   /** Equal to `proof.sth`. */
   readonly tree_head: TreeHead;
   /** The chain of operator keys up to the one that signed the head; only of a log whose operator key was rotated. */
   readonly operators?: readonly OperatorTerm[];
+  /** The entry that withholds the payload, and its place in the tree of the same head. */
+  readonly withholding?: Withholder;
+}
+
+/** An entry by which the operator withholds a payload, and its way up to a root that is known. */
+export interface Withholder extends Pick<InclusionProof, "leaf_index" | "audit_path"> {
+  readonly entry: Entry;
 }
 
 const treeHead = objectOf(TREE_HEAD_MEMBERS);
 const statement = nullable(text);
+const entry = { ...ENTRY_MEMBERS, chain_version: where("2", (value) => value === 2) };
+const place = { leaf_index: index, audit_path: arrayOf(hexHash) };
 
 /** Exactly these members at every level, but for the manifest, all of which is signed whatever its members. */
 export const BUNDLE = objectOf(
@@ -88,29 +100,26 @@ export const BUNDLE = objectOf(
     public_key: text,
     entry: objectOf(
       {
-        ...ENTRY_MEMBERS,
-        chain_version: where("2", (value) => value === 2),
-        payload: objectOf(
-          {
-            ...ATTESTED_MEMBERS,
-            timestamp: text,
-          },
-          { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
+        ...entry,
+        payload: nullable(
+          objectOf(
+            { ...ATTESTED_MEMBERS, timestamp: text },
+            { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
+          ),
         ),
       },
-      { ots_proof: text },
+      { ots_proof: text, withheld_by: positiveInteger },
     ),
     proof: objectOf({
-      leaf_index: index,
+      ...place,
       tree_size: positiveInteger,
       tree_version: TREE_HEAD_MEMBERS.tree_version,
       leaf_hash: hexHash,
       root_hash: hexHash,
-      audit_path: arrayOf(hexHash),
       entry_hash: hexHash,
       sth: treeHead,
     }),
     tree_head: treeHead,
   },
-  { operators: OPERATOR_CHAIN },
+  { operators: OPERATOR_CHAIN, withholding: objectOf({ ...place, entry: objectOf(entry) }) },
 );

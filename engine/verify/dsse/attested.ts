@@ -4,8 +4,9 @@
  */
 
 import { inputError } from "../../base/error.js";
-import { type BundleCheck, type BundleTrust, type BundleVerdict, verifyBundle } from "../bundle/bundle.js";
+import { type BundleTrust, verifyBundle } from "../bundle/bundle.js";
 import type { AttestationBundle } from "../bundle/format.js";
+import { type BundleCheck, type BundleVerdict, verdictOf } from "../bundle/verdict.js";
 import { encodeBase64, toHex } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
 import type { Manifest } from "../events/manifest.js";
@@ -58,11 +59,12 @@ export async function verifyEnvelopeBundle(
   } catch (error) {
     payloadFault = (error as Error).message;
   }
-  const { checks, signed } = await verifyBundle(bundle, { ...trust, fileHash });
-  if (checks.length === 1) return { valid: false, checks, signed };
+  const plain = await verifyBundle(bundle, { ...trust, fileHash });
+  const { checks, signed, withheld_by } = plain;
+  if (checks.length === 1) return plain;
   const envelope = await checkEnvelope(bundle as AttestationBundle, value, envelopeKey);
   const all = [...checks.map((check) => (check.name === "file" ? ofPayload(check, payloadFault) : check)), envelope];
-  return { valid: all.every(({ ok }) => ok), checks: all, signed };
+  return verdictOf(all, signed, withheld_by);
 }
 
 /** The document's hash is that of the payload, not of the file around it. */

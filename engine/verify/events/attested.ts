@@ -1,5 +1,10 @@
-/** The members of an attestation's log entry that say what was attested, by whom and how. */
-import { text } from "../json/shape.js";
+/** The payload of an attestation's log entry: the members that say what was attested, by whom and how, and what they follow from. */
+import { fits, text } from "../json/shape.js";
+import type { Attestation, Manifest } from "./manifest.js";
+
+/** Maximum number of tags, and of characters in a tag, that the log takes over from a manifest. */
+const MAX_TAGS = 32;
+const MAX_TAG_CHARACTERS = 64;
 
 export const ATTESTED_MEMBERS = {
   attestation_id: text,
@@ -11,3 +16,36 @@ export const ATTESTED_MEMBERS = {
   signature_algorithm: text,
   signature: text,
 };
+
+/** The tags that the log takes over from a manifest: all of them or none. */
+export function recordedTags({ document: { tags } }: Pick<Manifest, "document">): readonly string[] {
+  const taken =
+    Array.isArray(tags) &&
+    tags.length <= MAX_TAGS &&
+    tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
+  return taken ? tags : [];
+}
+
+/**
+ * The payload that the entry of an attestation has, if the log recorded this one. Whoever has kept both can so prove what the
+ * operator withholds.
+ * @param attestation without members that it need not have
+ * @param manifest_hash of the manifest as it was submitted, bare hex
+ * @param signed_payload_hash of the signed bytes, if they are not that manifest
+ */
+export const attestedPayload = (
+  manifest: Pick<Manifest, "document">,
+  { id, type, scope, intent_statement = null, ...rest }: Attestation,
+  manifest_hash: string,
+  signed_payload_hash?: string,
+) => ({
+  ...rest,
+  attestation_id: id,
+  attestation_type: type,
+  document_hash: scope.content_hash,
+  document_title: manifest.document.title,
+  intent_statement,
+  manifest_hash,
+  signed_payload_hash,
+  tags: recordedTags(manifest),
+});

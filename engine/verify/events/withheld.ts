@@ -78,11 +78,10 @@ export function withholdingIn(event: Pick<Entry, "event_type" | "payload">): Wit
  * @param by the entry that `withheld_by` names
  */
 export function withholdingFault(entry: Entry, by: Entry | undefined): string | undefined {
-  if (!isWithheld(entry)) return "The payload is missing, and no entry of the operator withholds it.";
+  if (!isWithheld(entry)) return "No entry of the operator withholds a payload that is missing.";
   const withholding = by?.id === entry.withheld_by ? withholdingIn(by) : undefined;
-  if (!withholding) return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
-  if (withholding.entry_id !== entry.id || withholding.entry_hash !== entry.entry_hash)
-    return `The payload is missing, and entry ${entry.withheld_by} withholds that of another entry.`;
+  if (withholding?.entry_id !== entry.id || withholding.entry_hash !== entry.entry_hash)
+    return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
   return withholdableFault(entry.event_type);
 }
 

@@ -1,11 +1,33 @@
 /** The result of `cairnlog verify` for people: each check, and then who signed what, when, and in which log. */
-import type { AttestationBundle, BundleCheck, BundleVerdict, Entry, PublicKey } from "../../../engine/verify/index.js";
+import type {
+  AttestationBundle,
+  BundleCheck,
+  BundleVerdict,
+  Entry,
+  EntryVerdict,
+  PublicKey,
+} from "../../../engine/verify/index.js";
 import { printableLine } from "../terminal/printable.js";
 import { coloured, facts } from "../terminal/table.js";
 
+const WORDS = {
+  valid: ["green", "verified"],
+  withheld: ["yellow", "withheld"],
+  invalid: ["red", "NOT verified"],
+} as const;
+
 /** The first line about a file. */
-export const headline = (file: string, isValid: boolean): string =>
-  `${printableLine(file)}: ${isValid ? coloured("green", "verified") : coloured("red", "NOT verified")}`;
+export function headline(file: string, verdict: EntryVerdict): string {
+  const [colour, word] = WORDS[verdict];
+  return `${printableLine(file)}: ${coloured(colour, word)}`;
+}
+
+/** The exit code if nothing is wrong, but something is withheld. */
+export const WITHHELD_EXIT_CODE = 3;
+
+/** The exit code of verdicts: something that does not hold outweighs what is withheld. */
+export const exitCode = ({ wrong, withheld }: { readonly wrong: number; readonly withheld: number }): number =>
+  wrong ? 1 : withheld ? WITHHELD_EXIT_CODE : 0;
 
 /** The line about a receipt that does not hold here, and does not count, because another one holds. */
 export const passedOver = (file: string, { checks }: BundleVerdict): string =>
@@ -42,24 +64,30 @@ interface Beside {
 }
 
 /** @param summary of a verdict that holds */
-export function bundleText(file: string, { valid, checks }: BundleVerdict, summary: Summary | null): string {
+export function bundleText(file: string, { verdict, checks }: BundleVerdict, summary: Summary | null): string {
   // The maker of the bundle chose some of the words.
   const lines = checks.map(({ name, ok, detail }) => {
-    const mark = ok ? coloured("green", "ok    ") : coloured("red", "WRONG ");
+    const mark = ok ? coloured("green", "ok    ") : name === "withheld" ? "--    " : coloured("red", "WRONG ");
     return `  ${mark} ${name}: ${printableLine(detail)}`;
   });
-  return [headline(file, valid), ...lines, ...(summary ? [summary.text] : [])].join("\n");
+  return [headline(file, verdict), ...lines, ...(summary ? [summary.text] : [])].join("\n");
 }
 
 /** One line: who signed, or the first thing that is wrong. */
-export function briefText(file: string, { valid, checks }: BundleVerdict, summary: Summary | null): string {
-  return `${headline(file, valid)}: ${printableLine(summary?.brief ?? firstWrong(checks))}`;
+export function briefText(file: string, { verdict, checks }: BundleVerdict, summary: Summary | null): string {
+  return `${headline(file, verdict)}: ${printableLine(summary?.brief ?? firstWrong(checks))}`;
 }
 
 /** The last line about a directory. */
-export function countText(count: number, wrong: number, isNamed: boolean, isOnline: boolean): string {
+export function countText(
+  count: number,
+  { wrong, withheld }: { readonly wrong: number; readonly withheld: number },
+  isNamed: boolean,
+  isOnline: boolean,
+): string {
   const files = `${count} ${count === 1 ? "file" : "files"}`;
-  const verdict = wrong ? `${wrong} NOT verified of ${files}.` : `${files} verified.`;
+  const less = [wrong && `${wrong} NOT verified`, withheld && `${withheld} withheld`].filter(Boolean).join(", ");
+  const verdict = less ? `${less} of ${files}.` : `${files} verified.`;
   return [verdict, ...unasked(isNamed, isOnline)].join(" ");
 }
 
@@ -122,7 +150,7 @@ export function proofText(
   const { signer_key_fingerprint: signer, attestation_type: type, document_title: title } = entry?.payload ?? {};
   const stated = (value: unknown) => (typeof value === "string" ? value : null);
   return [
-    headline(file, true),
+    headline(file, "valid"),
     factsBelow([
       ["event", entry ? entry.event_type : "not in this file, which has the entry's hash alone"],
       ["document", stated(title)],

@@ -152,6 +152,9 @@ async function nameOf(log: StaticLog, fingerprint: string): Promise<string> {
   return "";
 }
 
+const VALID = { valid: true, verdict: "valid", withheld_by: null, reason: null } as const;
+const INVALID = { valid: false, verdict: "invalid", withheld_by: null } as const;
+
 /** Says who signed files, by the entries about them. @returns the exit code */
 export async function verifyStatic(
   files: readonly string[],
@@ -173,7 +176,7 @@ export async function verifyStatic(
     );
     const verdict = { origin, tree_size, witnesses, ...(frozen && { frozen }) };
     for (const { entry, leafIndex } of named) {
-      printProof(file, { ...verdict, valid: true, reason: null, entry, leaf_index: leafIndex }, values.json);
+      printProof(file, { ...verdict, ...VALID, entry, leaf_index: leafIndex }, values.json);
       if (!values.json) await printKey(log, entry);
     }
     if (named.length) continue;
@@ -181,7 +184,7 @@ export async function verifyStatic(
     const reason = signed.length
       ? "None of those that you named has signed it."
       : `No entry of the ${tree_size} is about this file, says the index.`;
-    printProof(file, { ...verdict, valid: false, reason, entry: null, leaf_index: null }, values.json);
+    printProof(file, { ...verdict, ...INVALID, reason, entry: null, leaf_index: null }, values.json);
   }
   if (frozen && !values.json) console.log(printable(endSentences(frozen)));
   return holds ? 0 : 1;

@@ -10,7 +10,7 @@ export interface Styled {
   readonly styled: string;
 }
 
-type Colour = "green" | "red" | "bold" | "dim";
+type Colour = "green" | "red" | "yellow" | "bold" | "dim";
 
 /** `text` in a colour, if stdout is a terminal that has colours and NO_COLOR is not set. */
 export function coloured(colour: Colour, text: string): string {

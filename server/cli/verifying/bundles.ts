@@ -7,6 +7,7 @@ import {
   compositeHash,
   type PublicKey,
   parseIJson,
+  verdictOf,
   verifyBundle,
   verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
@@ -65,15 +66,14 @@ export async function verifyParts(files: readonly string[], bundlePath: string, 
     const title: unknown = (bundle as Partial<AttestationBundle> | null)?.manifest?.document?.title;
     return compositeHash(typeof title === "string" ? title : "", hashes);
   };
-  const { valid, checks, signed, bundle } = await verifyAs(bundlePath, hashUnder, trust);
+  const { checks, bundle, ...verdict } = await verifyAs(bundlePath, hashUnder, trust);
   const detail = (ok: boolean) =>
     ok
       ? "The files are the parts of the document, in their order."
       : "The files are not the parts that were attested, or not in their order.";
   return {
+    ...verdict,
     bundle,
-    valid,
-    signed,
     checks: checks.map((check) => (check.name === "file" ? { ...check, detail: detail(check.ok) } : check)),
   };
 }
@@ -85,8 +85,4 @@ async function verifyAs(bundlePath: string, hashOf: (bundle: unknown) => string,
   return { ...(await verifyBundle(bundle, { fileHash: hashOf(bundle), ...trust })), bundle };
 }
 
-const misread = (detail: string): BundleVerdict => ({
-  valid: false,
-  checks: [{ name: "format", ok: false, detail }],
-  signed: null,
-});
+const misread = (detail: string): BundleVerdict => verdictOf([{ name: "format", ok: false, detail }]);

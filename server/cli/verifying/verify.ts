@@ -5,6 +5,7 @@ import {
   type BundleCheck,
   type BundleVerdict,
   parsePublicKey,
+  verdictOf,
 } from "../../../engine/verify/index.js";
 import { rememberedFor } from "../connection/config-file.js";
 import { READING_OPTIONS, withClient } from "../connection/connection.js";
@@ -25,11 +26,13 @@ import {
   briefText,
   bundleText,
   countText,
+  exitCode,
   NO_SUMMARY,
   namesOf,
   passedOver,
   summaryOf,
   type Trusted,
+  WITHHELD_EXIT_CODE,
 } from "../printing/verdict.js";
 import { STATIC_OPTIONS, verifyStatic } from "../static/read.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
@@ -107,7 +110,8 @@ checked to be in the tree of the checkpoint; that the index names all of them, n
 
 With --online the service is asked whether the signer's key was revoked, replaced or has expired, and with --trust how far you trust it.`,
   options: OPTIONS,
-  notes: "Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood.",
+  notes: `Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood; ${WITHHELD_EXIT_CODE} nothing is wrong, but the operator
+withholds what an entry says, as another entry says: whether that was about the file, only those can show who have kept it.`,
   examples: `cairnlog verify report.pdf --operator-key operator.pub.pem --signer ada.pub.pem
 cairnlog verify papers/ --operator-key operator.pub.pem --signer signers.txt
 cairnlog verify report.pdf --proof report.pdf.tlog-proof --policy policy.txt
@@ -176,8 +180,8 @@ interface Judged {
   readonly witnesses: readonly string[] | null;
 }
 
-/** Checks that a receipt fails if it is of other content, of another signer, or not the one that a proof is about. */
-const ELSEWHERE: ReadonlySet<BundleCheck["name"]> = new Set(["file", "signer", "witnesses"]);
+/** Checks that a receipt fails if it is of other content, of another signer, not the one that a proof is about, or withheld. */
+const ELSEWHERE: ReadonlySet<BundleCheck["name"]> = new Set(["file", "signer", "witnesses", "withheld"]);
 
 /** The operator keys that a receipt names. */
 const keysOf = ({ tree_head, operators = [] }: AttestationBundle): readonly string[] => [
@@ -193,6 +197,7 @@ class Run {
   readonly #isBrief: boolean;
   #count = 0;
   #wrong = 0;
+  #withheld = 0;
 
   constructor(values: Values<typeof OPTIONS>, trusted: Trusted, trust: Trust, isBrief: boolean) {
     this.#values = values;
@@ -210,7 +215,9 @@ class Run {
     for (const one of judged)
       this.#print(judged.length > 1 ? `${file}, ${basename(one.receipt)}` : file, one, isPassed(one), named);
     this.#count++;
-    if (!judged.every((one) => one.verdict.valid || isPassed(one))) this.#wrong++;
+    const counted = judged.filter((one) => !one.verdict.valid && !isPassed(one));
+    if (counted.some(({ verdict }) => verdict.verdict === "invalid")) this.#wrong++;
+    else if (counted.length) this.#withheld++;
   }
 
   async #judged({ receipt, verified: { bundle: given, ...offline } }: Read): Promise<Judged> {
@@ -224,7 +231,7 @@ class Run {
       witnesses = witnessed.witnesses;
     }
     if (offline.valid && online) checks.push(...(await this.#standing(bundle)));
-    return { receipt, bundle, verdict: { ...offline, checks, valid: checks.every(({ ok }) => ok) }, witnesses };
+    return { receipt, bundle, verdict: verdictOf(checks, offline.signed, offline.withheld_by), witnesses };
   }
 
   /** Whether nothing is wrong with a receipt but that it is about something else than what was asked. */
@@ -259,9 +266,10 @@ class Run {
 
   /** @returns the exit code */
   end(): number {
+    const found = { wrong: this.#wrong, withheld: this.#withheld };
     if (this.#isBrief && !this.#values.json)
-      console.log(countText(this.#count, this.#wrong, this.#trust.signers !== undefined, this.#values.online));
-    return this.#wrong ? 1 : 0;
+      console.log(countText(this.#count, found, this.#trust.signers !== undefined, this.#values.online));
+    return exitCode(found);
   }
 
   async #witnessed(
@@ -270,11 +278,13 @@ class Run {
   ): Promise<{ check: BundleCheck; witnesses: readonly string[] }> {
     const { vkey, policy } = this.#values;
     const verdict = await verifyProofFile(path, trustedBy(vkey, policy), entry.entry_hash);
-    const { valid, reason, origin, tree_size, witnesses } = verdict;
-    const detail = valid
+    const { reason, origin, tree_size, witnesses } = verdict;
+    // The hash is in the tree, whether the file has the payload or not.
+    const holds = verdict.verdict !== "invalid";
+    const detail = holds
       ? `The entry is in the tree of ${tree_size} leaves of ${origin} that ${namesOf(witnesses)} cosigned.`
       : reason!;
-    return { check: { name: "witnesses", ok: valid, detail }, witnesses };
+    return { check: { name: "witnesses", ok: holds, detail }, witnesses };
   }
 
   async #standing(bundle: AttestationBundle): Promise<readonly BundleCheck[]> {
@@ -291,6 +301,7 @@ async function verifyProofOf(file: string, proof: string, values: Values<typeof 
   const signers = readSigners(values.signer);
   const { entry } = verdict;
   const signer = entry?.payload?.signer_key_fingerprint;
+  if (verdict.verdict === "withheld") return printProof(file, verdict, values.json);
   const fault = !verdict.valid
     ? verdict.reason
     : entry?.payload?.document_hash !== document
@@ -298,7 +309,11 @@ async function verifyProofOf(file: string, proof: string, values: Values<typeof 
       : signers && !signers.some(({ fingerprint }) => fingerprint === signer)
         ? "The signer is none of those that you named."
         : null;
-  return printProof(file, fault === null ? verdict : { ...verdict, valid: false, reason: fault }, values.json);
+  return printProof(
+    file,
+    fault === null ? verdict : { ...verdict, valid: false, verdict: "invalid", reason: fault },
+    values.json,
+  );
 }
 
 /** The operator key of the option, or else the one that is remembered for the service. @throws UsageError without either */

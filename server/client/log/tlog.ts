@@ -141,7 +141,8 @@ export class TlogReader {
 
   /**
    * A proof file (c2sp.org/tlog-proof) for the entry with this id, which tools of other logs verify offline: the entry's place
-   * in the tree of the newest checkpoint, and the checkpoint with all its signatures. All of it is verified here first.
+   * in the tree of the newest checkpoint, and the checkpoint with all its signatures. All of it is verified here first. An entry
+   * without its payload has the proof file of the one that withholds it in `withholding`.
    * @param options `vkey` as for `checkpoint`; `bare` leaves out the entry itself, which is the file's extra data
    * @throws ClientError `not-found` without such an entry, and while no checkpoint covers it; as `inclusion` does
    */
@@ -152,10 +153,11 @@ export class TlogReader {
     const { entry, proof } = await this.#log.entry(id);
     const found = await this.inclusion(proof.leaf_index, entry.entry_hash, vkey);
     // A timestamp proof is no part of the entry: no hash covers it, and it changes.
-    const { ots_proof: _, ...content } = entry;
+    const { ots_proof: _, withheld_by, ...content } = entry;
+    const withholding = withheld_by && !bare ? (await this.proofFile(withheld_by, { vkey })).text : undefined;
     const text = formatTlogProof({
       index: found.leafIndex,
-      extra: bare ? null : new TextEncoder().encode(canonicalJson(content)),
+      extra: bare ? null : new TextEncoder().encode(canonicalJson({ ...content, withheld_by, withholding })),
       hashes: found.proof,
       checkpoint: found.note,
     });

@@ -45,12 +45,22 @@ export function goesOn(entries: readonly BundledEntry[], index: number, treeSize
   return undefined;
 }
 
-/** A proof file (c2sp.org/tlog-proof) with an entry in it. @throws WrongTile; ClientError */
+/**
+ * A proof file (c2sp.org/tlog-proof) with an entry in it.
+ * @param withholding the proof file of the entry that withholds the payload
+ * @throws WrongTile; ClientError
+ */
 export async function proofFileIn(
   tiles: AuthenticTiles,
   checkpoint: string,
   { entry, leafIndex }: PublishedEntry,
+  withholding?: string,
 ): Promise<string> {
   const hashes = await tiles.inclusion(leafIndex);
-  return formatTlogProof({ index: leafIndex, extra: utf8(canonicalJson(entry)), hashes, checkpoint });
+  return formatTlogProof({
+    index: leafIndex,
+    extra: utf8(canonicalJson({ ...entry, withholding })),
+    hashes,
+    checkpoint,
+  });
 }

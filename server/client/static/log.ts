@@ -196,8 +196,10 @@ export class StaticLog {
   }
 
   /** A proof file (c2sp.org/tlog-proof) with the entry in it, as `client.tlog.proofFile` gives. @throws ClientError */
-  proofFile(found: PublishedEntry): Promise<string> {
-    return judged(this.#served, proofFileIn(this.#tiles, this.note, found));
+  async proofFile(found: PublishedEntry): Promise<string> {
+    const { withheld_by } = found.entry;
+    const withholding = withheld_by === undefined ? undefined : await this.proofFile(await this.#find(withheld_by));
+    return judged(this.#served, proofFileIn(this.#tiles, this.note, found, withholding));
   }
 
   /**

@@ -252,16 +252,16 @@ describe("a genuine bundle", () => {
     const named = { intent_statement: null };
     expect(await failures(genuine({ named, statement: null }))).toEqual([]);
     expect(await failures(genuine({ named }))).toEqual([
-      "attestation: The attestation's statement is not the one that the signer signed.",
+      "attestation: The intent statement is not the one that the signer signed.",
     ]);
   });
 
   it("is refused under another type or statement than the signer signed, whatever the log says", async () => {
     expect(await failures(genuine({ named: { attestation_type: "publication" } }))).toEqual([
-      "attestation: The attestation's type is not the one that the signer signed.",
+      "attestation: The attestation type is not the one that the signer signed.",
     ]);
     expect(await failures(genuine({ named: { intent_statement: "I read it." } }))).toEqual([
-      "attestation: The attestation's statement is not the one that the signer signed.",
+      "attestation: The intent statement is not the one that the signer signed.",
     ]);
   });
 
@@ -370,7 +370,7 @@ describe("a changed bundle", () => {
       const [path, deed] = where.split(" ");
       if (free.test(path!) || !(deed === "deleted" || deed === "nulled" || where.endsWith("as text"))) continue;
       // Members that may be absent or null, and items of arrays, which may be fewer.
-      if (/intent_statement|tags|previous_hash|\/\d+$/.test(path!)) continue;
+      if (/intent_statement|tags|previous_hash|\/\d+$/.test(path!) || where === "/entry/payload nulled") continue;
       const expected = deed === "deleted" ? /is missing\.$/ : /must be (a|an|true|"|1|2|64) ?.*\.$/;
       const { valid, checks } = await verifyBundle(changed, trust);
       expect({ valid, checks }, where).toEqual({
@@ -398,7 +398,7 @@ describe("a changed bundle", () => {
         { proof: { ...proof, audit_path: [...proof.audit_path, proof.leaf_hash] } },
         "inclusion: The audit path does not lead",
       ],
-      [{ attestation: { ...attestation, type: "authorship" } }, "attestation: The attestation's type is not the one"],
+      [{ attestation: { ...attestation, type: "authorship" } }, "attestation: The attestation type is not the one"],
       [{ public_key: publicPem(other) }, "signature: The signer's fingerprint is not that of the public key."],
       [
         { public_key: bundle.public_key.replaceAll("\n", "\r\n") },

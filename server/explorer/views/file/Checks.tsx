@@ -17,6 +17,8 @@ const NAMES: Readonly<Record<BundleCheck["name"], string>> = {
   witnesses: "Witnesses",
   key: "The key's status",
   trust: "Trust in the signer",
+  withholding: "Withholding",
+  withheld: "Withheld",
 };
 
 export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) {
@@ -24,7 +26,7 @@ export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) 
     <ol class="checks">
       {checks.map(({ name, ok, detail }) => (
         <li key={name}>
-          <Check holds={ok}>
+          <Check holds={name === "withheld" ? null : ok}>
             <strong>{NAMES[name]}.</strong> <span class="breakable">{detail}</span>
           </Check>
         </li>

@@ -23,6 +23,7 @@ export function FileVerdict({ claims, error, results, receipt }: FileVerdictProp
   const standing = (wanted: string) => results.filter(({ checked }) => checked?.standing === wanted);
   const [fitting, wrong, open] = [standing("holds"), standing("wrong"), standing("open")];
   const failed = results.find((result) => result.error !== undefined);
+  if (receipt?.verdict === "withheld") return <Verdict finding="open">{faultOf(receipt.checks)}</Verdict>;
   if (receipt && !receipt.valid)
     return <Verdict finding="wrong">The receipt does not hold for this file: {faultOf(receipt.checks)}</Verdict>;
   if (wrong[0])

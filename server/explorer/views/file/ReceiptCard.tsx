@@ -3,6 +3,7 @@ import {
   type AttestationBundle,
   type BundleVerdict,
   parseIJson,
+  verdictOf,
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
@@ -28,10 +29,14 @@ export interface CheckedReceipt extends BundleVerdict {
   readonly bundle: AttestationBundle | null;
 }
 
+const BADGES = {
+  valid: { tone: "good", children: "Holds" },
+  withheld: { tone: "warning", children: "Withheld" },
+  invalid: { tone: "bad", children: "Does not hold" },
+} as const;
+
 export function ReceiptCard({ receipt, task, hasFile }: ReceiptCardProps) {
-  const badge = task.value && (
-    <Badge tone={task.value.valid ? "good" : "bad"}>{task.value.valid ? "Holds" : "Does not hold"}</Badge>
-  );
+  const badge = task.value && <Badge {...BADGES[task.value.verdict]} />;
   return (
     <Card title={receipt.name} aside={badge}>
       <TaskView task={task} what="the attestation file" rows={6}>
@@ -60,8 +65,8 @@ export function ReceiptCard({ receipt, task, hasFile }: ReceiptCardProps) {
 /** @throws ClientError if the operator key is not known */
 export async function checkReceipt(receipt: File, fileHash: string): Promise<CheckedReceipt> {
   const misread = (detail: string) => ({
-    ...{ valid: false, signed: null, receipt, fileHash, bundle: null },
-    checks: [{ name: "format" as const, ok: false, detail }],
+    ...verdictOf([{ name: "format", ok: false, detail }]),
+    ...{ receipt, fileHash, bundle: null },
   });
   if (receipt.size > MAX_BYTES) return misread(`${receipt.name} is too large for an attestation file.`);
   const operatorKey = await source().operatorKey();
