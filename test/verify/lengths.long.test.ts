@@ -41,10 +41,10 @@ const functions = Object.entries({ ...verify, ...verify.rfc6962, ...claims }).fi
 );
 
 /** Of these, a text is no argument: each of its characters would be taken for a member. */
-const OF_OBJECTS = new Set(["requestAct", "unwrapBytes"]);
+const OF_OBJECTS = new Set(["requestAct", "unwrapBytes", "isPayloadOf"]);
 
 const argumentsOf = (name: string, input: string | Uint8Array): readonly (readonly unknown[])[] => {
-  if (OF_OBJECTS.has(name)) return [[shapeOf(input)], ["a", "a", shapeOf(input)]];
+  if (OF_OBJECTS.has(name)) return [[shapeOf(input)], [shapeOf(input), shapeOf(input)], ["a", "a", shapeOf(input)]];
   const plain = [[input], ["a", input], [shapeOf(input)]];
   return typeof input === "string" ? plain : [...plain, ["a", input, input]];
 };
