@@ -115,7 +115,7 @@ describe("the checkpoint", () => {
     // The probes have an address of their own.
     await reader.context.route("**/readyz", (route) => route.fulfill({ status: 404, body: "" }));
     const apart = await reader.open(service.url);
-    await cardOf(apart).getByText("0 of 2 signed").waitFor();
+    await cardOf(apart).getByText("2 not checked").waitFor();
     // In the order in which they signed.
     expect((await rows(apart)).map(([name, state]) => [name, state]).sort()).toEqual([
       ["a.example", "Not checked"],

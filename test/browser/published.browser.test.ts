@@ -13,6 +13,7 @@ import { LiveLog, listening } from "../publishing/logs.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { cairnlog } from "../service.js";
+import { newNoteSigner } from "../verify/note/notes.js";
 import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
 
 const [ada, bob] = [newSigner(), newSigner("ecdsa-p256")];
@@ -173,6 +174,28 @@ test("a key is what the entries about it say: named by itself, succeeded, revoke
   }
   await page.goto(`${url}/#/entries/6`);
   await verdict(page, "open").getByText("but the index of these files says that the key was revoked").waitFor();
+  await reader.leave();
+});
+
+test("the end of the log is shown, and in whose names the checkpoint is cosigned, which nobody can check here", async () => {
+  const [data, target] = [temporaryFolder(), temporaryFolder()];
+  const own = await LiveLog.start(5, { SERVICE_DATA_DIR: data });
+  const freeze = ["operator", "freeze", "--data", data, "--server", own.service.url, "--reason", "The year is over."];
+  const successor = ["--successor", "https://next.example", "--vkey", newNoteSigner("next.example").vkey];
+  expect(await cairnlog([...freeze, ...successor])).toMatchObject({ code: 0 });
+  await own.service.checkpointed(6);
+  await publish(own, target);
+  const note = readFileSync(join(target, "checkpoint"), "utf8");
+  const line = `— witness.example ${Buffer.alloc(76, 7).toString("base64")}\n`;
+  writeFileSync(join(target, "checkpoint"), note + line);
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(target));
+  const end = page.getByRole("region", { name: "This log has ended" });
+  await end.getByText("The year is over.").waitFor();
+  await end.getByRole("link", { name: "https://next.example" }).waitFor();
+  const checkpoint = page.getByRole("region", { name: "Checkpoint and witnesses" });
+  await checkpoint.getByText("1 not checked").waitFor();
+  await checkpoint.getByRole("row", { name: "witness.example" }).getByText("Not checked").waitFor();
   await reader.leave();
 });
 

@@ -8,6 +8,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type Entry, rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { openStaticLog } from "#cairnlog/server/client/static/log.js";
 import { cairnlog } from "../cli/harness.js";
+import { asSigner, newClient } from "../client/clients.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { newNoteSigner } from "../verify/note/notes.js";
@@ -134,6 +135,54 @@ test("cairnlog verify says who signed a file, from a folder and from a web serve
     code: 1,
     stdout: expect.stringContaining("No entry of the 400 is about this file, says the index."),
   });
+});
+
+test("a key is what the service says of it, as of the checkpoint", async () => {
+  const own = await LiveLog.start(0);
+  const [first, lost, next, plain] = [
+    newClient(own.url.slice(0, -5)),
+    newClient(own.url.slice(0, -5)),
+    newSigner(),
+    bob,
+  ];
+  const about = { title: "Notes", content_hash: document };
+  for (const { client, signer } of [first, lost]) {
+    // A stranger was faster.
+    await own.register(signer, "Mallory");
+    await client.keys.register({ pseudonym: "Countess" });
+    await client.attest(about);
+  }
+  await own.register(plain, "Bob");
+  await first.client.keys.succeed(asSigner(next), { pseudonym: "Heir" });
+  await own.service.checkpointed(8);
+  const target = temporaryFolder();
+  expect(await cairnlog(["publish", own.url, target, "--entries"])).toMatchObject({ code: 0 });
+  const trusted = await own.vkey();
+  const url = await serve(target);
+  const keyIn = async (fingerprint: string) => (await openStaticLog({ log: url, trusted })).key(fingerprint);
+  const told = async (fingerprint: string) => {
+    const { proven: _, ...key } = (await own.service.get(`/keys/${fingerprint}`)).body;
+    return key;
+  };
+  for (const fingerprint of [first.fingerprint, lost.fingerprint, next.fingerprint, plain.fingerprint])
+    expect(await keyIn(fingerprint)).toEqual(await told(fingerprint));
+  expect((await keyIn(first.fingerprint))!.status).toBe("succeeded");
+  expect(await keyIn(ada.fingerprint)).toBe(null);
+  const statusOf = async () => {
+    const options = ["verify", file, "--log", target, "--vkey", trusted];
+    const [text, json] = [await cairnlog(options), await cairnlog([...options, "--json"])];
+    expect([text.code, json.code]).toEqual([0, 0]);
+    const { key } = JSON.parse(json.stdout.trimEnd().split("\n")[1]!);
+    expect(text.stdout).toContain(`“Countess” is ${key.status} at this checkpoint`);
+    return [key.fingerprint, key.status];
+  };
+  expect(await statusOf()).toEqual([lost.fingerprint, "active"]);
+  await lost.client.keys.revoke();
+  await own.service.checkpointed(9);
+  expect(await statusOf()).toEqual([lost.fingerprint, "active"]);
+  expect(await cairnlog(["publish", own.url, target])).toMatchObject({ code: 0 });
+  expect(await statusOf()).toEqual([lost.fingerprint, "revoked"]);
+  expect(await keyIn(lost.fingerprint)).toEqual(await told(lost.fingerprint));
 });
 
 test("cairnlog log reads them", async () => {

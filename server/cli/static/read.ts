@@ -2,7 +2,7 @@
 
 import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.js";
-import { type PublishedEntry, StaticLog } from "../../client/static/log.js";
+import { type PublishedEntry, type PublishedKey, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
 import { readNumber, report } from "../connection/connection.js";
 import { patientFetch } from "../connection/patience.js";
@@ -176,8 +176,10 @@ export async function verifyStatic(
     );
     const verdict = { origin, tree_size, witnesses, ...(frozen && { frozen }) };
     for (const { entry, leafIndex } of named) {
-      printProof(file, { ...verdict, ...VALID, entry, leaf_index: leafIndex }, values.json);
-      if (!values.json) await printKey(log, entry);
+      const key = await keyOf(log, entry);
+      const told = { ...verdict, key };
+      printProof(file, { ...told, ...VALID, entry, leaf_index: leafIndex }, values.json);
+      if (key && !values.json) await printKey(log, key);
     }
     if (named.length) continue;
     holds = false;
@@ -190,14 +192,20 @@ export async function verifyStatic(
   return holds ? 0 : 1;
 }
 
-/** What the log has about the key that signed. */
-async function printKey(log: StaticLog, signed: Entry): Promise<void> {
+/** The key that signed, at the checkpoint; null if the index has no entry that records it. */
+async function keyOf(log: StaticLog, signed: Entry): Promise<PublishedKey | null> {
   const { signer_key_fingerprint: fingerprint } = membersIn(signed);
-  if (typeof fingerprint !== "string" || termOf(fingerprint) === undefined) return;
+  if (typeof fingerprint !== "string" || termOf(fingerprint) === undefined) return null;
+  return log.key(fingerprint);
+}
+
+/** What the log has about a key. */
+async function printKey(log: StaticLog, { fingerprint, pseudonym, status }: PublishedKey): Promise<void> {
+  console.log(printable(`  key: ${quoted(pseudonym)} is ${status} at this checkpoint, says the index`));
   for await (const { entry } of log.about(fingerprint)) {
     const { id, event_type, timestamp } = entry;
-    const { pseudonym } = membersIn(entry);
-    const name = typeof pseudonym === "string" ? ` ${quoted(pseudonym)}` : "";
-    console.log(printable(`  key: ${kindOf(event_type)?.label ?? event_type}${name}, ${timestamp}, entry ${id}`));
+    const name = membersIn(entry).pseudonym;
+    const called = typeof name === "string" ? ` ${quoted(name)}` : "";
+    console.log(printable(`  key: ${kindOf(event_type)?.label ?? event_type}${called}, ${timestamp}, entry ${id}`));
   }
 }

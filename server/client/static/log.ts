@@ -24,6 +24,7 @@ import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
 import { type BundledEntry, bundleFault, leafOf, parseBundle } from "./bundle.js";
 import { endOf, goesOn, type PublishedEntry, proofFileIn } from "./end.js";
+import { keyFrom, type PublishedKey } from "./key.js";
 import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";
 import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
 
@@ -31,6 +32,7 @@ import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf,
 const KEPT_BUNDLES = 16;
 
 export type { PublishedEntry } from "./end.js";
+export type { PublishedKey } from "./key.js";
 
 export interface StaticLogOptions {
   /** The address before `/checkpoint`, or what reads the files from elsewhere. */
@@ -183,6 +185,22 @@ export class StaticLog {
       else if (found.entry.payload !== null)
         throw this.#misbehaved(`The index names entry ${found.entry.id} for ${hash}, which it is not about.`);
     }
+  }
+
+  /**
+   * A key as it stood at this checkpoint, by the entries that the index has about it. An expiration is compared with the clock here.
+   * @param fingerprint in either spelling
+   * @returns null if none of them records it
+   * @throws ClientError as `leavesAbout` does
+   */
+  async key(fingerprint: string): Promise<PublishedKey | null> {
+    const term = checkedTerm(fingerprint);
+    const entries: Entry[] = [];
+    for await (const { entry } of this.about(term)) entries.push(entry);
+    const key = keyFrom(`sha256:${term}`, entries);
+    if (!key) return null;
+    const { proven: _, ...known } = key;
+    return known;
   }
 
   /** The root of the tree when it had `size` leaves, in hex: that of every checkpoint of this log. @throws ClientError */

@@ -19,10 +19,11 @@ import {
   verifyTreeHead,
 } from "../../../../engine/verify/index.js";
 import { Http } from "../../../client/base/http.js";
-import { ClientError } from "../../../client/index.js";
+import { ClientError, type LogEnd } from "../../../client/index.js";
 import { deviation } from "../../../client/log/expected.js";
 import { newRotations } from "../../../client/log/rotations.js";
 import { FULL_TILE, ServedTiles } from "../../../client/log/served.js";
+import { keyFrom } from "../../../client/static/key.js";
 import { type PublishedEntry, StaticLog } from "../../../client/static/log.js";
 import { termOf } from "../../../client/static/run.js";
 import { type Alarm, raise } from "../alarm.js";
@@ -30,7 +31,6 @@ import { recall, remember } from "../memory.js";
 import { learnNames } from "../names.js";
 import type { Proven, Source } from "../source.js";
 import { logName, operators } from "../watching.js";
-import { keyFrom } from "./keyfrom.js";
 
 /** What this browser knows of the log, from its last look. */
 const Known = Type.Object({
@@ -311,3 +311,6 @@ export async function checkpointHere(): Promise<{ vkey: string; note: string; ch
   const { log, vkey } = await current();
   return { vkey, note: log.note, checkpoint: log.verdict.checkpoint };
 }
+
+/** How the log ended, by its newest entry; null if it may grow. @throws ClientError */
+export const endHere = async (): Promise<LogEnd | null> => (await current()).log.end();

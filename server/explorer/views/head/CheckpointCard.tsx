@@ -43,10 +43,14 @@ export function CheckpointCard({ task }: { readonly task: Task<ShownCheckpoint |
   );
 }
 
+/** Whether no key of a witness is known. */
+const isUnchecked = (cosigners: readonly Cosigner[]) => cosigners.every(({ state }) => state === "unknown");
+
 function Summary({ cosigners }: Pick<ShownCheckpoint, "cosigners">) {
   if (!cosigners.length) return <Badge>No witnesses</Badge>;
   const count = (wanted: Cosigner["state"]) => cosigners.filter(({ state }) => state === wanted).length;
   const [signed, late] = [count("signed"), count("late")];
+  if (isUnchecked(cosigners)) return <Badge>{cosigners.length} not checked</Badge>;
   return (
     <Badge tone={late ? "warning" : signed ? "good" : "neutral"}>
       {signed} of {cosigners.length} signed{late > 0 && `, ${late} late`}
@@ -99,9 +103,11 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
         </div>
       )}
       <p class="soft note">
-        {cosigners.length
-          ? "A witness signs only what goes on from all that it signed before, and signs it again every few minutes while nothing is added: old signatures mean that this is not the newest checkpoint, or that witnesses do not answer. Signatures are checked in this page, with the keys that the service names: compare them with those that the witnesses publish."
-          : "No witness is asked, so only the log itself says that everybody is shown the same entries."}
+        {cosigners.length && isUnchecked(cosigners)
+          ? "Lines in the names of witnesses, whose keys are not known here: cairnlog verify --policy checks them."
+          : cosigners.length
+            ? "A witness signs only what goes on from all that it signed before, and signs it again every few minutes while nothing is added: old signatures mean that this is not the newest checkpoint, or that witnesses do not answer. Signatures are checked in this page, with the keys that the service names: compare them with those that the witnesses publish."
+            : "No witness is asked, so only the log itself says that everybody is shown the same entries."}
       </p>
       <p class="note">
         <button type="button" class="button" onClick={() => saveFile("checkpoint.txt", note, "text/plain")}>

@@ -1,12 +1,11 @@
 /** From which log this one goes on, whether it has ended, and where it goes on: proven by its first and its last entry. */
 
-import type { LogBeginning, LogEnd } from "../../../client/index.js";
+import type { LogBeginning } from "../../../client/index.js";
 import { Shards } from "../../../wire/log/shards.js";
-import { Card, Facts, Hash, Time } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
-import { shownText } from "../../state/names.js";
+import { Card, Facts, Hash } from "../../components/index.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
+import { Address, EndCard } from "./EndCard.js";
 
 /** What the service says is proven. Most logs have neither a beginning nor an end, and need no proof whenever they grow. */
 async function provenShards() {
@@ -35,42 +34,5 @@ function BeginningCard({ begun: { url, tree_head } }: { readonly begun: LogBegin
         ]}
       />
     </Card>
-  );
-}
-
-function EndCard({ end }: { readonly end: LogEnd }) {
-  const { entry_id, timestamp, reason, successor } = end;
-  return (
-    <Card title="This log has ended">
-      <Facts
-        facts={[
-          ["Reason", shownText(reason)],
-          ["Frozen", <Time key="frozen" at={timestamp} />],
-          [
-            "By entry",
-            <a key="entry" href={addressOf(["entries", entry_id])}>
-              {entry_id}
-            </a>,
-          ],
-          successor && ["Goes on at", <Address key="next" url={successor.url} />],
-          successor && [
-            "Its verifier key",
-            <Hash key="vkey" value={successor.vkey} label="verifier key" show="whole" />,
-          ],
-        ]}
-      />
-      <p class="soft note">Nothing may follow its last entry: this page would raise an alarm at a larger head.</p>
-    </Card>
-  );
-}
-
-/** Whoever wrote the entry chose the address. */
-function Address({ url }: { readonly url: string }) {
-  return /^https?:\/\//.test(url) ? (
-    <a href={url} rel="noreferrer">
-      {shownText(url)}
-    </a>
-  ) : (
-    shownText(url)
   );
 }

@@ -3,11 +3,12 @@ import { parseNote, parseVkey } from "../../../../engine/verify/index.js";
 import { Card, Empty, FailedVerdict, Heading, Verdict } from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { checkpointHere } from "../../state/reading/files.js";
+import { checkpointHere, endHere } from "../../state/reading/files.js";
 import { useTask } from "../../state/task.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
 import { CheckpointCard } from "../head/CheckpointCard.js";
 import type { ShownCheckpoint } from "../head/checkpoint.js";
+import { EndCard } from "../head/EndCard.js";
 import { HeadCard } from "../head/HeadCard.js";
 import { OperatorCard } from "../head/OperatorCard.js";
 import { RecentCard } from "../head/RecentCard.js";
@@ -21,6 +22,7 @@ export default function PublishedHeadView() {
   const isAlarmed = useCell(alarms).length > 0;
   const lookedAt = seen.status === "proven" ? seen.at : 0;
   const checkpoint = useTask(async () => (lookedAt ? shown() : null), [lookedAt]);
+  const end = useTask(async () => (lookedAt ? endHere() : null), [lookedAt]).value;
   const head = seen.status === "proven" ? seen.head : isAlarmed ? lastVisit?.head : undefined;
   return (
     <div class="stack">
@@ -44,6 +46,7 @@ export default function PublishedHeadView() {
         A copy of a public record, in plain files. Entries are only ever added to it, and this page checks in your own
         browser that none was changed or taken away.
       </p>
+      {end && <EndCard end={end} />}
       <HeadCard head={head} provenAt={lookedAt} />
       {head === null ? (
         <Card title="Newest entries">

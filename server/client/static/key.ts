@@ -1,10 +1,13 @@
 /** A key as the entries about it say: what a service keeps of it, worked out here. */
 
-import type { KindedEvent } from "../../../../engine/verify/events/kinds.js";
-import { showsPossession } from "../../../../engine/verify/events/possession.js";
-import { eventIn } from "../../../../engine/verify/events/withheld.js";
-import { canonicalTimestamp, type Entry } from "../../../../engine/verify/index.js";
-import type { KeyDetail } from "../../../client/index.js";
+import type { KindedEvent } from "../../../engine/verify/events/kinds.js";
+import { showsPossession } from "../../../engine/verify/events/possession.js";
+import { eventIn } from "../../../engine/verify/events/withheld.js";
+import { canonicalTimestamp, type Entry } from "../../../engine/verify/index.js";
+import type { KeyDetail } from "../base/types.js";
+
+/** A key of a published log. Whether it has signed something else than its own registration, the index does not say. */
+export type PublishedKey = Omit<KeyDetail, "proven">;
 
 /**
  * Undefined if no entry records the key. What strangers recorded gives way to the first entry that the key has signed.
