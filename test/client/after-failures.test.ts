@@ -67,6 +67,32 @@ test("a refusal of the first attestation leaves the key to name itself with the 
   expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
 });
 
+test.each(["/auth/login", "/auth/renew"])("the session of another key, which %s answers, is not kept", async (path) => {
+  const theirs = newClient(service.url);
+  await theirs.client.keys.register({ pseudonym: "Eve" });
+  const session = await theirs.client.login();
+  let isLie = false;
+  const lying: typeof fetch = (input, init) =>
+    isLie && String(input).endsWith(path) ? Promise.resolve(Response.json(session)) : fetch(input, init);
+  const { client, fingerprint, signer } = newClient(service.url, { fetch: lying });
+  await client.keys.register({ pseudonym: "Ada" });
+  // One that is to be renewed at once.
+  const own = { ...(await client.login()), expires_at: new Date(Date.now() + 1_000).toISOString() };
+  const again = createClient({
+    server: service.url,
+    signer: asSigner(signer),
+    fetch: lying,
+    ...(path === "/auth/renew" && { session: own }),
+  });
+  isLie = true;
+  const ask = () => (path === "/auth/login" ? again.login() : again.webhooks.list());
+  expect(await failure(ask())).toMatchObject({ code: "malformed-answer" });
+  expect(again.session).toEqual(path === "/auth/renew" ? own : undefined);
+  isLie = false;
+  await ask();
+  expect(again.session).toMatchObject({ fingerprint });
+});
+
 const nodes: Server[] = [];
 afterAll(() => {
   for (const node of nodes) node.close().closeAllConnections();
@@ -147,6 +173,25 @@ test("of two heads that come at once and do not fit one another, only one is bel
     const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     expect(refused).toMatchObject([{ code: "log-misbehaved" }]);
   }
+});
+
+test("a head that is refused is not what is asked for from then on", async () => {
+  const sizes = new Set<string | null>();
+  let isLie = false;
+  const lying: typeof fetch = async (input, init) => {
+    sizes.add(new Headers(init?.headers).get("cairnlog-size"));
+    const response = await fetch(input, init);
+    if (!isLie || !String(input).endsWith("/log/sth")) return response;
+    return Response.json({ ...((await response.json()) as object), tree_size: 1_000_000 });
+  };
+  const { client } = newClient(service.url, { fetch: lying });
+  const { tree_size } = (await client.log.head())!;
+  sizes.clear();
+  isLie = true;
+  expect(await failure(client.log.head())).toMatchObject({ code: "log-misbehaved" });
+  isLie = false;
+  expect(await client.log.head()).toMatchObject({ tree_size });
+  expect(sizes).toEqual(new Set([`${tree_size}`]));
 });
 
 test("every question says how much of the log was seen, and never less than before", async () => {

@@ -1,6 +1,7 @@
 /** Tiles and checkpoints behind a store that says of what it does not have, or not any more, something else than 404. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "#cairnlog/server/client/index.js";
+import { AuthenticTiles, WrongTile } from "#cairnlog/server/client/log/authentic.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 
@@ -62,4 +63,21 @@ test("429 and 500 are no such answer: nothing else is asked for", async () => {
     await expect(client.tlog.tile(0, 0, 9)).rejects.toMatchObject({ status });
     expect(asked).toEqual(["/tlog/tile/0/000.p/9"]);
   }
+});
+
+test("a tile that is not that of the tree is refused each time, and the right one is taken when it comes", async () => {
+  const { tlog } = createClient({ server: service.url });
+  const { treeSize, rootHash } = (await tlog.checkpoint()).checkpoint;
+  let isWrong = false;
+  const tiles = await AuthenticTiles.open(treeSize, rootHash, {
+    async served(level, index, width) {
+      const right = await tlog.tile(level, index, width);
+      return isWrong ? right.map((byte) => byte ^ 1) : right;
+    },
+    kept: () => undefined,
+  });
+  isWrong = true;
+  for (let n = 0; n < 2; n++) await expect(tiles.tile(0, 0)).rejects.toThrow(WrongTile);
+  isWrong = false;
+  expect(await tiles.tile(0, 0)).toEqual(await tlog.tile(0, 0));
 });

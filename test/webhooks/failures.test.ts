@@ -4,7 +4,7 @@ import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Outbox } from "#cairnlog/engine/registry/webhooks/outbox.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { runIn } from "../log/inline.js";
-import { closeWorlds } from "../registry/world.js";
+import { closeWorlds, nodeSigner, registration } from "../registry/world.js";
 import { type Arrival, OWNER, openPost } from "./harness.js";
 
 afterEach(() => {
@@ -84,4 +84,23 @@ test("a subscription that begins while all are being read is not passed over", a
   await post.until(() => post.arrivals.length === 2);
   expect(told(post.arrivals)).toEqual([id, 201]);
   await post.deliverer.stop();
+});
+
+test("a key that ends while the subscriptions of another one are being ended is not passed over", async () => {
+  const post = await openPost();
+  const { keys, keyLifecycle, log } = post.world.registry;
+  const [one, two] = [nodeSigner(), nodeSigner()];
+  for (const signer of [one, two]) {
+    await keys.register(registration(signer));
+    await post.subscribe({ events: ["endorsement.created"] }, signer.fingerprint);
+  }
+  await post.quiet();
+  const ends = Webhooks.prototype.endWithKey;
+  vi.spyOn(Webhooks.prototype, "endWithKey").mockImplementationOnce(async function (this: Webhooks, ids) {
+    await keyLifecycle.revoke(two.fingerprint);
+    return ends.call(this, ids);
+  });
+  await keyLifecycle.revoke(one.fingerprint);
+  await post.until(() => log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER).length === 0);
+  expect(post.arrivals).toEqual([]);
 });

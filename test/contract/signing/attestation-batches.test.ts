@@ -238,6 +238,23 @@ describe("possession", () => {
     expect(results).toMatchObject(place === "first" ? [taken, refused] : [refused, taken]);
   });
 
+  test("what was found of one password counts for no other one of the key, and for no later batch", async () => {
+    const signer = await registeredSigner(service);
+    const set = async (passwords: object) => {
+      const reply = await service.post("/auth/password", { ...(await proofOf(service, signer)), ...passwords });
+      expect(reply.status, reply.text).toBe(200);
+    };
+    const sent = async (password: string) => statuses(await send([submission(signer, newManifest(), { password })]));
+    const [old, next] = ["correct horse battery", "another battery"];
+    await set({ password: old });
+    const passwords = [old, next, undefined, old, next];
+    const mixed = passwords.map((password) => submission(signer, newManifest(), { password }));
+    expect(statuses(await send(mixed))).toEqual([201, 403, 403, 201, 403]);
+    expect([await sent(old), await sent(next)]).toEqual([[201], [403]]);
+    await set({ password: next, current_password: old });
+    expect([await sent(old), await sent(next)]).toEqual([[403], [201]]);
+  });
+
   test("a wrong password that all submissions carry is one try", async () => {
     const own = await startTestService();
     const signer = await registeredSigner(own);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { Challenge } from "#cairnlog/engine/registry/access/challenges.js";
 import { ChallengeUses, MAX_FAILED } from "#cairnlog/engine/registry/access/challengeuses.js";
 import type { ChallengePurpose } from "#cairnlog/engine/verify/events/challenge.js";
@@ -306,5 +307,30 @@ describe("what is remembered of challenges", () => {
     other.now += 100_000_001;
     for (let i = 0; i < 8; i++) await use();
     expect(rows()).toBe(9);
+  });
+
+  it("goes in the end, though the write that was to remove it failed", async () => {
+    const other = await openWorld();
+    const { log } = other.registry;
+    let isRefused = false;
+    const refuse = () => Promise.reject(new CairnlogError("storage-failed", "refused"));
+    const refusing = new Proxy(log, {
+      get: (target, name) => {
+        if (name === "execute" && isRefused) return refuse;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const uses = new ChallengeUses({ log: refusing, clock: () => other.now, ttlSeconds: 300 });
+    const rows = () => log.rows("usedChallenges", 0, [Number.MAX_SAFE_INTEGER]).length;
+    let number = 0;
+    const use = () => uses.settle({ id: `${number++}`.padStart(64, "0"), expires: other.now + SECOND, isValid: true });
+    for (let i = 0; i < 6; i++) await use();
+    other.now += DAY;
+    isRefused = true;
+    for (let i = 0; i < 3; i++) expect((await failure(use)).code).toBe("storage-failed");
+    isRefused = false;
+    for (let i = 0; i < 4; i++) await use();
+    expect(rows()).toBe(4);
   });
 });
