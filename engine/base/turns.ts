@@ -4,7 +4,7 @@
  * rest.
  */
 import { readlinkSync } from "node:fs";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 
 const waiting: (() => void)[] = [];
 
@@ -37,11 +37,17 @@ export class Pieces {
   }
 }
 
-/** As `nice` counts; 19 is the lowest. */
-const PRIORITY = 10;
+/** As `nice` counts, of which 19 is the lowest priority. */
+const STEPS = 10;
+const LOWEST = 19;
 
-/** Lets all other threads go before the calling one, for the rest of its life: only root could raise its priority again. */
+/**
+ * Lets all other threads go before the calling one and those that it starts, for the rest of their lives: only root could raise
+ * their priority again.
+ */
 export function yieldToOthers(): void {
   // Linux alone has threads with priorities, and says there which one this is.
-  if (process.platform === "linux") setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), PRIORITY);
+  if (process.platform !== "linux") return;
+  const thread = Number(readlinkSync("/proc/thread-self").split("/").at(-1));
+  setPriority(thread, Math.min(getPriority(thread) + STEPS, LOWEST));
 }

@@ -1,7 +1,8 @@
 /** Backups of a log that grows at the same time, and commands that are killed while they run. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
@@ -50,6 +51,24 @@ test("backups under load hold a moment of the log each", async () => {
 
   // More was published since then, and the data directory has the newer head.
   await expectRefusedIn(dataDir, to, size);
+});
+
+test("backup and fsck take the processor time that others leave", async () => {
+  const dataDir = await buildData(pool, 1);
+  const tell = `data:text/javascript,${encodeURIComponent(
+    'import { getPriority } from "node:os"; process.on("exit", () => console.error("priority", getPriority()));',
+  )}`;
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, ["--import", tell, MAIN, ...args], { encoding: "utf8" }).stderr.match(
+      /priority \d+/,
+    )?.[0];
+  const own = getPriority();
+  const lower = Math.min(own + 10, 19);
+  expect([
+    run("backup", "--data", dataDir, "--to", join(newFolder(), "backup")),
+    run("fsck", dataDir),
+    run("keygen", "--help"),
+  ]).toEqual([`priority ${lower}`, `priority ${lower}`, `priority ${own}`]);
 });
 
 /** Asserts that a restore is refused. The log was lost, but the file with its published head was not. */

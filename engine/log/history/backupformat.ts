@@ -18,6 +18,8 @@ export const BACKUP_FORMAT = "cairnlog-backup/v1";
 const MANIFEST = "manifest.json";
 /** Bytes collected before they are written. */
 const CHUNK_BYTES = 1 << 20;
+/** Bytes that wait for the disk, at most: a log on the same disk, which flushes each batch, waits until all of them are on it. */
+const FLUSHED_BYTES = 4 << 20;
 const LINE_FEED = 0x0a;
 
 /** A file of a backup. */
@@ -119,6 +121,7 @@ export class HashedFile {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   #bytes = 0;
+  #unflushedBytes = 0;
 
   private constructor(folder: string, draft: string, handle: FileHandle) {
     this.#folder = folder;
@@ -149,6 +152,10 @@ export class HashedFile {
     this.#bytes += bytes.length;
     this.#hash.update(bytes);
     await this.#handle.appendFile(bytes);
+    this.#unflushedBytes += bytes.length;
+    if (this.#unflushedBytes < FLUSHED_BYTES) return;
+    await this.#handle.datasync();
+    this.#unflushedBytes = 0;
   }
 
   /** Gives the file its name: `name`, or the result of `name` for its hash. */
