@@ -133,6 +133,13 @@ test("a proof file and a receipt of a withheld entry are withheld, with an exit 
   for (const lie of lies) expect(await verify(changed(lie), "--vkey", vkey)).toMatchObject({ code: 1 });
   expect(await verify(changed({ ...bare, withholding }), "--vkey", vkey)).toMatchObject({ code: 3 });
 
+  // The file proves it as before, and the service says what holds now.
+  const online = await verify(held.file, "--operator-key", operatorKey, "--online", ...state);
+  expect(online).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`The operator withholds this now, as entry ${by}`),
+  });
+
   const { operators: _, ...kept } = held.bundle;
   const proven = await client.log.entry(held.id);
   const holder = await client.log.entry(by);

@@ -7,7 +7,7 @@ import type { StoreReader } from "../../store/contract.js";
 import { type PostingList, without } from "../../store/postings/lists.js";
 import type { WithheldRow } from "../../store/schema/rows.js";
 import { POSTING, type PostingKind } from "../../store/schema/schema.js";
-import { isWithholdable } from "../../verify/events/withheld.js";
+import { isPayloadOf, isWithholdable, payloadHash, withholdingIn } from "../../verify/events/withheld.js";
 import type { CandidatePostings } from "./candidates.js";
 import type { EntryReader, Withholdings } from "./reader.js";
 import { Seams } from "./seams.js";
@@ -24,6 +24,9 @@ export class Withheld implements Withholdings {
   /** By leaf index: the row, once it is known that it counts. */
   #rows = new Map<number, WithheldRow>();
   #indexes: readonly number[] = [];
+  /** By the hash of a payload, as the withholding entry says it: the leaf index. Read when it is asked for. */
+  readonly #byPayload = new Map<string, number>();
+  readonly #unread: { readonly leafIndex: number; readonly by: number }[] = [];
 
   /** @param leafIndexOf of an entry that is shown */
   constructor(
@@ -59,11 +62,13 @@ export class Withheld implements Withholdings {
   #add(id: number, row: WithheldRow, before: ReadonlyMap<number, WithheldRow> = this.#rows): number | undefined {
     const leafIndex = this.#leafIndexOf(id);
     // The row of an entry that is not shown yet may be on disk already.
-    if (leafIndex === undefined || this.#leafIndexOf(row.withheld_by) === undefined) return undefined;
+    const by = this.#leafIndexOf(row.withheld_by);
+    if (leafIndex === undefined || by === undefined) return undefined;
     const known = before.get(leafIndex);
     if (known?.withheld_by !== row.withheld_by || known.entry_hash !== row.entry_hash) {
       const entry = this.#stored.entry(leafIndex)!;
       if (entry.entry_hash !== row.entry_hash || !isWithholdable(entry.event_type)) return undefined;
+      this.#unread.push({ leafIndex, by });
     }
     this.#rows.set(leafIndex, row);
     return leafIndex;
@@ -81,6 +86,22 @@ export class Withheld implements Withholdings {
 
   by(leafIndex: number): number | undefined {
     return this.#rows.size ? this.#rows.get(leafIndex)?.withheld_by : undefined;
+  }
+
+  /** The leaf index of the entry that has one of these payloads, and is shown without it. Does nothing if there is none such. */
+  like(payloads: Iterable<Parameters<typeof payloadHash>[0]>): number | undefined {
+    if (!this.count) return undefined;
+    for (const { leafIndex, by } of this.#unread.splice(0)) {
+      const withholding = withholdingIn(this.#stored.entry(by)!);
+      if (withholding) this.#byPayload.set(withholding.payload_hash, leafIndex);
+    }
+    for (const payload of payloads) {
+      const leafIndex = this.#byPayload.get(payloadHash(payload));
+      if (leafIndex === undefined || !this.#rows.has(leafIndex)) continue;
+      // The withholding entry of an imported history may name any hash.
+      if (isPayloadOf(this.#stored.entry(leafIndex)!, payload)) return leafIndex;
+    }
+    return undefined;
   }
 
   /** The list of a term without the entries whose payload has the term and is not shown. */

@@ -240,6 +240,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return this.withheld.leaves;
   }
 
+  /** The leaf index of the entry that has one of these payloads, and is shown without it. */
+  withheldLike(payloads: Parameters<Withheld["like"]>[0]): number | undefined {
+    return this.withheld.like(payloads);
+  }
+
   /** An entry as it is served, but for `ots_proof`. */
   bareJsonAt(leafIndex: number): Buffer {
     return this.#reader.json(leafIndex)!;

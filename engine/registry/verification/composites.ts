@@ -16,7 +16,7 @@ import { MAX_TITLE_CHARACTERS } from "../../verify/keys/contract.js";
 import type { PreparedDocument } from "../attestations/documents.js";
 import { readManifest } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../shared/input.js";
-import type { LayerResult } from "./standing.js";
+import { type LayerResult, type LayerStatus, worst } from "./standing.js";
 import type { Verification, VerificationRequest, VerificationResult } from "./verification.js";
 
 const MAX_PARTS = 1000;
@@ -44,7 +44,7 @@ export interface Composite {
 export interface PartVerdict {
   readonly title: string;
   readonly content_hash: string;
-  readonly overall_status: "valid" | "invalid" | "warning" | "not_evaluated";
+  readonly overall_status: LayerStatus;
   /** Absent if the part has no manifest. */
   readonly result?: CompositeVerdict;
 }
@@ -167,6 +167,5 @@ export async function verifyComposite(
     ? result.layer1
     : { status: "invalid", details: "The content hash is not the hash of the document's title and parts." };
   const statuses = [layer1.status, result.overall_status, ...verdicts.map((verdict) => verdict.overall_status)];
-  const overall_status = statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
-  return { ...result, layer1, overall_status, parts: verdicts };
+  return { ...result, layer1, overall_status: worst(statuses), parts: verdicts };
 }

@@ -5,7 +5,13 @@ import { requestedTime } from "../../verify/tree/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
 import { MAX_SUCCESSORS } from "../keys/succession.js";
 
-export type LayerStatus = "valid" | "invalid" | "warning" | "not_evaluated";
+/** `withheld`: it would be valid, but the operator withholds what the log recorded. */
+export type LayerStatus = "valid" | "invalid" | "withheld" | "warning" | "not_evaluated";
+export type OverallStatus = Exclude<LayerStatus, "not_evaluated">;
+
+/** `invalid` beats `withheld`, which beats `warning`, which beats `valid`. */
+export const worst = (statuses: readonly string[]): OverallStatus =>
+  (["invalid", "withheld", "warning"] as const).find((status) => statuses.includes(status)) ?? "valid";
 
 export interface LayerResult {
   readonly status: LayerStatus;

@@ -8,6 +8,9 @@ import { Pieces, turn } from "../../base/turns.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Log } from "../../log/log.js";
+import { toHex } from "../../verify/bytes/encoding.js";
+import { kernel } from "../../verify/bytes/kernel.js";
+import { attestedPayload } from "../../verify/events/attested.js";
 import {
   type Attestation,
   type Coverage,
@@ -27,7 +30,7 @@ import type { TrustConfigs } from "../trust/configs.js";
 import type { TrustService } from "../trust/service.js";
 import { type AttestationGraph, attestationGraph } from "./attestationgraph.js";
 import { assessTrust, type TrustVerdict } from "./layer3.js";
-import { judgeStanding, type LayerResult, loadSigner, type Signer } from "./standing.js";
+import { judgeStanding, type LayerResult, loadSigner, type OverallStatus, type Signer, worst } from "./standing.js";
 
 /** The body of `POST /verify`. */
 export interface VerificationRequest {
@@ -52,7 +55,12 @@ export interface AttestationVerdict {
   /** Which of type and statement the manifest's document names, so that the signature covers them. */
   readonly signed: SignedMembers;
   /** Null if the log does not contain it. */
-  readonly logged: { readonly entry_id: number; readonly leaf_index: number } | null;
+  readonly logged: {
+    readonly entry_id: number;
+    readonly leaf_index: number;
+    /** The entry by which the operator withholds what the log recorded. */
+    readonly withheld_by?: number;
+  } | null;
 }
 
 export interface VerificationResult {
@@ -60,7 +68,7 @@ export interface VerificationResult {
   readonly layer2: LayerResult;
   /** Present if the request names a verifier or a trust configuration. */
   readonly layer3?: LayerResult;
-  readonly overall_status: "valid" | "invalid" | "warning";
+  readonly overall_status: OverallStatus;
   readonly attestations: readonly AttestationVerdict[];
   readonly attestation_graph: AttestationGraph;
 }
@@ -179,8 +187,10 @@ export class Verification {
       const judge = async (attestation: Attestation, i: number): Promise<Judged> => {
         const { id, signer_key_fingerprint, timestamp } = attestation;
         const signer = signers.get(signer_key_fingerprint);
-        const recorded = this.#recorded(attestation, contentHash);
         const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i), signed);
+        const shown = this.#recorded(attestation, contentHash);
+        const isUnknown = covers && !shown.logged && shown.relabelled === undefined;
+        const recorded = (isUnknown && this.#withheld(attestation, checked, payloads.of(from + i))) || shown;
         return {
           id,
           signer_key_fingerprint,
@@ -205,6 +215,29 @@ export class Verification {
       judged.push(...(await Promise.all(group)));
     }
     return judged;
+  }
+
+  /** The entry that recorded this attestation, and whose payload is not shown: it has the payload that follows from it. */
+  #withheld(
+    { id, type, signer_key_fingerprint, signature_algorithm, signature, timestamp, intent_statement }: Attestation,
+    { manifest, contentHash }: CheckedManifest,
+    payloads: ReturnType<ManifestPayloads["of"]>,
+  ): Recorded | undefined {
+    const attestation = {
+      ...{ id, type, scope: { content_hash: contentHash }, intent_statement: intent_statement ?? null },
+      ...{ signer_key_fingerprint, signature_algorithm, signature, timestamp },
+    };
+    function* possible() {
+      const [whole, alone] = [...payloads].map(({ bytes }) => toHex(kernel.sha256(bytes)));
+      yield attestedPayload(manifest, attestation, whole!);
+      if (alone === undefined) return;
+      yield attestedPayload(manifest, attestation, whole!, alone);
+      yield attestedPayload(manifest, attestation, alone);
+    }
+    const leaf_index = this.#log.withheldLike(possible());
+    if (leaf_index === undefined) return undefined;
+    const { id: entry_id, withheld_by } = this.#log.entryAt(leaf_index)!;
+    return { logged: { entry_id, leaf_index, withheld_by: withheld_by! }, time: timestamp };
   }
 
   /** Whether the signature is by the stated key, and what it covers. */
@@ -268,7 +301,7 @@ function judgeRecord(
   { scope, type, intent_statement = null }: Attestation,
   {
     contentHash,
-    recorded: { relabelled },
+    recorded: { logged, relabelled },
     terms,
   }: {
     readonly contentHash: string;
@@ -283,7 +316,11 @@ function judgeRecord(
   if (terms.intent_statement !== undefined && terms.intent_statement !== intent_statement)
     faults.push("Its statement is not the one that was signed.");
   if (relabelled !== undefined) faults.push(relabelled);
-  return faults.length ? { status: "invalid", details: faults.join(" ") } : signature;
+  if (faults.length) return { status: "invalid", details: faults.join(" ") };
+  const by = logged?.withheld_by;
+  if (by === undefined) return signature;
+  const details = `${signature.details} The operator withholds what the log recorded of it, as entry ${by} says.`;
+  return { status: "withheld", details };
 }
 
 function summariseSignatures(judged: readonly Judged[], isSource: boolean): LayerResult {
@@ -293,6 +330,12 @@ function summariseSignatures(judged: readonly Judged[], isSource: boolean): Laye
   if (!judged.length) faults.push("The manifest carries no attestation.");
   if (invalid) faults.push(`${invalid} of ${judged.length} attestation(s) do not hold.`);
   if (faults.length) return { status: "invalid", details: faults.join(" ") };
+  const withheld = judged.filter(({ layer1 }) => layer1.status === "withheld").length;
+  if (withheld)
+    return {
+      status: "withheld",
+      details: `All ${judged.length} attestation(s) hold. What the log recorded of ${withheld} of them, the operator withholds.`,
+    };
   return {
     status: "valid",
     details: `The source is the attested document, and all ${judged.length} attestation(s) hold.`,
@@ -311,11 +354,6 @@ function summariseStanding(judged: readonly Judged[]): LayerResult {
     );
   if (faults.length) return { status: invalid ? "invalid" : "warning", details: faults.join(" ") };
   return { status: "valid", details: `Every signer's key was registered and active when it signed.` };
-}
-
-/** `invalid` beats `warning`, which beats `valid`. */
-function worst(statuses: readonly string[]): "valid" | "invalid" | "warning" {
-  return statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
 }
 
 /** Undefined for a key that an earlier version accepted, and that proves nothing (`parseRecordedKey`). */

@@ -17,8 +17,12 @@ export async function standingOf(
   const answer: VerificationResult = await client.verify(whole, trust_config ? { trust_config } : {});
   const judged = answer.attestations.find(({ id }) => id === attestation.id);
   if (!judged) return verdictOf([["key", "invalid", "The service does not answer about this attestation."]]);
-  const { layer1, layer2, layer3 } = judged;
+  const { layer1, layer2, layer3, logged } = judged;
+  const by = logged?.withheld_by;
   return verdictOf([
+    ...(by === undefined
+      ? []
+      : [["withholding", "warning", `The operator withholds this now, as entry ${by} says.`] as const]),
     [
       "key",
       layer1.status === "invalid" ? "invalid" : layer2.status,
@@ -30,7 +34,7 @@ export async function standingOf(
 
 /** A warning is no fault of the attestation: the sentence says what it is. */
 const verdictOf = (
-  layers: readonly (readonly [name: "key" | "trust", status: string, details: string])[],
+  layers: readonly (readonly [name: "key" | "trust" | "withholding", status: string, details: string])[],
 ): readonly BundleCheck[] =>
   layers.map(([name, status, detail]) => ({
     ...{ name, ok: status === "valid" || status === "warning" },

@@ -19,8 +19,9 @@ export const VerifyManifest = Type.Object(
   },
 );
 
-const LayerStatus = Type.Enum(["valid", "invalid", "warning", "not_evaluated"], {
-  description: "`not_evaluated`: it was not requested, or could not be evaluated.",
+const LayerStatus = Type.Enum(["valid", "invalid", "withheld", "warning", "not_evaluated"], {
+  description:
+    "`not_evaluated`: it was not requested, or could not be evaluated. `withheld`: it holds, but the operator withholds what the log recorded of it.",
 });
 
 const LayerResult = Type.Object(
@@ -33,7 +34,7 @@ export const VerificationResult = Type.Object(
     layer1: LayerResult,
     layer2: LayerResult,
     layer3: Type.Optional(LayerResult),
-    overall_status: Type.Enum(["valid", "invalid", "warning"], { description: "The worst of the layers." }),
+    overall_status: Type.Enum(["valid", "invalid", "withheld", "warning"], { description: "The worst of the layers." }),
     attestations: Type.Array(
       Type.Object({
         id: Type.String({ description: "As in the manifest." }),
@@ -48,7 +49,10 @@ export const VerificationResult = Type.Object(
         ),
         signed: SignedMembers,
         logged: nullable(
-          Type.Object({ entry_id: EntryId, leaf_index: LeafIndex }, { description: "Its place in the log." }),
+          Type.Object(
+            { entry_id: EntryId, leaf_index: LeafIndex, withheld_by: Type.Optional(EntryId) },
+            { description: "Its place in the log, and the entry by which its payload is withheld." },
+          ),
         ),
       }),
       { description: "The attestations of the manifest, in order." },

@@ -35,6 +35,8 @@ const operatorOf = (of: TestService) =>
 const manifest = newManifest(TITLE);
 manifest.document.tags = [TAG];
 let submitted: ReturnType<typeof submission>;
+// biome-ignore lint/suspicious/noExplicitAny: a receipt as it was served
+let receipt: any;
 
 beforeAll(async () => {
   service = await startTestService({ SERVICE_FRONT_ENDS: "2" });
@@ -44,6 +46,7 @@ beforeAll(async () => {
   await service.post("/attestations", submission(signer, newManifest("Before")));
   submitted = submission(signer, manifest, { intent_statement: STATEMENT });
   const { body } = await service.post("/attestations", submitted);
+  receipt = body;
   attested = body.log_entry_id;
   own = await bearerOf(service, signer);
   const lookup = newLookupKey();
@@ -206,6 +209,23 @@ describe("a withheld payload", () => {
     expect(webhooks.eventAt(attested - 1)).toBeUndefined();
     const { id, event_type, entry_hash } = shown.body;
     expect(webhooks.told(attested)).toEqual({ entry_id: id, event_type, entry_hash });
+    const { attestation } = receipt;
+    const request = {
+      manifest: { ...manifest, attestations: [attestation] },
+      source_hash: manifest.document.content_hash,
+    };
+    const judged = (await service.post("/verify", request)).body;
+    expect(judged).toMatchObject({
+      overall_status: "withheld",
+      layer1: { status: "withheld" },
+      layer2: { status: "valid" },
+    });
+    expect(judged.attestations).toMatchObject([
+      {
+        layer1: { status: "withheld", details: expect.stringContaining(`as entry ${body.log_entry_id} says`) },
+        logged: { entry_id: attested, leaf_index: attested - 1, withheld_by: body.log_entry_id },
+      },
+    ]);
     // The same once more does not bring it back.
     const repeated = await service.post("/attestations", submitted);
     expectProblem(repeated, 410, "gone");
