@@ -317,6 +317,21 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     if (random.chance(0.5)) await service.send("/trust-configs/revoke", { fingerprint }, { token });
   },
 
+  // Of an attestation that nobody sends again, with a title that nothing else has.
+  withhold: async ({ ledger, service, scene, random, alice }) => {
+    const title = Array.from({ length: 16 }, () => String.fromCharCode(0x61 + random.below(26))).join("");
+    const body = submission(alice.signer, newManifest(title));
+    const receipt = await service.send("/attestations", body);
+    const { content_hash: document_hash } = body.manifest.document;
+    ledger.add(receipt, { document_hash, signer_key_fingerprint: receipt.fingerprint });
+    const token = await service.login(scene.operator!);
+    const { log_entry_id: id } = receipt;
+    ledger.asked.set(id, title);
+    const said = { reason: "An order." };
+    ledger.add(await service.send(`/log/${id}/withhold`, said, { token }), { entry_id: id, ...said });
+    ledger.withheld.add(id);
+  },
+
   anchor: async ({ ledger, service, scene }) => {
     const token = await service.login(scene.operator!);
     const { anchored_entry_id } = await service.send("/log/anchor", {}, { token });

@@ -10,6 +10,7 @@ import type { TableName } from "#cairnlog/engine/store/schema/schema.js";
 import { type Entry, type InclusionProof, type TreeHead, verifyInclusion } from "#cairnlog/engine/verify/index.js";
 import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { holding } from "../backup/bytes.js";
 import type { Random } from "../reliability/random.js";
 import type { Connection } from "./connection.js";
 import type { Acknowledged, Ledger } from "./ledger.js";
@@ -50,11 +51,21 @@ export class Memory {
    * sample.
    */
   async checkDisk(dataDir: string, ledger: Ledger, random: Random, isThorough: boolean): Promise<string[]> {
+    const onDisk = checkErased(dataDir, ledger, isThorough);
+    if (onDisk.length) return onDisk;
     const pool = createPool(1);
     const operator = openOperatorKey(join(dataDir, "operator.pem"), pool);
     let registry: Registry;
     try {
-      registry = await openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase: PREDICATE_BASE });
+      // What is withheld is the service's to take from the disk.
+      const options = {
+        path: join(dataDir, "log"),
+        operator,
+        pool,
+        predicateBase: PREDICATE_BASE,
+        keepsWithheld: true,
+      };
+      registry = await openRegistry(options);
     } catch (error) {
       await pool.close();
       return [`the log does not open: ${(error as Error).message}`];
@@ -137,7 +148,8 @@ export class Memory {
     return [`entry ${this.#end} was the end, and the log has ${log.size} entries and is frozen by ${json(log.frozen)}`];
   }
 
-  #checkReceipts({ log }: Registry, { entries }: Ledger, random: Random, isThorough: boolean): string[] {
+  #checkReceipts({ log }: Registry, ledger: Ledger, random: Random, isThorough: boolean): string[] {
+    const { entries } = ledger;
     const fresh = entries.slice(this.#checked);
     const old = entries.slice(0, this.#checked);
     this.#checked = entries.length;
@@ -145,20 +157,41 @@ export class Memory {
     return [...fresh, ...sample].flatMap((receipt) => {
       const entry = log.entry(receipt.log_entry_id);
       const head = receipt.sth ? log.treeHead(receipt.sth.tree_size) : null;
-      return differences(receipt, entry, head);
+      return differences(receipt, entry, head, ledger);
     });
   }
 }
 
-function differences(receipt: Acknowledged, entry: Entry | undefined, head: TreeHead | null): string[] {
+/** Titles that are searched for in one round, besides the newest. */
+const SOUGHT = 20;
+
+/** What was withheld before a start must be on the disk no more: its files, byte by byte, before anybody opens them again. */
+export function checkErased(dataDir: string, { erased, asked }: Ledger, isThorough: boolean): string[] {
+  const sought = (isThorough ? erased : erased.slice(-SOUGHT)).map(
+    (id) => [`${id}`, Buffer.from(asked.get(id)!)] as const,
+  );
+  return holding(join(dataDir, "log"), Object.fromEntries(sought)).map(
+    (found) => `the payload of an entry that was withheld before a start is on the disk: ${found}`,
+  );
+}
+
+function differences(
+  receipt: Acknowledged,
+  entry: Entry | undefined,
+  head: TreeHead | null,
+  { asked, withheld }: Ledger,
+): string[] {
   const { log_entry_id: id, leaf_index, entry_hash, sth, says } = receipt;
   if (!entry) return [`entry ${id} was acknowledged and is not there`];
   const problems: string[] = [];
   if (entry_hash !== undefined && entry.entry_hash !== entry_hash)
     problems.push(`entry ${id} is not the acknowledged one`);
   if (leaf_index !== undefined && leaf_index !== id - 1) problems.push(`entry ${id} was said to be leaf ${leaf_index}`);
-  for (const [name, value] of Object.entries(says))
-    if (json(entry.payload![name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
+  const { payload } = entry;
+  if (payload === null && !asked.has(id)) problems.push(`entry ${id} has lost its payload`);
+  if (payload !== null && withheld.has(id)) problems.push(`entry ${id} was withheld, and is shown`);
+  for (const [name, value] of Object.entries(payload === null ? {} : says))
+    if (json(payload![name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
   if (sth && json(head) !== json(sth)) problems.push(`the head of size ${sth.tree_size} is not the acknowledged one`);
   return problems;
 }
@@ -243,7 +276,8 @@ export class Monitor {
   }
 
   /** Reads all new entries, and requests acknowledged entries with their proofs. */
-  async check(service: Connection, { entries }: Ledger, random: Random): Promise<string[]> {
+  async check(service: Connection, ledger: Ledger, random: Random): Promise<string[]> {
+    const { entries } = ledger;
     const problems: string[] = [];
     const client = createClient({ server: service.url, operatorKey: this.#operatorKey, store: this.#store });
     try {
@@ -265,7 +299,7 @@ export class Monitor {
       const entry: Entry = await get(`/log/${receipt.log_entry_id}`);
       const size = receipt.sth?.tree_size;
       const head: TreeHead | null = size === undefined ? null : await get(`/log/sth/${size}`);
-      problems.push(...differences(receipt, entry, head).map((problem) => `served: ${problem}`));
+      problems.push(...differences(receipt, entry, head, ledger).map((problem) => `served: ${problem}`));
       const leafIndex = receipt.log_entry_id - 1;
       const proof: InclusionProof = await get(
         `/log/proof/${leafIndex}${size === undefined ? "" : `?tree_size=${size}`}`,

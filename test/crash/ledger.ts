@@ -34,6 +34,12 @@ export class Ledger {
   readonly delivered: ReadonlySet<number>;
   /** The entry that ended the log, once that was acknowledged. */
   end: number | null = null;
+  /** Titles of attestations that somebody has asked to withhold, by the ids of their entries, oldest first. */
+  readonly asked = new Map<number, string>();
+  /** Those for which that was acknowledged. */
+  readonly withheld = new Set<number>();
+  /** Those that a start has found withheld: it has taken them from the disk. */
+  erased: readonly number[] = [];
   /** Writes that were acknowledged, by route. */
   readonly writes = new Map<string, number>();
 

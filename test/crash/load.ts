@@ -32,6 +32,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   attestWrongly: 3,
   request: 6,
   claim: 3,
+  withhold: 4,
 };
 
 const CHOICES = Object.keys(ACTIONS).flatMap((name) => Array<string>(WEIGHTS[name] ?? 2).fill(name));

@@ -78,6 +78,18 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
     replacement: ": undefined; signed = { ...signed, may_differ: true };",
   },
   {
+    name: "shows what is withheld",
+    file: "engine/log/operator/withholding.js",
+    text: 'state.put("withheld", entry_id, { withheld_by: event.id, entry_hash });',
+    replacement: ";",
+  },
+  {
+    name: "leaves what is withheld on the disk",
+    file: "engine/log/history/erase.js",
+    text: "if (!pending.payloads)",
+    replacement: "if (true)",
+  },
+  {
     name: "goes on behind the end of the log after a restart",
     file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",

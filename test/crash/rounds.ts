@@ -171,7 +171,12 @@ class Crash {
       SERVICE_OTS_CALENDARS: this.#outside.url,
     };
     const main = mainOf(this.#options.dist);
-    return startService(this.#dataDir, environment, { main, ...(started && { started }) });
+    const withheld = [...this.#ledger.withheld];
+    const starting = startService(this.#dataDir, environment, { main, ...(started && { started }) });
+    return starting.then((service) => {
+      this.#ledger.erased = withheld;
+      return service;
+    });
   }
 
   /** Connects to the service. The first connection also creates the data that is made only once. */

@@ -23,6 +23,8 @@ export class Facts {
     facts.ledger.entries.push(...this.ledger.entries);
     for (const value of this.ledger.refused) facts.ledger.refused.add(value);
     for (const { table, key, row } of this.ledger.rows) facts.ledger.holds(table, key as never, row!);
+    for (const [id, title] of this.ledger.asked) facts.ledger.asked.set(id, title);
+    for (const id of this.ledger.withheld) facts.ledger.withheld.add(id);
     for (const [id, text] of this.texts) facts.texts.set(id, text);
     for (const [size, head] of this.heads) facts.heads.set(size, head);
     return facts;
@@ -134,8 +136,26 @@ export class Client {
     } else if (reply) this.#wrong("/log/freeze", reply);
   }
 
-  attest(signer: TestSigner = newSigner()): Promise<Receipt | null> {
-    const manifest = newManifest();
+  /** Attests something and withholds it. @param token of the operator */
+  async withhold(token: string): Promise<void> {
+    const { ledger } = this.#facts;
+    const title = "Zwetschgenkuchen";
+    const receipt = await this.attest(newSigner(), title);
+    if (!receipt) return;
+    const { log_entry_id: id } = receipt;
+    ledger.asked.set(id, title);
+    const said = { reason: "An order." };
+    const reply = await this.send("POST", `/api/v1/log/${id}/withhold`, said, token);
+    if (reply?.status === 200) {
+      this.acknowledged++;
+      ledger.add(reply.body, { entry_id: id, ...said });
+      ledger.withheld.add(id);
+      this.#keepHead(reply.body.sth);
+    } else if (reply) this.#wrong("withhold", reply);
+  }
+
+  attest(signer: TestSigner = newSigner(), title?: string): Promise<Receipt | null> {
+    const manifest = newManifest(title);
     const { content_hash: document_hash } = manifest.document;
     return this.#append("/attestations", submission(signer, manifest), { document_hash });
   }

@@ -13,6 +13,8 @@ const KINDS = [
   "create fdatasync@lmdb log/data.mdb EIO",
   "start open@node published.json EIO",
   "start mkdir@node log EDQUOT",
+  "start pwrite64@lmdb log/erasing/data.mdb EIO",
+  "start rename@node log/data.mdb EIO",
   "load fdatasync@lmdb log/data.mdb EIO",
   "load pwrite64@lmdb log/data.mdb EINTR",
   "load pwrite64@lmdb log/data.mdb EIO",

@@ -122,6 +122,9 @@ async function prepare(dist: string, library: string, folder: string) {
       const actor = await client.actor();
       if (!actor) throw new Error(`without any fault the service refuses: ${client.problems}`);
       await client.work(actor);
+      // Every start after this one takes it from the disk.
+      const withholding = first === "create" ? await client.login(operatorIn(dataDir)) : null;
+      if (withholding !== null) await client.withhold(withholding);
       const token = first === "end" ? await client.login(operatorIn(dataDir)) : null;
       const loaded = injector.calls().length;
       if (token !== null) {

@@ -67,6 +67,13 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
     shows: at("create", ["fsync@node"], "log/data.mdb"),
   },
   {
+    name: "leaves what is withheld on the disk",
+    file: "engine/log/history/erase.js",
+    text: "if (!pending.payloads)",
+    replacement: "if (true)",
+    shows: at("start", ["open@node"], "published.json"),
+  },
+  {
     name: "goes on behind the end of the log after a restart",
     file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",

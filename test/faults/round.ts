@@ -210,6 +210,8 @@ class Round {
       problems.push(`it does not start again: ${this.#service.stderr.slice(0, 400)}`);
       return;
     }
+    const { ledger } = this.#facts;
+    ledger.erased = [...ledger.withheld];
     const client = new Client(url, this.#facts);
     client.mayHaveEnded = this.#case.phase === "end";
     await client.readAll();
@@ -218,7 +220,7 @@ class Round {
     const end = await this.#service.stop();
     if (end?.code !== 0) client.problems.push(`it stopped with ${JSON.stringify(end)}`);
     problems.push(...client.problems.map((problem) => `after a restart: ${problem}`));
-    problems.push(...(await new Memory().checkDisk(this.#dataDir, this.#facts.ledger, random, true)));
+    problems.push(...(await new Memory().checkDisk(this.#dataDir, ledger, random, true)));
     // Its worker keeps the files of a log open, so it is made anew for each.
     const pool = createPool(1);
     const { differences } = await check(this.#dataDir, pool).finally(() => pool.close());

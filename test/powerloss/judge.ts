@@ -12,6 +12,8 @@ export class Moment {
   readonly receipts: readonly KnownReceipt[];
   readonly heads: readonly ShownHead[];
   readonly facts: readonly RowFact[];
+  /** Titles of attestations whose payload was withheld, by the ids of their entries. */
+  readonly withheld: ReadonlyMap<number, string>;
   readonly #recording: Recording;
   readonly #cut: number;
 
@@ -23,6 +25,8 @@ export class Moment {
     this.receipts = past(known.receipts);
     this.heads = past(known.heads);
     this.facts = factsOf(past(known.rows));
+    const isWithheld = new Set(this.receipts.map(({ says }) => says.entry_id));
+    this.withheld = new Map([...known.asked].filter(([id]) => isWithheld.has(id)));
   }
 
   get rows(): (readonly [TableName, Key])[] {
@@ -37,9 +41,19 @@ export class Moment {
       ...answer.wrong,
       ...this.#judgeSize(answer),
       ...this.receipts.flatMap((receipt) => judgeReceipt(receipt, answer)),
+      ...this.receipts.flatMap((receipt) => this.#judgePayload(receipt, answer)),
       ...this.#judgeHeads(answer, heads),
       ...this.facts.flatMap((fact, i) => judgeRow(fact, answer.rows[i]!)),
     ];
+  }
+
+  /** A payload is whole, or withheld as somebody has asked; once that was acknowledged, it is. */
+  #judgePayload(receipt: KnownReceipt, { entries }: Found): string[] {
+    const { log_entry_id: id, says } = receipt;
+    const entry = entryOf(receipt, entries);
+    if (!entry || !("document_hash" in says)) return [];
+    if (entry.payload === null && !this.#recording.known.asked.has(id)) return [`entry ${id} has lost its payload`];
+    return entry.payload !== null && this.withheld.has(id) ? [`entry ${id} was withheld, and is shown`] : [];
   }
 
   #judgeSize({ entries, operator }: Found): string[] {
@@ -75,19 +89,21 @@ function factsOf(rows: readonly KnownRow[]): RowFact[] {
   return [...facts.values()].filter((fact) => fact !== null);
 }
 
+// Ids of imported entries may begin anywhere, but they ascend.
+const entryOf = ({ leaf_index, log_entry_id }: KnownReceipt, entries: Found["entries"]) =>
+  entries[leaf_index ?? entries.findIndex(({ id }) => id === log_entry_id)];
+
 function judgeReceipt(receipt: KnownReceipt, { entries, heads }: Found): string[] {
   const { log_entry_id: id, entry_hash, sth, says } = receipt;
-  // Ids of imported entries may begin anywhere, but they ascend.
-  const index = receipt.leaf_index ?? entries.findIndex((entry) => entry.id === id);
-  const entry = entries[index];
+  const entry = entryOf(receipt, entries);
   if (!entry) return [`entry ${id} was acknowledged and is not there`];
   const problems: string[] = [];
   if (entry.id !== id || (entry_hash !== undefined && entry.entry_hash !== entry_hash))
     problems.push(`entry ${id} is not the acknowledged one`);
   if (sth && json(heads[sth.tree_size - 1]) !== json(sth))
     problems.push(`the head of size ${sth.tree_size} is not the acknowledged one`);
-  for (const [name, value] of Object.entries(says))
-    if (json(entry.payload[name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
+  for (const [name, value] of Object.entries(entry.payload === null ? {} : says))
+    if (json(entry.payload![name]) !== json(value)) problems.push(`entry ${id} has another ${name} than was sent`);
   return problems;
 }
 

@@ -29,6 +29,8 @@ export interface Known {
   readonly rows: readonly KnownRow[];
   /** Fingerprint of the operator key, once it was told to somebody. */
   readonly operator: { readonly at: number; readonly fingerprint: string } | null;
+  /** Titles of attestations that somebody has asked to withhold, by the ids of their entries. */
+  readonly asked: ReadonlyMap<number, string>;
   /** Before this moment the log may only have one of these sizes. */
   readonly sizes: { readonly until: number; readonly allowed: readonly number[] } | null;
 }
@@ -123,7 +125,8 @@ export function knownFrom(events: readonly TraceEvent[], ledgers: readonly Trace
   const rows = ledgers.flatMap(({ facts }) =>
     facts.map(({ name, fact, length }) => ({ name, fact, at: momentOf(length) })),
   );
-  return { receipts, heads, rows, operator, sizes: null };
+  const asked = new Map(ledgers.flatMap((ledger) => [...ledger.asked]));
+  return { receipts, heads, rows, operator, asked, sizes: null };
 }
 
 /** The entries of a log, and their heads, as receipts that somebody has from this moment on. */

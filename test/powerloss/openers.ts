@@ -27,7 +27,8 @@ export interface Found {
   readonly entries: readonly {
     readonly id: number;
     readonly entry_hash: string;
-    readonly payload: Readonly<Record<string, unknown>>;
+    /** Null if it is withheld. */
+    readonly payload: Readonly<Record<string, unknown>> | null;
   }[];
   readonly heads: readonly (TreeHead | null)[];
   readonly rows: readonly (Readonly<Record<string, unknown>> | null)[];

@@ -87,6 +87,13 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
     only: ["failure"],
   },
   {
+    name: "leaves what is withheld on the disk",
+    file: "engine/log/history/erase.js",
+    text: "if (!pending.payloads)",
+    replacement: "if (true)",
+    only: ["service"],
+  },
+  {
     name: "goes on behind the end of a log",
     file: "engine/log/read/frontier.js",
     text: "this.frozen = frozenBy(newest);",

@@ -1,11 +1,12 @@
 /** One run: everything is recorded once, and then states of the disk are made of the records, opened and judged. */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { holding } from "../backup/bytes.js";
 import { Outside } from "../crash/outside.js";
 import { Random } from "../reliability/random.js";
 import { scratchFolder } from "../service.js";
 import { Moment } from "./judge.js";
-import { Opener } from "./openers.js";
+import { type Answer, Opener } from "./openers.js";
 import { isLockFile } from "./record/disk.js";
 import { buildRecorder } from "./record/recorder.js";
 import { type Recording, type RecordingName, record } from "./recordings.js";
@@ -60,6 +61,15 @@ export async function powerloss(options: PowerlossOptions): Promise<PowerlossRep
     await outside.close();
     folder.remove();
   }
+}
+
+/** A start has taken from the disk what was withheld: all files, byte by byte. */
+function stillIn(dataDir: string, answer: Answer, { withheld }: Moment): string[] {
+  const titles = [...withheld].map(([id, title]) => [`entry ${id}`, Buffer.from(title)] as const);
+  if (!("entries" in answer) || !titles.length) return [];
+  return holding(join(dataDir, "log"), Object.fromEntries(titles)).map(
+    (found) => `a payload that was withheld is on the disk after a start: ${found}`,
+  );
 }
 
 /** One state that was chosen. */
@@ -149,7 +159,7 @@ class Run {
         rows: moment.rows,
         isService: draw.seed % SERVICE_STATES === 0,
       });
-      const found = moment.judge(answer, this.#heads.get(recording)!);
+      const found = [...moment.judge(answer, this.#heads.get(recording)!), ...stillIn(dataDir, answer, moment)];
       this.#count(draw, moment, answer);
       rmSync(path, { recursive: true });
       if (found.length) problems.push(this.#describe(draw, found));

@@ -8,6 +8,7 @@ import { linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat
 import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { holding } from "../backup/bytes.js";
 import { check, openData, sentences, tamper } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { newSigner, registration } from "../server/signers.js";
@@ -107,6 +108,9 @@ function withKey({ data }: Sources, folder: string): void {
 const HISTORY = chain([{}, {}, {}, {}])
   .map((entry) => `${JSON.stringify(entry)}\n`)
   .join("");
+/** The attestation in the data directory with rows of every kind. */
+const ATTESTED = 9;
+const ATTESTED_TITLE = "A title";
 /** Drafts of a monitor have a name that no other process takes. */
 const DRAFT = /\.N-N-N-N-N$/;
 const SUCCESSOR = generatePrivateKey("ed25519");
@@ -245,6 +249,41 @@ export const PROTOCOLS: readonly Protocol[] = [
       const { frozen } = registry.log;
       await registry.close();
       return { ...found, reason: frozen?.reason ?? null };
+    },
+  },
+  {
+    name: "withholding of a payload",
+    done: /is withheld by entry/,
+    steps: `
+      commit data/log, lock data/log
+      commit data/log/erasing/postings, commit data/log/erasing, rename data/log/erased
+      unlink data/log/postings/data.mdb, rename data/log/postings, rename data/log/data.mdb
+      free data/log
+    `,
+    // What is kept of the clock is written when it likes, and a start may commit, too.
+    seen: /^(?:lock|commit|free|rename|unlink) data\/log(?!\/clock)/,
+    repeats: true,
+    async prepare({ data }, root) {
+      place(data, join(root, "data"));
+    },
+    run: (_, stage) =>
+      run(stage, ["operator", "withhold", `${ATTESTED}`, "--reason", "An order.", "--data", join(stage.root, "data")]),
+    async look({ pool }, root) {
+      const dataDir = join(root, "data");
+      const isOnDisk = holding(dataDir, { title: Buffer.from(ATTESTED_TITLE) }).length > 0;
+      const { root: _, ...found } = (await lookAtData(dataDir, pool))!;
+      const registry = await openData(dataDir, pool);
+      const { payload } = registry.log.entry(ATTESTED)!;
+      await registry.close();
+      return { ...found, shown: payload?.document_title ?? null, isOnDisk };
+    },
+    judge: (found, { code }, before, after) => {
+      // It is shown to nobody and still there, until the next run.
+      const isHalf = JSON.stringify({ ...found, isOnDisk: false }) === JSON.stringify(after);
+      if (code === 0 && JSON.stringify(found) !== JSON.stringify(after)) return ["it is on the disk"];
+      return isHalf || JSON.stringify(found) === JSON.stringify(before)
+        ? []
+        : [`it is neither: ${JSON.stringify(found)}`];
     },
   },
   {

@@ -154,9 +154,9 @@ async function stopped(protocol: Protocol, whole: Whole, stop: Stop): Promise<st
   if (run.code === 0 && !protocol.judge && !isSame(found, after))
     wrong.push(`it says that it is done: ${spelled(found)}`);
   const again = await protocol.run(sources, { library, root });
-  const isDone = again.code === 0 || (isSame(found, after) && protocol.done?.test(again.stderr));
-  if (!isDone) wrong.push(`the next run ends with ${again.code}: ${again.stderr}`);
   const end = await looked(protocol, root);
+  const isDone = again.code === 0 || (isSame(end, after) && protocol.done?.test(again.stderr));
+  if (!isDone) wrong.push(`the next run ends with ${again.code}: ${again.stderr}`);
   if (protocol.judge) wrong.push(...protocol.judge(end, again, before, after));
   if (!protocol.isOpenEnded && !isSame(end, after)) wrong.push(`after the next run: ${spelled(end)}`);
   const files = filesIn(protocol, root);

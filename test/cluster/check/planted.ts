@@ -142,6 +142,14 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
     rounds: 1,
   },
   {
+    name: "leaves what is withheld in the journal",
+    file: "server/replication/replication.js",
+    text: "if (await journal.erase(leaf, log.bareJsonAt(leaf)))",
+    replacement: "if (leaf >= 0)",
+    shows: ["the leader is killed"],
+    rounds: 1,
+  },
+  {
     name: "signs heads with its own time, whatever the newest one has",
     file: "engine/log/write/forming.js",
     text: "const headTimestamp = Math.max(clock(), frontier.lastTimestamp);",

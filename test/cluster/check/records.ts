@@ -37,6 +37,8 @@ export class Records {
   readonly leaves: Leaf[] = [];
   /** SHA-256 of each packed batch, hex, by its first leaf. */
   readonly batches = new Map<number, string>();
+  /** Leaves whose payload was taken from the journal. */
+  readonly withheld = new Set<number>();
   /** Of each leaf, the number of its record. */
   readonly recordOf: number[] = [];
   /** Leaf of each attested document. */
@@ -75,15 +77,18 @@ export class Records {
     require(epoch >= this.epoch, `invariant 5: epoch ${epoch} writes after epoch ${this.epoch}`);
     require(body.readUIntBE(FIRST_INDEX_AT, NUMBER) === firstIndex, "the record says another first entry");
     require(firstIndex === this.leaves.length, `it begins at leaf ${firstIndex}, not ${this.leaves.length}`);
-    const batch = body.subarray(BATCH_AT);
-    const digest = batch.length ? sha256(batch) : Buffer.alloc(HASH);
+    const end = BATCH_AT + body.readUInt32BE(BATCH_AT - 4);
+    const batch = body.subarray(BATCH_AT, end);
+    const lost = lostIn(body.subarray(end));
+    for (const i of lost.keys()) this.withheld.add(firstIndex + i);
+    const digest = batch.length ? digestOf(new Batch(firstIndex, batch), lost) : Buffer.alloc(HASH);
     require(digest.equals(
       body.subarray(BATCH_DIGEST_AT, BATCH_DIGEST_AT + HASH),
     ), "invariant 3: the batch is another one");
     this.hashes.push(hash);
     this.epoch = Math.max(this.epoch, epoch);
     if (batch.length) {
-      this.batches.set(firstIndex, digest.toString("hex"));
+      this.batches.set(firstIndex, sha256(batch).toString("hex"));
       problems.push(...this.#addBatch(new Batch(firstIndex, batch)));
     }
     return problems;
@@ -107,6 +112,23 @@ export class Records {
     return problems;
   }
 }
+
+/** The hashes of payloads that a batch has lost, by the numbers of their entries. */
+function lostIn(bytes: Buffer): Map<number, Buffer> {
+  const lost = new Map<number, Buffer>();
+  for (let at = 0; at < bytes.length; at += 4 + HASH)
+    lost.set(bytes.readUInt32BE(at), bytes.subarray(at + 4, at + 4 + HASH));
+  return lost;
+}
+
+/** SHA-256 of a batch in which the hash of each payload stands in its place. */
+const digestOf = (batch: Batch, lost: ReadonlyMap<number, Buffer>): Buffer =>
+  sha256(
+    batch.packedWith((i) => {
+      const [, before, payload, behind] = /^(.*?,"payload":)(.*)(,"previous_hash":.*)$/s.exec(batch.text(i))!;
+      return Buffer.concat([Buffer.from(before!), lost.get(i) ?? sha256(Buffer.from(payload!)), Buffer.from(behind!)]);
+    }),
+  );
 
 /** What is compared of the entries and heads of a batch. */
 export function* leavesOf(batch: Batch): Iterable<Leaf> {

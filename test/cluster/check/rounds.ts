@@ -9,6 +9,7 @@ import { Random } from "../../reliability/random.js";
 import { newManifest, newSigner, submission } from "../../server/signers.js";
 import type { Node } from "../rig/node.js";
 import { Rig } from "../rig/rig.js";
+import { DATABASE } from "../servers/cluster.js";
 import { Facts } from "./facts.js";
 import { plannedFaults } from "./faults/all.js";
 import type { Fault } from "./faults/fault.js";
@@ -22,8 +23,8 @@ const WORKERS = 8;
 const CALM_MS = [150, 500] as const;
 /** Milliseconds in which a cluster that is mended must append again, and its nodes must be alike. */
 const RECOVERY_MS = 120_000;
-/** How often the log is ended until somebody is told that it has, and how many leaders are killed meanwhile. */
-const FREEZING_TRIES = 8;
+/** How often the operator asks until somebody is told that it is done, and how many leaders are killed meanwhile. */
+const TRIES = 8;
 const LEADERS_KILLED = 1;
 
 export interface CheckOptions {
@@ -159,7 +160,9 @@ class Rounds {
     this.#load.isEnding = true;
     const load = this.#load.work(WORKERS, random.fork(), stop.signal);
     let end: number;
+    let withheld: string[];
     try {
+      withheld = await this.#withheld(random, stop.signal);
       end = await this.#frozen(random);
       // The next leader has not ended the log itself.
       await (await this.#rig.leader()).kill();
@@ -174,31 +177,57 @@ class Rounds {
     await this.#isQuiet();
     const size = await this.#judge.sizeOfJournal();
     const problems = size === end ? [] : [`invariant 11: the log was ended at ${end} entries, and has ${size}`];
-    return [...problems, ...(await this.#judge.newFacts()), ...this.#facts.problems.splice(0)];
+    return [...withheld, ...problems, ...(await this.#judge.newFacts()), ...this.#facts.problems.splice(0)];
   }
 
-  /** Has the log ended, however often that takes: the first leader that is asked is killed meanwhile. @returns its size */
-  async #frozen(random: Random): Promise<number> {
+  /** The operator withholds a payload while a leader is killed. No node shows it then, and the journal loses it. */
+  async #withheld(random: Random, signal: AbortSignal): Promise<string[]> {
+    const client = patient(this.#rig.nodes, this.#facts, this.#options.seed, signal);
+    const title = "Zwetschgenkuchen";
+    const attested = await client.insist("POST", "/attestations", submission(newSigner(), newManifest(title)));
+    const { log_entry_id: id } = attested!.body;
+    const asked = ["operator", "withhold", `${id}`, "--reason", "An order."];
+    await this.#done(random, asked, (said) => /withholds what|is withheld by/.test(said) || null);
+    const isShown = async (node: Node) => (await node.ask(`/api/v1/log/${id}`))?.body?.payload !== null;
+    const journal = `SELECT count(*) FROM cairnlog.record WHERE position('${title}'::bytea in body) > 0`;
+    for (const until = Date.now() + RECOVERY_MS; ; await sleep(100)) {
+      const showing = await Promise.all(this.#rig.nodes.map(isShown));
+      const [[count]] = (await this.#rig.cluster.primary.query(journal, DATABASE)) as [[string]];
+      if (count === "0" && !showing.includes(true)) return [];
+      if (Date.now() > until)
+        return [`invariant 12: entry ${id} was withheld, is shown by nodes: ${showing}, and in ${count} records`];
+    }
+  }
+
+  /** Has the log ended. @returns its size */
+  #frozen(random: Random): Promise<number> {
+    return this.#done(random, ["operator", "freeze", "--reason", "It is full.", "--json"], (said) => {
+      const size = /"tree_size":(\d+)/.exec(said)?.[1];
+      return size === undefined ? null : Number(size);
+    });
+  }
+
+  /**
+   * Has a command of the operator done, however often that takes: the first leader that is asked is killed meanwhile.
+   * @param read what it wants of what the command says; null if it was not done
+   */
+  async #done<T>(random: Random, args: readonly string[], read: (said: string) => T | null): Promise<T> {
     let why = "";
-    for (let tries = 0; tries < FREEZING_TRIES; tries++) {
+    for (let tries = 0; tries < TRIES; tries++) {
       const leader = await this.#rig.leader();
-      const command = ["operator", "freeze", "--server", leader.url, "--reason", "It is full.", "--json"];
-      const freezing = this.#rig.command(leader, command).then(
-        (said) => (JSON.parse(said) as { readonly sth: { readonly tree_size: number } }).sth.tree_size,
-        (error: Error) => {
-          why = error.message;
-          return null;
-        },
-      );
+      const doing = this.#rig.command(leader, [...args, "--server", leader.url]).then(read, (error: Error) => {
+        why = error.message;
+        return read(why);
+      });
       if (tries < LEADERS_KILLED) {
-        await Promise.race([freezing, sleep(random.between(300, 1_500))]);
+        await Promise.race([doing, sleep(random.between(300, 1_500))]);
         await leader.kill();
       }
-      const end = await freezing;
+      const done = await doing;
       await this.#rig.restore();
-      if (end !== null) return end;
+      if (done !== null) return done;
     }
-    throw new Error(`The log cannot be ended: ${why}`);
+    throw new Error(`${args.join(" ")} does not succeed: ${why}`);
   }
 
   /** An append must be acknowledged again. */
