@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { argon2Verify } from "hash-wasm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
 import { MAX_NAMES, Tries } from "#cairnlog/engine/registry/access/tries.js";
 import {
   at,
@@ -225,6 +226,25 @@ describe("wrong passwords", () => {
     await Promise.all(Array.from({ length: 12 }, () => check(signer, SECRET)));
     expect(await refusal(signer, "wrong password")).toBe("forbidden");
     expect(await refusal(signer, SECRET)).toBe("rate-limited");
+  });
+
+  it("refuse nobody whose right one waits for its turn behind them", async () => {
+    const signer = await guarded();
+    const passwords = ["wrong password", SECRET, undefined, SECRET, "x", SECRET];
+    const outcomes = await Promise.allSettled(passwords.map((password) => check(signer, password)));
+    const expected = passwords.map((password) => (password === SECRET ? "fulfilled" : "rejected"));
+    expect(outcomes.map(({ status }) => status)).toEqual(expected);
+  });
+
+  it("are none that could not be compared", async () => {
+    const signer = await guarded();
+    const broken = vi.spyOn(PasswordHasher.prototype, "verify").mockRejectedValue(new Error("a worker died"));
+    try {
+      for (let i = 0; i < 6; i++) await expect(check(signer, SECRET)).rejects.toThrow("a worker died");
+    } finally {
+      broken.mockRestore();
+    }
+    await check(signer, SECRET);
   });
 
   it("are forgotten when the clock was ahead while they were made", () => {

@@ -308,6 +308,44 @@ describe("an evaluation that is under way", () => {
   });
 });
 
+it("an evaluation that is broken off, at any of its steps, leaves nothing to the next one", async () => {
+  let left = Number.POSITIVE_INFINITY;
+  const slices = {
+    async run<T>(steps: Steps<T>): Promise<T> {
+      for (;;) {
+        if (left-- === 0) {
+          steps.return(undefined as T);
+          throw new CairnlogError("storage-failed", "broken off");
+        }
+        const { done, value } = steps.next();
+        if (done) return value;
+      }
+    },
+  } as Partial<Slices> as Slices;
+  let isBroken = true;
+  for (let steps = 0; isBroken; steps++) {
+    const world = await open();
+    const trust = new TrustService({
+      graph: { log: world.registry.log, operator: world.operator.fingerprint, activationDelaySeconds: DAY / SECOND },
+      ...{ slices, querySlices: slices, clock: () => world.now },
+      settings: { anchors: [], baseCapacity: 5, minTrust: 0.1 },
+    });
+    const [near, far] = [await newKey(world), await newKey(world)];
+    await endorse(world, world.operator.fingerprint, near);
+    await endorse(world, near, far);
+    world.now += DAY;
+    expect(await trust.reaches(far)).toBe(true);
+    await world.registry.keyLifecycle.revoke(near);
+    left = steps;
+    isBroken = await trust.reaches(far).then(
+      () => false,
+      () => true,
+    );
+    left = Number.POSITIVE_INFINITY;
+    expect(await trust.reaches(far)).toBe(false);
+  }
+});
+
 it("a swarm that no anchor reaches gains nothing, and causes no evaluation", async () => {
   const world = await open();
   const swarm = Array.from({ length: 10_000 }, (_, i) => keyNamed(i));

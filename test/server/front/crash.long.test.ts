@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { cairnlog, startService } from "../../service.js";
 import { temporaryFolder } from "../harness.js";
-import { newManifest, newSigner, submission } from "../signers.js";
+import { newManifest, newSigner, submission, type TestSigner } from "../signers.js";
 import { type SlowClient, slowClient, until } from "../sockets.js";
 import { Connection, connectToEach, frontOf } from "./connections.js";
 
@@ -165,6 +165,39 @@ test("the connections of a front end that crashed are given back, and those of t
     expect(await connect()).toBe(false);
   }
   for (const { socket } of open.keys()) socket.destroy();
+  expect(await service.stop()).toBe(0);
+});
+
+test("a front end that replaces another knows who may write by now", async () => {
+  const list = join(folder, "writers");
+  const [gone, comes] = [newSigner(), newSigner()];
+  writeFileSync(list, `key ${gone.fingerprint}\n`);
+  const { service, bomb } = await startMined({ SERVICE_WRITERS: list });
+  /** What each front end answers to the two. */
+  const answers = async () => {
+    const all: (readonly number[])[] = [];
+    for (const connection of await connectToEach(service.url, 2)) {
+      const attest = async (signer: TestSigner) =>
+        (await connection.post("/attestations", submission(signer, newManifest()))).status;
+      all.push([await attest(gone), await attest(comes)]);
+      connection.close();
+    }
+    return all;
+  };
+  writeFileSync(list, `key ${comes.fingerprint}\n`);
+  service.process.kill("SIGHUP");
+  await expect.poll(answers).toEqual([
+    [403, 200],
+    [403, 200],
+  ]);
+  const old = await frontsOf(service.url);
+  writeFileSync(bomb, "");
+  const others = async () => (await frontsOf(service.url)).filter((front) => !old.includes(front)).length;
+  await expect.poll(() => others().catch(() => null)).toBe(1);
+  expect(await answers()).toEqual([
+    [403, 200],
+    [403, 200],
+  ]);
   expect(await service.stop()).toBe(0);
 });
 
