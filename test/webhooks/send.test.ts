@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
-import { Places, placeOf } from "#cairnlog/server/webhooks/places.js";
+import { Held, MAX_AT_ADDRESS, Places, placeOf } from "#cairnlog/server/webhooks/places.js";
 import { httpSender, type Verdict } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 
@@ -279,6 +279,19 @@ describe("an address", () => {
     expect(verdicts.filter(({ busy }) => busy === "127.0.0.1")).toHaveLength(26);
     expect(places.isFull("127.0.0.1")).toBe(false);
     expect(most).toBe(4);
+  });
+
+  test("that was not connected to is free at once, while the one that was is taken until the end", () => {
+    const places = new Places();
+    const full = () => ["127.0.0.1", "127.0.0.2"].map((address) => places.isFull(address));
+    const attempts = Array.from({ length: MAX_AT_ADDRESS }, () => new Held(places));
+    for (const held of attempts) {
+      expect(held.enter(["127.0.0.1", "127.0.0.2"])).toHaveLength(2);
+      expect(held.keep("127.0.0.1")).toBe(true);
+    }
+    expect(full()).toEqual([true, false]);
+    for (const held of attempts) held.leave();
+    expect(full()).toEqual([false, false]);
   });
 
   test("that has no place leaves the others of its name to be tried", async () => {

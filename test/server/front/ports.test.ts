@@ -114,6 +114,20 @@ test("a refusal between receipts of one message takes no text from them", async 
   }
 });
 
+test.each(["taken", "refused"])("a command is %s when the batch with it has been followed", async (how) => {
+  const { writer, taken, tell, follow, told } = connected();
+  follow();
+  const seen: number[] = [];
+  const ended = () => void seen.push(told.length);
+  writer.enqueue(revokeKey, { fingerprint: "a" }, ended, ended);
+  await until(() => taken.length === 1);
+  if (how === "taken") taken[0]!.resolve({ value: undefined, receipts: [] });
+  else taken[0]!.reject(new CairnlogError("forbidden", "refused"));
+  tell(frozen(1), frozen(2));
+  await until(() => seen.length === 1);
+  expect(seen).toEqual([2]);
+});
+
 test("a command that fails, or that nobody knows, rejects with the error", async () => {
   const { desk, writer, taken } = connected();
   const known = revoke(writer, "a");
