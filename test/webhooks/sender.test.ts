@@ -1,7 +1,7 @@
 /** Deliveries are sent by a thread of their own: verdicts, deadlines and places come through its port. */
 import { readdirSync, readFileSync } from "node:fs";
-import { getPriority } from "node:os";
 import type { ServerResponse } from "node:http";
+import { getPriority } from "node:os";
 import { afterEach, expect, test } from "vitest";
 import type { Verdict } from "#cairnlog/server/webhooks/send.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
