@@ -68,17 +68,21 @@ export const longestFirst = (names: readonly string[]): TestSequencerConstructor
     }
   };
 
-/** Files that take a quarter of a minute and more. */
+/** Files that take ten seconds and more. */
 const LONG = [
-  "server/life/shutdown",
-  "contract/identity/challenges",
-  "contract/identity/signatures",
-  "contract/log/witnesses",
   "contract/service/framing",
-  "contract/signing/endorsements",
-  "server/http/docspage",
+  "server/life/shutdown",
   "server/mixing/mixing",
-  "server/life/logname",
+  "log/write/budgets",
+  "contract/log/tlog",
+  "contract/service/openapi",
+  "monitor/command",
+  "client/areas",
+  "contract/identity/accounts",
+  "orders/scenes",
+  "contract/service/pages",
+  "contract/log/anchoring",
+  "store/gate",
 ];
 
 /**

@@ -20,9 +20,11 @@ import { until } from "../sockets.js";
 
 const LARGE = 32 * 2 ** 20;
 /** The same length, with no two equal groups of eight bytes. */
-const LARGE_TEXT = Array.from({ length: LARGE / 8 }, (_, i) => i.toString(16).padStart(8, "0")).join("");
+const NUMBERS = Buffer.alloc(LARGE / 2);
+for (let i = 0; i < NUMBERS.length / 4; i++) NUMBERS.writeUInt32BE(i, 4 * i);
+const LARGE_TEXT = NUMBERS.toString("hex");
 const LARGE_BYTES = Buffer.from(LARGE_TEXT);
-const OTHER_TEXT = LARGE_TEXT.split("").reverse().join("");
+const OTHER_TEXT = Buffer.from(LARGE_TEXT).reverse().toString();
 /** Values of fast-check: any JSON, with letters of all scripts. */
 let value: unknown = null;
 

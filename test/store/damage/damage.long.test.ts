@@ -1,4 +1,7 @@
-/** All combinations of files, damages and openers of a log. Also every page of every file, and many single bytes. */
+/**
+ * Damage of a log's files by a power failure, a bad disk or a person: the log opens completely, or the error says what
+ * is wrong. All combinations of files, damages and openers of a log; also every page of every file, and many single bytes.
+ */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
