@@ -69,7 +69,17 @@ describe("a proof file", () => {
 `,
     );
     expect(JSON.parse((await verify(file, "--vkey", vkey, "--json")).stdout)).toEqual({
-      ...{ file, valid: true, reason: null, entry, leaf_index: 2, origin: "log.example/tlog", tree_size: 300 },
+      ...{
+        file,
+        verdict: "valid",
+        valid: true,
+        reason: null,
+        withheld_by: null,
+        entry,
+        leaf_index: 2,
+        origin: "log.example/tlog",
+        tree_size: 300,
+      },
       witnesses: [],
     });
   });
