@@ -14,6 +14,7 @@ import { decodeBase64, toHex } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
 import { attestedPayload, recordedTags } from "../events/attested.js";
 import { isPredicateOf } from "../events/eventcheck.js";
+import { hiddenTitle } from "../events/hashed.js";
 import {
   attestationPayloads,
   manifestHash,
@@ -100,15 +101,12 @@ function checkFile({ manifest }: AttestationBundle, fileHash: string): BundleChe
   return judge("file", "The file's SHA-256 is the manifest's content hash.", [
     [actual !== undefined, "The hash of the file at hand is not a SHA-256 in hexadecimal."],
     [stated !== undefined, "The manifest's content hash is not a SHA-256 in hexadecimal."],
-    [
-      actual === stated,
-      "The file is not the one that was attested: its SHA-256 differs from the manifest's content hash.",
-    ],
+    [actual === stated, "The file is not the one that was attested."],
   ]);
 }
 
 function checkManifest(bundle: AttestationBundle): BundleCheck {
-  const { manifest, entry } = bundle;
+  const { manifest, entry, private_title } = bundle;
   const event = logged(entry);
   return judge("manifest", "The manifest is the one whose hash, title and tags the log recorded.", [
     [
@@ -120,6 +118,7 @@ function checkManifest(bundle: AttestationBundle): BundleCheck {
       "The document hash in the log entry is not the manifest's content hash.",
     ],
     ...recorded(bundle, "document_title"),
+    [!private_title || hiddenTitle(private_title) === manifest.document.title, "The private title is another one."],
     [same(event.tags ?? [], recordedTags(manifest)), "The tags in the log entry are not the manifest's."],
   ]);
 }
@@ -143,11 +142,9 @@ async function checkSignature({ manifest, attestation, public_key, entry }: Atte
     }
   }
   const { signed_payload_hash: recorded } = logged(entry);
-  const extent =
-    covers === "document-and-prior"
-      ? `the manifest with the ${prior} attestation(s) before it, whose own signatures are not checked here`
-      : `the manifest${prior === 0 ? "" : ` without the ${prior} attestation(s) in it, whose own signatures are not checked here`}`;
-  const told = `The signature of ${key.fingerprint} (${key.algorithm}) covers ${extent}. ${signedWords(signedMembers(manifest))}`;
+  const how = covers === "document-and-prior" ? "with" : "without";
+  const others = ` ${how} the ${prior} attestation(s) in it, whose own signatures are not checked here`;
+  const told = `The signature of ${key.fingerprint} (${key.algorithm}) covers the manifest${prior ? others : ""}. ${signedWords(signedMembers(manifest))}`;
   return judge("signature", told, [
     [public_key === key.pem, "The public key is not in its normal PEM spelling."],
     [attestation.signer_key_fingerprint === key.fingerprint, "The signer's fingerprint is not that of the public key."],
@@ -217,7 +214,7 @@ function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: strin
     [entry.id > proof.leaf_index, "The entry's id is lower than its place in the tree allows."],
     [
       (entry.previous_hash === null) === (proof.leaf_index === 0),
-      "Only the first entry of a log, and always that one, has no previous hash.",
+      "The first entry of a log alone has no previous hash.",
     ],
   ]);
 }

@@ -2,6 +2,7 @@
  * The `.attestation.json` file: its types, and the shape that a file must have before its contents are judged.
  */
 import { ATTESTED_MEMBERS } from "../events/attested.js";
+import type { PrivateTitle } from "../events/hashed.js";
 import type { Attestation, Manifest } from "../events/manifest.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import { ENTRY_MEMBERS, type Entry } from "../tree/entry.js";
@@ -59,6 +60,8 @@ export interface AttestationBundle {
   readonly tree_head: TreeHead;
   /** The chain of operator keys up to the one that signed the head; only of a log whose operator key was rotated. */
   readonly operators?: readonly OperatorTerm[];
+  /** The title whose hash is the manifest's title, if that is private. Nothing signs the words but by that hash. */
+  readonly private_title?: PrivateTitle;
   /** The entry that withholds the payload, and its place in the tree of the same head. */
   readonly withholding?: Withholder;
 }
@@ -121,5 +124,9 @@ export const BUNDLE = objectOf(
     }),
     tree_head: treeHead,
   },
-  { operators: OPERATOR_CHAIN, withholding: objectOf({ ...place, entry: objectOf(entry) }) },
+  {
+    operators: OPERATOR_CHAIN,
+    private_title: objectOf({ title: text, salt: text }),
+    withholding: objectOf({ ...place, entry: objectOf(entry) }),
+  },
 );

@@ -29,7 +29,7 @@ export function checkWithheld({ entry, proof, withholding }: AttestationBundle):
     checkServiceEntry(by!)[0]?.message ??
     (withholding!.leaf_index < by!.id && isIncluded(proof, by!.entry_hash, withholding!)
       ? undefined
-      : "The entry that withholds the payload is not in the tree.");
+      : "The entry that withholds it is not in the tree.");
   const [name, detail] =
     fault === undefined
       ? (["withheld", `The operator withholds this, as entry ${by!.id} says: ${withholdingIn(by!)!.reason}`] as const)

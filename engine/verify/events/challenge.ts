@@ -4,9 +4,9 @@
  * no signature, and a proof serves nothing but what its holder meant. Service, clients and explorer compute the same bytes.
  */
 
-import { decodeBase64, encodeBase64, toHex, utf8 } from "../bytes/encoding.js";
+import { decodeBase64, encodeBase64, utf8 } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
-import { canonicalJson } from "../json/canonical.js";
+import { canonicalHash } from "./hashed.js";
 
 /** The purpose of a challenge (docs/spec §5.1). */
 export type ChallengePurpose = "login" | "general" | "recovery";
@@ -79,7 +79,7 @@ const AFTER_CHALLENGE: ReadonlySet<string> = new Set([
  */
 export function requestAct(method: string, path: string, body: Readonly<Record<string, unknown>>): string {
   const named = Object.fromEntries(Object.entries(body).filter(([name]) => !AFTER_CHALLENGE.has(name)));
-  return toHex(kernel.sha256(utf8(canonicalJson({ body: named, method, path }))));
+  return canonicalHash({ body: named, method, path });
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -3,10 +3,10 @@
  * signer received it: with the attestations that it had, or with none.
  */
 import { inputError } from "../../base/error.js";
-import { isHexHash, isPrefixedHash, toHex, utf8 } from "../bytes/encoding.js";
-import { kernel } from "../bytes/kernel.js";
+import { isHexHash, isPrefixedHash, utf8 } from "../bytes/encoding.js";
 import { canonicalJson } from "../json/canonical.js";
 import type { JsonObject } from "../json/shape.js";
+import { canonicalHash } from "./hashed.js";
 
 /** One signature on a document, as it occurs in a manifest and in the answer to `POST /attestations`. */
 export interface Attestation {
@@ -47,7 +47,7 @@ export function signingPayload(manifest: Manifest): Uint8Array {
 
 /** SHA-256 of the canonical manifest with its attestations; bare lower-case hex. @throws CairnlogError `not-i-json`. */
 export function manifestHash(manifest: Manifest): string {
-  return toHex(kernel.sha256(signingPayload(manifest)));
+  return canonicalHash(manifest);
 }
 
 /**
@@ -111,5 +111,5 @@ export function normaliseContentHash(hash: unknown): string | undefined {
  * The hash of a composite document as `sha256:` and hex. `hashes` are those of its parts in order, in the same form.
  */
 export function compositeHash(title: string, hashes: readonly string[]): string {
-  return `sha256:${toHex(kernel.sha256(utf8(canonicalJson({ parts: hashes, title }))))}`;
+  return `sha256:${canonicalHash({ parts: hashes, title })}`;
 }

@@ -3,11 +3,9 @@
  * and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so do the
  * chain, the trees, the heads and all proofs.
  */
-import { toHex, utf8 } from "../bytes/encoding.js";
-import { kernel } from "../bytes/kernel.js";
-import { canonicalJson } from "../json/canonical.js";
 import type { JsonObject } from "../json/shape.js";
 import { type Entry, entryHash } from "../tree/entry.js";
+import { canonicalHash } from "./hashed.js";
 import { isPredicate, type KindedEvent, type PayloadOf, payloadMisfit } from "./kinds.js";
 
 export const PAYLOAD_WITHHELD = "payload_withheld";
@@ -61,7 +59,7 @@ export const withholdableFault = (eventType: string): string | undefined =>
     : `The payload of an entry of type ${JSON.stringify(eventType)} cannot be withheld.`;
 
 /** SHA-256 of the canonical form of a payload, hex. @throws CairnlogError `not-i-json` */
-export const payloadHash = (payload: JsonObject): string => toHex(kernel.sha256(utf8(canonicalJson(payload))));
+export const payloadHash = (payload: JsonObject): string => canonicalHash(payload);
 
 /** What an event withholds; undefined for another event. */
 export function withholdingIn(event: Pick<Entry, "event_type" | "payload">): Withholding | undefined {

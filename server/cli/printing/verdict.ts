@@ -51,7 +51,15 @@ export interface Summary {
 }
 
 /** The members of a line of JSON about an attestation that does not hold. */
-export const NO_SUMMARY = { who: null, as: null, when: null, where: null, witnessed_by: null, key_status: null };
+export const NO_SUMMARY = {
+  who: null,
+  as: null,
+  when: null,
+  where: null,
+  witnessed_by: null,
+  key_status: null,
+  private_title: null,
+};
 
 /** What was looked at beside the attestation itself. */
 interface Beside {
@@ -102,7 +110,7 @@ export const namesOf = (witnesses: readonly string[]): string => witnesses.join(
 
 /** What an attestation that holds says. */
 export function summaryOf(
-  { attestation, entry, proof }: AttestationBundle,
+  { attestation, entry, proof, private_title }: AttestationBundle,
   { signed, checks }: BundleVerdict,
   { log, witnesses, isNamed, isOnline }: Beside,
 ): Summary {
@@ -110,6 +118,7 @@ export function summaryOf(
   const whose = (isSigned: boolean | undefined) => (isSigned ? "signed" : "the log's word, not signed");
   const detailOf = (name: BundleCheck["name"]) => checks.find((check) => check.name === name)?.detail ?? null;
   const lines = factsBelow([
+    ["title", private_title ? `${private_title.title} (private: the log has its salted hash)` : null],
     ["signed by", `${fingerprint} (${signature_algorithm})`],
     ["as", `${type} (${whose(signed?.attestation_type)})`],
     ["statement", statement ? `${statement} (${whose(signed?.intent_statement)})` : null],
@@ -130,6 +139,7 @@ export function summaryOf(
     where: { url: log.url, operator_key: log.key.fingerprint, log_entry_id: entry.id, leaf_index: proof.leaf_index },
     witnessed_by: witnesses,
     key_status: detailOf("key"),
+    private_title: private_title?.title ?? null,
   };
   const brief = `${detailOf("signer") ?? `Signed by ${fingerprint}.`} As ${type}, ${entry.timestamp}.`;
   return { text: [lines, ...unasked(isNamed, isOnline).map((line) => `  ${line}`)].join("\n"), brief, json };

@@ -2,8 +2,10 @@
  * `cairnlog attest`: hashes files and signs on this machine, submits the attestations, verifies the receipts, and keeps
  * them beside the files. Neither a file nor the private key leaves this machine.
  */
+import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { hiddenTitle, type PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type EnvelopeSubject, envelopeSubject, type Manifest } from "../../../engine/verify/index.js";
 import type { Client, Subject } from "../../client/index.js";
 import { CONNECTION_OPTIONS, requireKey, withClient } from "../connection/connection.js";
@@ -22,13 +24,20 @@ import { subcommand } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { isAgreedTo, leftOutWords, listPublic } from "./before-attesting.js";
+import { keptTitle } from "./kept-receipt.js";
 import { AttestRun } from "./run.js";
+
+/** Bytes of the salt of a private title: as many as its hash has. */
+const SALT_BYTES = 32;
 
 const OPTIONS = {
   type: text("TYPE", "authorship (default), editorial_review, peer_review, publication, or an https: predicate"),
   title: text(
     "TITLE",
     "title of the document (default: the file's name; of an envelope, the name of its first subject)",
+  ),
+  "private-title": flag(
+    "the log gets a salted hash of the title alone; title and salt stay in the receipt, without which nobody can tell them",
   ),
   pseudonym: text("NAME", "your display name, if the key has not signed one in this log yet"),
   intent: text("TEXT", "a statement of intent, for everybody to read"),
@@ -70,6 +79,8 @@ is waited for, and every one with --wait.`,
 cairnlog attest papers/ --key me.pem --exclude '*.tmp'
 cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me.pem`,
   async run(paths, values) {
+    if (values["private-title"] && (values.manifest || values.dsse))
+      throw new UsageError("--private-title goes with files that are no manifests or envelopes");
     if (values.manifest && values.title !== undefined) throw new UsageError("a manifest has its own title");
     if (!paths.length) throw new UsageError("name at least one FILE");
     const named = namedFiles(paths, values);
@@ -90,18 +101,28 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
     const { title, type = envelope?.type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
     const options = { type, pseudonym, intent, password };
-    if (!values.yes && !(await isAgreedTo(files, hasDirectory))) {
+    if (!values.yes && !(await isAgreedTo(files, hasDirectory, values["private-title"]))) {
       console.error("Nothing was sent.");
       return 1;
     }
+    const places = placesFor(values.out, named, isAlone);
+    const hidden = new Map<Subject, PrivateTitle>();
     const read = async (file: string): Promise<Subject> => {
       if (envelope) return envelope.document;
       if (values.manifest) return readObject(file) as Manifest;
-      return { title: title ?? wellFormed(basename(file)), content_hash: `sha256:${await hashForOthers(file)}` };
+      const shown = {
+        title: title ?? wellFormed(basename(file)),
+        content_hash: `sha256:${await hashForOthers(file)}`,
+      };
+      if (!values["private-title"]) return shown;
+      const kept = keptTitle(places.receipts(file), shown);
+      const words = kept ?? { title: shown.title, salt: randomBytes(SALT_BYTES).toString("base64") };
+      const subject = { ...shown, title: hiddenTitle(words) };
+      hidden.set(subject, words);
+      return subject;
     };
-    const places = placesFor(values.out, named, isAlone);
     return interruptible((signal) => {
-      const run = new AttestRun({ files, read, options, places, json: values.json, signal });
+      const run = new AttestRun({ files, read, hidden, options, places, json: values.json, signal });
       const work = async (client: Client) => {
         if (isAlone) return run.attestOne(client);
         if (hasDirectory) run.say(`Attesting ${files.length} ${files.length === 1 ? "file" : "files"}.`);

@@ -22,23 +22,35 @@ function counted(paths: readonly string[]): string {
 }
 
 /** Prints the files, a line each: what `--dry-run` is for. */
-export function listPublic(files: readonly string[], { json }: { readonly json: boolean }): void {
+export function listPublic(files: readonly string[], { json, "private-title": isPrivate }: ListOptions): void {
   for (const file of files) console.log(json ? printableJson({ file }) : printableLine(file));
-  console.error(`Nothing was sent. ${publicWords(files.length)}`);
+  console.error(`Nothing was sent. ${publicWords(files.length, isPrivate)}`);
 }
 
-const publicWords = (files: number): string =>
-  `The ${files === 1 ? "name and the hash of this file" : `names and hashes of these ${files} files`} would become public for ever.`;
+interface ListOptions {
+  readonly json: boolean;
+  /** Whether the names stay here. */
+  readonly "private-title": boolean;
+}
+
+function publicWords(files: number, isPrivate: boolean): string {
+  const [one, many] = isPrivate ? ["hash", "hashes"] : ["name and the hash", "names and hashes"];
+  return `The ${files === 1 ? `${one} of this file` : `${many} of these ${files} files`} would become public for ever.`;
+}
 
 /**
  * Whether the files may become public. Only a terminal is asked, and only about files that nobody can have looked at one by one.
  */
-export async function isAgreedTo(files: readonly string[], hasDirectory: boolean): Promise<boolean> {
+export async function isAgreedTo(
+  files: readonly string[],
+  hasDirectory: boolean,
+  isPrivate: boolean,
+): Promise<boolean> {
   const isAsked = files.length > 0 && (hasDirectory || files.length >= MANY);
   if (!isAsked || !process.stdin.isTTY || !process.stderr.isTTY) return true;
   const more = files.length - LISTED;
   const listed = files.slice(0, LISTED).map((file) => `  ${printableLine(file)}`);
   if (more > 0) listed.push(`  and ${more} more, which --dry-run lists`);
   console.error(listed.join("\n"));
-  return isConfirmed(`${publicWords(files.length)} Attest ${files.length === 1 ? "it" : "them"}?`);
+  return isConfirmed(`${publicWords(files.length, isPrivate)} Attest ${files.length === 1 ? "it" : "them"}?`);
 }

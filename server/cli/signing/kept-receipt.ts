@@ -1,5 +1,6 @@
 /** Receipts that were kept before, which make another submission unnecessary. */
 import { readFileSync } from "node:fs";
+import type { PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type AttestationBundle, type Entry, parsePublicKey, verifyBundle } from "../../../engine/verify/index.js";
 import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
 import { manifestToSign } from "../../client/signing/attestations.js";
@@ -31,6 +32,23 @@ export async function findReceipt(
     if ((await verifyBundle(bundle, trust)).valid) return { path, bundle };
   }
   return null;
+}
+
+/**
+ * The private title of the same document in a receipt, whose salt is used again: another one would make another attestation.
+ * @param paths receipts of the document
+ * @throws the file system's error
+ */
+export function keptTitle(
+  paths: readonly string[],
+  { title, content_hash }: { readonly title: string; readonly content_hash: string },
+): PrivateTitle | undefined {
+  for (const path of paths) {
+    const { private_title: kept, manifest } = (parsed(textOf(path)) ?? {}) as Partial<AttestationBundle>;
+    const isOfDocument = manifest?.document?.content_hash === content_hash && kept?.title === title;
+    if (isOfDocument && typeof kept.salt === "string") return { title, salt: kept.salt };
+  }
+  return undefined;
 }
 
 /** @throws the file system's error, with the path, which a failed read does not have */

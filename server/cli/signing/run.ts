@@ -1,5 +1,6 @@
 /** Attesting files: each gets its receipt a place before anything is sent. One that fails stops no other. */
 import { CairnlogError } from "../../../engine/base/error.js";
+import type { PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type AttestationBundle, signedMembers, signedWords } from "../../../engine/verify/index.js";
 import { type AttestOptions, type Client, ClientError, type Subject } from "../../client/index.js";
 import { report } from "../connection/connection.js";
@@ -15,6 +16,8 @@ const PLACE_HINT = "--out FILE or --out DIR puts receipts elsewhere.";
 export interface Work {
   readonly files: readonly string[];
   readonly read: (file: string) => Promise<Subject>;
+  /** The titles that are not sent, of the subjects that `read` gave. */
+  readonly hidden: ReadonlyMap<Subject, PrivateTitle>;
   readonly options: AttestOptions;
   readonly places: Places;
   readonly json: boolean;
@@ -175,7 +178,7 @@ export class AttestRun {
     const { id, entry_hash } = bundle.entry;
     let path: string;
     try {
-      const text = `${JSON.stringify(bundle, null, 2)}\n`;
+      const text = `${JSON.stringify({ ...bundle, private_title: this.#work.hidden.get(subject) }, null, 2)}\n`;
       path = place.keep(text, (kept) => parsed(kept)?.entry?.entry_hash === entry_hash);
     } catch (error) {
       if (!isSystemError(error)) throw error;
@@ -210,7 +213,8 @@ export class AttestRun {
     if (!(error instanceof ClientError)) return;
     for (const { subject, manifest, answer } of error.unverified ?? []) {
       const document = file ?? this.#sent.get(subject)!.file;
-      const text = `${JSON.stringify({ why: error.detail, server, manifest, answer }, null, 2)}\n`;
+      const private_title = this.#work.hidden.get(subject);
+      const text = `${JSON.stringify({ why: error.detail, server, manifest, private_title, answer }, null, 2)}\n`;
       const isSame = (kept: string) => parsed(kept)?.answer?.entry_hash === answer.entry_hash;
       const path = this.#work.places.open(document, "unverified").keep(text, isSame);
       const said = `The service says that ${document} is recorded as entry ${answer.log_entry_id}.`;
