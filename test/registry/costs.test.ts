@@ -157,6 +157,8 @@ test("metrics and readiness read no more", async () => {
 });
 
 test("no start reads more rows", async () => {
+  // The first start behind a withholding takes what is withheld from the disk, for which it copies the log.
+  for (const { world } of worlds) await world.reopen();
   const costs = await readsOf({ start: ({ world }) => world.reopen() });
   // Entries that are in no run of postings are read: 4,096 at most.
   const rows = costs.get("start")!.map(({ rows, rowBytes }) => ({ rows, rowBytes }));
