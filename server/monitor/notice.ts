@@ -1,10 +1,12 @@
 /** Posts alarms to an address that the monitor's owner has configured and is responsible for. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { traced } from "../outgoing/traced.js";
 import type { Alarm } from "./alarm.js";
 
 const TRIES = 4;
 const FIRST_PAUSE_MS = 1_000;
 const REQUEST_MS = 10_000;
+const send = traced();
 
 /**
  * POSTs the alarm as JSON until the answer is 2xx, a few times at most.
@@ -21,7 +23,7 @@ export async function post(
   for (let failures = 0; failures < TRIES; failures++) {
     if (failures) await pause(FIRST_PAUSE_MS * 2 ** (failures - 1));
     try {
-      const response = await fetch(url, {
+      const response = await send(url, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body,

@@ -4,6 +4,7 @@
  */
 import { setTimeout as timer } from "node:timers/promises";
 import { OversizedAnswer, readBody, secondsAsked } from "../client/base/body.js";
+import { traced } from "../outgoing/traced.js";
 
 const REQUEST_MS = 60_000;
 /** Number of attempts before an outage is reported. */
@@ -25,10 +26,10 @@ export interface PatienceOptions {
   readonly requestMs?: number;
 }
 
-/** A `fetch` that waits. It rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
+/** A `fetch` that waits; all tries of a request are one span. It rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
 export function patientFetch(options: PatienceOptions): typeof fetch {
   const { signal, say, sleep = byTheClock, requestMs = REQUEST_MS, send = (...request) => fetch(...request) } = options;
-  return async (input, init) => {
+  return traced(async (input, init) => {
     let waited = 0;
     for (let failures = 0; ; ) {
       let response: Response | null = null;
@@ -54,7 +55,7 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
       say(`${reason(response)}; trying again in ${pause / 1000} s.`);
       await sleep(pause, signal);
     }
-  };
+  });
 }
 
 /**

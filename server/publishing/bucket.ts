@@ -5,14 +5,11 @@
  */
 import { createHash } from "node:crypto";
 import { extname } from "node:path";
-import { SpanKind } from "@opentelemetry/api";
 import { AwsV4Signer } from "aws4fetch";
 import { CairnlogError } from "../../engine/base/error.js";
-import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
 import { ClientError, unreachable } from "../client/base/error.js";
 import { DIRECTIVES } from "../http/transport/caching.js";
 import { TYPES } from "../http/transport/static.js";
-import { traceHeaders } from "../process/tracing.js";
 import type { Listed, Stored, Target } from "./target.js";
 
 export interface BucketOptions {
@@ -183,7 +180,7 @@ export class BucketTarget implements Target {
     } as const;
     let response: Response;
     try {
-      response = await this.#traced(`${endpoint}/${bucket}${path}`, init);
+      response = await this.#fetch(`${endpoint}/${bucket}${path}`, init);
     } catch (cause) {
       throw new ClientError("no-answer", unreachable(endpoint, cause), { cause });
     }
@@ -196,17 +193,6 @@ export class BucketTarget implements Target {
     // It may be able to later.
     if (status >= 500) throw new ClientError("no-answer", sentence, { status });
     throw new CairnlogError("storage-failed", sentence);
-  }
-
-  /** Sends a request in a span of its own, which the store is told. */
-  #traced(url: string, init: RequestInit & { readonly method: string }): Promise<Response> {
-    const attributes = { "http.request.method": init.method, "server.address": new URL(url).hostname };
-    return inSpan(registeredTracer(), init.method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-      const headers = { ...(init.headers as Record<string, string>), ...traceHeaders() };
-      const response = await this.#fetch(url, { ...init, headers });
-      span?.setAttribute("http.response.status_code", response.status);
-      return response;
-    });
   }
 
   /** Sends a request, signed at this moment: the store takes no signature that is older than some minutes. */

@@ -1,7 +1,12 @@
 /** Spans, as the SDK that a program brings gets them; and what a program that brings none shows of traces. */
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { SpanKind } from "@opentelemetry/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { post } from "#cairnlog/server/monitor/notice.js";
+import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { startControlled } from "./controlled.js";
 import { startTestService, type TestService } from "./harness.js";
@@ -130,6 +135,29 @@ describe("with an SDK", () => {
       attributes: { "server.address": "127.0.0.1", "http.response.status_code": 200 },
     });
     expect(traceparent).toBe(`00-${trace}-${asking!.spanId}-01`);
+  });
+
+  test("what a monitor asks, and its notices, are spans, which are named to whom they go", async () => {
+    let tries = 0;
+    const asked: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.headers.traceparent as string | undefined);
+      response.writeHead(tries++ ? 200 : 503).end();
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { signal } = new AbortController();
+    const before = spans.length;
+    await patientFetch({ signal, say: () => {}, sleep: async () => {} })(url, { headers: { accept: "text/plain" } });
+    await post(url, { kind: "stalled", sentence: "" } as unknown as Parameters<typeof post>[1]);
+    server.close();
+    const [question, notice, ...others] = spans.slice(before);
+    expect(others).toEqual([]);
+    const attributes = { "server.address": "127.0.0.1", "http.response.status_code": 200 };
+    expect(question).toMatchObject({ name: "GET", kind: SpanKind.CLIENT, attributes, ends: 1 });
+    expect(notice).toMatchObject({ name: "POST", kind: SpanKind.CLIENT, attributes, ends: 1 });
+    const named = [question!, question!, notice!].map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`);
+    expect(asked).toEqual(named);
   });
 });
 
