@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** The `cairnlog` command as a process. */
-import { yieldToOthers } from "../../engine/base/turns.js";
 import { loadEnvFile } from "./operate/env-file.js";
 import { leaveClosedTerminals } from "./terminal/closed.js";
 import { watchOutput } from "./terminal/output.js";
@@ -18,7 +17,7 @@ if (refusal !== null) {
   process.exit(2);
 }
 // They read a log beside the service that writes it, which goes first. Threads that are started from here on inherit it.
-if (["backup", "fsck"].includes(argv[0] ?? "")) yieldToOthers();
+if (["backup", "fsck"].includes(argv[0] ?? "")) (await import("../../engine/base/turns.js")).yieldToOthers();
 // Only one of the two is loaded. The parent of a service is to stay small.
 process.exitCode = isWatched
   ? await (await import("./operate/parent.js")).runWithParent(argv)
