@@ -42,8 +42,9 @@ const SUMMARY = {
   },
   witnessed_by: null,
   key_status: null,
+  private_title: null,
 };
-const NOTHING = { who: null, as: null, when: null, where: null, witnessed_by: null, key_status: null };
+const NOTHING = Object.fromEntries(Object.keys(SUMMARY).map((name) => [name, null]));
 
 describe("verify --json", () => {
   test("has every check, and what the signer signed", async () => {
@@ -53,7 +54,7 @@ describe("verify --json", () => {
     expect(verdict).toEqual({
       file: at("one"),
       receipt: at("one.attestation.json"),
-      valid: true,
+      ...{ valid: true, verdict: "valid", withheld_by: null },
       checks: expect.any(Array),
       signed: { attestation_type: true, intent_statement: true },
       ...SUMMARY,
@@ -72,7 +73,7 @@ describe("verify --json", () => {
     expect(JSON.parse(stdout)).toEqual({
       file: at(name),
       receipt: at(`${name}.attestation.json`),
-      valid: false,
+      ...{ valid: false, verdict: "invalid", withheld_by: null },
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(detail) }],
       signed: null,
       ...NOTHING,
@@ -86,7 +87,7 @@ describe("verify --json", () => {
     expect(JSON.parse(stdout)).toEqual({
       file: at("one"),
       receipt: at("broken"),
-      valid: false,
+      ...{ valid: false, verdict: "invalid", withheld_by: null },
       checks: [{ name: "format", ok: false, detail: expect.stringMatching(`^${at("broken")}: Malformed JSON`) }],
       signed: null,
       ...NOTHING,
@@ -107,7 +108,7 @@ describe("verify --composite", () => {
     expect(JSON.parse(stdout)).toEqual({
       files: [at("one"), at("two")],
       receipt: at("both.attestation.json"),
-      valid: true,
+      ...{ valid: true, verdict: "valid", withheld_by: null },
       checks: expect.arrayContaining([
         { name: "file", ok: true, detail: "The files are the parts of the document, in their order." },
       ]),

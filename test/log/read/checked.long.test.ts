@@ -1,5 +1,6 @@
 /** A log that is asked to check itself: what it has checked, by whom, once for all who ask, and what is left open. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -139,7 +140,7 @@ describe("verifying", () => {
       }, 1);
       expect(await verify()).toMatchObject({ valid: true });
       clearInterval(sampling);
-      expect(lowest).toBe(Math.max(...before, 10));
+      expect(lowest).toBe(Math.max(...before, Math.min(getPriority(process.pid) + 10, 19)));
       await expect.poll(() => priorities().length, { interval: 5 }).toBeLessThanOrEqual(before.length);
     }
     await log.close();
