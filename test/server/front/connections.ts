@@ -23,10 +23,16 @@ async function atOnce(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** One connection, which stays open. */
+/**
+ * Half of the time after which the service closes an idle connection: a write over one that is being closed is lost, and must not
+ * be sent again.
+ */
+const IDLE_MS = 5_000;
+
+/** One connection, which stays open while it is used. */
 export class Connection {
   readonly #url: URL;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1, timeout: IDLE_MS });
 
   constructor(url: string) {
     this.#url = new URL(url);
