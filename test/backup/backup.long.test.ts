@@ -66,7 +66,7 @@ test("backup and fsck take the processor time that others leave", async () => {
   const lower = Math.min(own + 10, 19);
   expect([
     run("backup", "--data", dataDir, "--to", join(newFolder(), "backup")),
-    run("fsck", dataDir),
+    run("fsck", "--data", dataDir),
     run("keygen", "--help"),
   ]).toEqual([`priority ${lower}`, `priority ${lower}`, `priority ${own}`]);
 });
