@@ -37,7 +37,7 @@ export class Pieces {
   }
 }
 
-/** As `nice` counts, of which 19 is the lowest priority. */
+/** In the units of `nice`: a higher number is a lower priority. */
 const STEPS = 10;
 const LOWEST = 19;
 

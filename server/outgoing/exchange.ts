@@ -5,10 +5,10 @@
 import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
-import { type Attributes, SpanKind } from "@opentelemetry/api";
-import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
+import type { Attributes } from "@opentelemetry/api";
 import { traceHeaders } from "../process/tracing.js";
 import { VERSION } from "../process/version.js";
+import { inClientSpan } from "./traced.js";
 
 export interface Question {
   readonly url: URL;
@@ -52,15 +52,11 @@ export function exchange(
   failed: (reason: string, options?: ErrorOptions) => Error,
   door?: Door,
 ): Promise<Answered> {
-  const method = methodOf(question);
   // An address that a stranger chose may be a secret of theirs.
   const address = door ? {} : { "server.address": question.url.hostname, "server.port": portOf(question.url) };
-  const attributes = { "http.request.method": method, ...address, ...question.attributes };
-  return inSpan(registeredTracer(), method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-    const answered = await ask(question, bounds, failed, door);
-    span?.setAttribute("http.response.status_code", answered.status);
-    return answered;
-  });
+  return inClientSpan(methodOf(question), { ...address, ...question.attributes }, () =>
+    ask(question, bounds, failed, door),
+  );
 }
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);

@@ -1,24 +1,33 @@
-/** `fetch` for requests to servers that whoever runs this has chosen: each is a span, which the server is told. */
-import { SpanKind } from "@opentelemetry/api";
+/**
+ * Spans of requests to other servers (OpenTelemetry), which these are told. A span may say where a request goes only if whoever
+ * runs this has chosen it.
+ */
+import { type Attributes, SpanKind } from "@opentelemetry/api";
 import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
 import { traceHeaders } from "../process/tracing.js";
 
-/**
- * Sends requests by `send`. Without an SDK of OpenTelemetry nothing is added to them.
- * @param send `fetch`, if absent
- */
+/** Sends a request in a span of its own, in which `traceHeaders` names that span. */
+export function inClientSpan<T extends { readonly status: number }>(
+  method: string,
+  attributes: Attributes,
+  send: () => Promise<T>,
+): Promise<T> {
+  const options = { kind: SpanKind.CLIENT, attributes: { "http.request.method": method, ...attributes } };
+  return inSpan(registeredTracer(), method, options, async (span) => {
+    const answer = await send();
+    span?.setAttribute("http.response.status_code", answer.status);
+    return answer;
+  });
+}
+
+/** A `fetch` whose requests are spans. Without an SDK of OpenTelemetry nothing is added to them. */
 export function traced(send: typeof fetch = (...request) => fetch(...request)): typeof fetch {
   return (input, init) => {
-    const tracer = registeredTracer();
-    if (!tracer) return send(input, init);
-    const method = init?.method ?? "GET";
-    const url = new URL(input instanceof Request ? input.url : input);
-    const attributes = { "http.request.method": method, "server.address": url.hostname };
-    return inSpan(tracer, method, { kind: SpanKind.CLIENT, attributes }, async (span) => {
-      const headers = { ...Object.fromEntries(new Headers(init?.headers)), ...traceHeaders() };
-      const response = await send(input, { ...init, headers });
-      span?.setAttribute("http.response.status_code", response.status);
-      return response;
+    const request = input instanceof Request ? input : undefined;
+    const url = new URL(request?.url ?? String(input));
+    return inClientSpan(init?.method ?? request?.method ?? "GET", { "server.address": url.hostname }, () => {
+      const headers = Object.fromEntries(new Headers(init?.headers ?? request?.headers));
+      return send(input, { ...init, headers: { ...headers, ...traceHeaders() } });
     });
   };
 }

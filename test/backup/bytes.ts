@@ -1,6 +1,9 @@
-/** Searches files byte by byte for what must not be in them. */
+/** An attestation, and a byte by byte search in files for what must not be in them of its payload. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { anyEvent } from "../anyevent.js";
+import type { TestService } from "../server/harness.js";
+import { newManifest, newSigner, submission } from "../server/signers.js";
 
 /** Files below a folder that have one of these bytes, each with which. */
 export function holding(folder: string, secrets: Readonly<Record<string, Buffer>>, path = ""): string[] {
@@ -40,3 +43,16 @@ export const secretsOf = (payload: Readonly<Record<string, string>> & { readonly
     attestation: payload.attestation_id!,
     signature: payload.signature!,
   });
+
+/** How the operator withholds it. */
+export const ORDER = { reason: "An order.", basis: null };
+
+/** Attests on a service, after other entries. @returns the entry's id, and what is searched for of its payload */
+export async function attestSecrets(service: TestService) {
+  await service.server.registry.log.append(Array.from({ length: 20 }, (_, n) => anyEvent({ n })));
+  const manifest = newManifest("Zwetschgenkuchen mit Zimt");
+  manifest.document.tags = ["Quittengelee"];
+  const sent = submission(newSigner(), manifest, { intent_statement: "Sauerampfersuppe" });
+  const id: number = (await service.post("/attestations", sent)).body.log_entry_id;
+  return { id, secrets: secretsOf((await service.get(`/log/${id}`)).body.payload) };
+}

@@ -12,22 +12,14 @@ import { cairnlog } from "../cli/harness.js";
 import { newPair } from "../server/endorsements.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
-import { holding, secretsOf } from "./bytes.js";
+import { attestSecrets, holding, ORDER } from "./bytes.js";
 
-const said = { reason: "An order.", basis: null };
-
-/** A service with an attestation, and what is searched for of its payload. */
-async function attested(dataDir: string, before: number) {
+/** A service with an attestation and as many entries behind it, and what is searched for of its payload. */
+async function attested(dataDir: string, behind: number) {
   const service = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  const { log } = service.server.registry;
-  await log.append(Array.from({ length: 20 }, (_, n) => anyEvent({ n })));
-  const manifest = newManifest("Zwetschgenkuchen mit Zimt");
-  manifest.document.tags = ["Quittengelee"];
-  const sent = submission(newSigner(), manifest, { intent_statement: "Sauerampfersuppe" });
-  const id: number = (await service.post("/attestations", sent)).body.log_entry_id;
-  const secrets = secretsOf((await service.get(`/log/${id}`)).body.payload);
-  await log.append(Array.from({ length: before }, (_, n) => anyEvent({ n })));
-  return { service, id, secrets };
+  const attestation = await attestSecrets(service);
+  await service.server.registry.log.append(Array.from({ length: behind }, (_, n) => anyEvent({ n })));
+  return { service, ...attestation };
 }
 
 /** What anybody sees of the log. */
@@ -53,7 +45,7 @@ test("the start after a payload was withheld takes it from the disk, and nothing
   const pair = await newPair(service);
   await service.server.registry.passwords.set(pair.endorsed.fingerprint, { password: "correct horse battery staple" });
   await expect.poll(() => holding(dataDir, secrets)).toContain("log/postings/data.mdb: title folded");
-  await withhold(service.server.registry.log, id, said);
+  await withhold(service.server.registry.log, id, ORDER);
   const before = await shownBy(service, id);
   const password = service.server.registry.log.row("passwords", pair.endorsed.fingerprint);
   expect(password).toBeDefined();
@@ -84,7 +76,7 @@ test("the start after a payload was withheld takes it from the disk, and nothing
 test("a start that ends while it takes something from the disk is finished by the next one", async () => {
   const dataDir = temporaryFolder();
   let { service, id, secrets } = await attested(dataDir, 0);
-  await withhold(service.server.registry.log, id, said);
+  await withhold(service.server.registry.log, id, ORDER);
   const before = await shownBy(service, id);
   await service.close();
   const erased = temporaryFolder();

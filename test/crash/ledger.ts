@@ -38,7 +38,7 @@ export class Ledger {
   readonly asked = new Map<number, string>();
   /** Those for which that was acknowledged. */
   readonly withheld = new Set<number>();
-  /** Those that a start has found withheld: it has taken them from the disk. */
+  /** Those whose payload the newest start has taken from the disk. */
   erased: readonly number[] = [];
   /** Writes that were acknowledged, by route. */
   readonly writes = new Map<string, number>();

@@ -3,24 +3,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { anyEvent } from "../anyevent.js";
-import { holding, secretsOf } from "../backup/bytes.js";
+import { attestSecrets, holding, ORDER } from "../backup/bytes.js";
 import { startTestService } from "../server/harness.js";
-import { newManifest, newSigner, submission } from "../server/signers.js";
 import { newMonitor } from "./monitors.js";
-
-const said = { reason: "An order.", basis: null };
 
 /** A log with an attestation, and what is searched for of its payload. */
 async function attested() {
   const service = await startTestService();
-  const { log } = service.server.registry;
-  await log.append(Array.from({ length: 20 }, (_, n) => anyEvent({ n })));
-  const manifest = newManifest("Zwetschgenkuchen mit Zimt");
-  manifest.document.tags = ["Quittengelee"];
-  const sent = submission(newSigner(), manifest, { intent_statement: "Sauerampfersuppe" });
-  const id: number = (await service.post("/attestations", sent)).body.log_entry_id;
-  const secrets = secretsOf((await service.get(`/log/${id}`)).body.payload);
-  return { service, log, id, secrets };
+  return { service, log: service.server.registry.log, ...(await attestSecrets(service)) };
 }
 
 const served = (folder: string, settings = {}) =>
@@ -35,7 +25,7 @@ test("one that obeys has no byte of it after the round that tells so, also while
   const mirror = await served(obeying.folder.mirror);
   expect((await mirror.get(`/log/${id}`)).body.payload).toMatchObject({ document_title: "Zwetschgenkuchen mit Zimt" });
 
-  await withhold(log, id, said);
+  await withhold(log, id, ORDER);
   const shown = (await service.get(`/log/${id}`)).text;
   for (const { monitor } of [obeying, keeping]) await monitor.round();
   expect(holding(obeying.folder.path, secrets)).toEqual([]);
@@ -59,7 +49,7 @@ test("one that obeys has no byte of it after the round that tells so, also while
 
 test("one that was made afterwards never has a byte of it", async () => {
   const { service, log, id, secrets } = await attested();
-  await withhold(log, id, said);
+  await withhold(log, id, ORDER);
   for (const obeysWithholding of [true, false]) {
     const { monitor, folder } = newMonitor(service.url, { obeysWithholding });
     await monitor.round();
@@ -72,7 +62,7 @@ test("a service that is told to obey takes it from a mirror that nobody writes, 
   const { service, log, id, secrets } = await attested();
   const { monitor, folder } = newMonitor(service.url);
   await monitor.round();
-  await withhold(log, id, said);
+  await withhold(log, id, ORDER);
   await monitor.round();
   const shown = (await service.get(`/log/${id}`)).text;
   const obeying = { SERVICE_OBEY_WITHHOLDING: "on" };
