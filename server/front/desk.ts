@@ -10,6 +10,7 @@ import type { Committed } from "../../engine/log/state/executor.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
 import { below } from "../process/tracing.js";
+import { answer, type Shared } from "./calls.js";
 import {
   type BatchHead,
   type CallId,
@@ -18,7 +19,6 @@ import {
   type Outcome,
   type ToFront,
   type ToWriter,
-  type WriterCalls,
 } from "./messages.js";
 
 /** What a front end says of itself. */
@@ -27,7 +27,7 @@ export type FrontWord = Exclude<ToWriter, { kind: "commands" | "call" }>;
 export interface DeskParts {
   readonly port: MessagePort;
   readonly log: Pick<LogWriter, "enqueue">;
-  readonly calls: WriterCalls;
+  readonly shared: Shared;
   /** Called when there is something for `tell` to send. */
   readonly due: () => void;
   /** Called with everything else that it says. */
@@ -118,10 +118,10 @@ export class Desk {
     return joined;
   }
 
-  async #call({ id, name, args, traceparent }: ToWriter & { kind: "call" }): Promise<void> {
+  async #call({ id, traceparent, ...call }: ToWriter & { kind: "call" }): Promise<void> {
     try {
-      const call = this.#parts.calls[name] as (...args: readonly unknown[]) => unknown;
-      const value = await (traceparent ? below(traceparent, () => call(...args)) : call(...args));
+      const { shared } = this.#parts;
+      const value = await (traceparent ? below(traceparent, () => answer(shared, call)) : answer(shared, call));
       this.send({ kind: "answer", id, value });
     } catch (error) {
       this.send({ kind: "refusal", id, fault: faultOf(error) });

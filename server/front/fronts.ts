@@ -12,7 +12,6 @@ import type { Logger } from "../process/logger.js";
 import { stderrLines } from "../process/stderr.js";
 import type { Settings } from "../settings/settings.js";
 import { Front } from "./front.js";
-import type { WriterCalls } from "./messages.js";
 import { FrontThreads, freePort } from "./threads.js";
 
 export interface FrontsParts {
@@ -80,11 +79,11 @@ function sameThread(parts: FrontsParts): Fronts {
 }
 
 function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
-  const { settings, operator, services, limits, tls, maxConnections, listed, logger, isOwnLogger } = parts;
+  const { settings, registry, operator, services, limits, tls, maxConnections, listed, logger, isOwnLogger } = parts;
   return new FrontThreads({
     count,
     log,
-    calls: callsOf(parts, log),
+    shared: { ...registry, ...services, operator, log },
     data: {
       settings,
       count,
@@ -101,28 +100,4 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
     },
     logger,
   });
-}
-
-function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
-  const { challengeUses, passwords, accounts, claims } = registry;
-  const { anchoring, checkpoints, metrics, readiness, tlog, replication, verification } = services;
-  return {
-    "challengeUses.settle": (outcome) => challengeUses.settle(outcome),
-    "passwords.check": (fingerprint, password) => passwords.check(fingerprint, password),
-    "passwords.set": (fingerprint, change, client) => passwords.set(fingerprint, change, client),
-    "accounts.create": (account, client) => accounts.create(account, client),
-    "accounts.recover": (request, address, client) => accounts.recover(request, address, client),
-    "claims.reveal": (id, reveal, caller) => claims.reveal(id, reveal, caller),
-    "operator.sign": (messages) => operator.sign(messages),
-    "log.signHead": () => log.signHead(),
-    "log.verify": () => verification.report(),
-    "anchoring.anchor": () => anchoring.anchor(),
-    "anchoring.status": () => anchoring.status(),
-    "checkpoints.newest": () => checkpoints.newest(),
-    "tlog.checkpoint": () => tlog.checkpoint(),
-    "tlog.witnesses": () => tlog.witnesses(),
-    "metrics.text": () => metrics.text(),
-    "readiness.check": () => readiness.check(),
-    "replication.status": () => replication!.status(),
-  };
 }

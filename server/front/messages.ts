@@ -4,44 +4,13 @@
  */
 
 import { CairnlogError, type ErrorCode, type ErrorDetail, type Successor } from "../../engine/base/error.js";
-import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
-import type { WriterLink } from "../../engine/log/follow/follower.js";
-import type { Owned } from "../../engine/registry/registry.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import { HttpError } from "../http/route/problems.js";
-import type { Services } from "../http/services.js";
 import type { LineLevel } from "../process/logger.js";
-
-/**
- * What the writer's thread does for all front ends, by name: whatever counts or remembers something, so that there is one
- * of it, and whatever needs the operator key.
- */
-export interface WriterCalls {
-  "challengeUses.settle": Owned["challengeUses"]["settle"];
-  "passwords.check": Owned["passwords"]["check"];
-  "passwords.set": Owned["passwords"]["set"];
-  "accounts.create": Owned["accounts"]["create"];
-  "accounts.recover": Owned["accounts"]["recover"];
-  "claims.reveal": Owned["claims"]["reveal"];
-  "operator.sign": OperatorKey["sign"];
-  "log.signHead": WriterLink["signHead"];
-  "log.verify": WriterLink["verify"];
-  "anchoring.anchor": Services["anchoring"]["anchor"];
-  "anchoring.status": Services["anchoring"]["status"];
-  "checkpoints.newest": Services["checkpoints"]["newest"];
-  "tlog.checkpoint": Services["tlog"]["checkpoint"];
-  "tlog.witnesses": Services["tlog"]["witnesses"];
-  "metrics.text": Services["metrics"]["text"];
-  "readiness.check": Services["readiness"]["check"];
-  /** Only at a node of a replicated log. */
-  "replication.status": NonNullable<Services["replication"]>["status"];
-}
-export type CallName = keyof WriterCalls;
-export type CallArguments<N extends CallName> = Parameters<WriterCalls[N]>;
-export type CallResult<N extends CallName> = Awaited<ReturnType<WriterCalls[N]>>;
+import type { Call } from "./calls.js";
 
 /** A number that a front end chose, by which it knows the answer. */
 export type CallId = number;
@@ -122,13 +91,7 @@ export type BatchHead = Pick<TreeHead, "timestamp" | "key_id" | "tree_version">;
 export type ToWriter =
   /** All commands of one turn of its event loop. */
   | { readonly kind: "commands"; readonly commands: readonly CommandMessage[] }
-  | {
-      readonly kind: "call";
-      readonly id: CallId;
-      readonly name: CallName;
-      readonly args: readonly unknown[];
-      readonly traceparent?: string;
-    }
+  | ({ readonly kind: "call"; readonly id: CallId; readonly traceparent?: string } & Call)
   | { readonly kind: "opened" }
   | { readonly kind: "listening"; readonly port: number }
   /** A line for the logger of the program that embeds the service. */

@@ -6,8 +6,9 @@ import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import type { Logger } from "../process/logger.js";
+import type { Shared } from "./calls.js";
 import { Desk, type FrontWord } from "./desk.js";
-import { errorOf, type ToFront, type WriterCalls } from "./messages.js";
+import { errorOf, type ToFront } from "./messages.js";
 import type { FrontData } from "./worker.js";
 
 const WORKER = new URL("./worker.js", import.meta.url);
@@ -24,7 +25,7 @@ interface Expecting {
 
 export interface FrontThreadParts {
   readonly log: Pick<LogWriter, "enqueue">;
-  readonly calls: WriterCalls;
+  readonly shared: Shared;
   readonly data: Omit<FrontData, "port">;
   /** Takes the lines of its log, if they do not go to stderr. */
   readonly logger: Logger;
@@ -50,7 +51,7 @@ export class FrontThread {
   /** Resolves when it can be told to listen. Rejects with what it says when it cannot start. */
   readonly opened: Promise<unknown>;
 
-  constructor({ log, calls, data, logger, due, failed }: FrontThreadParts) {
+  constructor({ log, shared, data, logger, due, failed }: FrontThreadParts) {
     this.#logger = logger;
     this.name = `front-${data.number + 1}`;
     const { port1, port2 } = new MessageChannel();
@@ -60,7 +61,7 @@ export class FrontThread {
       name: this.name,
       execArgv: [],
     });
-    this.#desk = new Desk({ port: port1, log, calls, due, heard: (word) => this.#heard(word) });
+    this.#desk = new Desk({ port: port1, log, shared, due, heard: (word) => this.#heard(word) });
     this.opened = this.#expect();
     worker.on("error", (error) => {
       this.#expecting?.reject(error);

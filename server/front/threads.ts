@@ -12,8 +12,9 @@ import { type FrontFigures, pastOf } from "../http/observing/measures.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import { cannotListen } from "../http/transport/transport.js";
 import type { Logger } from "../process/logger.js";
+import type { Shared } from "./calls.js";
 import { Control } from "./control.js";
-import type { ToFront, WriterCalls } from "./messages.js";
+import type { ToFront } from "./messages.js";
 import { News } from "./news.js";
 import { FrontThread } from "./thread.js";
 import type { FrontData } from "./worker.js";
@@ -28,7 +29,7 @@ const EXIT_MS = 500;
 export interface FrontThreadsParts {
   readonly count: number;
   readonly log: LogWriter;
-  readonly calls: WriterCalls;
+  readonly shared: Shared;
   /** What every front end is told at its start. */
   readonly data: Omit<FrontData, "number" | "control" | "fed" | "port">;
   readonly logger: Logger;
@@ -134,12 +135,12 @@ export class FrontThreads {
   }
 
   #start(number: number): FrontThread {
-    const { log, calls, logger } = this.#parts;
+    const { log, shared, logger } = this.#parts;
     const control = this.#control;
     control.begin(number);
     const thread = new FrontThread({
       log,
-      calls,
+      shared,
       logger,
       due: () => this.#news.due(),
       data: { ...this.#parts.data, listed: this.#listed, number, control: control.buffer, fed: control.fed },

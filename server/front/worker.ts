@@ -9,7 +9,7 @@ import { importPublicKey } from "../../engine/crypto/keys/spki.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { openLogFollower } from "../../engine/log/log.js";
 import { projection } from "../../engine/registry/events/projection.js";
-import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
+import { servedRegistry } from "../../engine/registry/registry.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import { Delay } from "../http/observing/measures.js";
 import { checkAlive } from "../http/observing/readiness.js";
@@ -63,6 +63,7 @@ const BEAT_MS = 500;
 const data = workerData as FrontData;
 const control = new Control(data.control);
 const writer = new WriterPort(data.port, control, data.fed);
+const { calls } = writer;
 const { settings } = data;
 stderrLines(data.droppedLines);
 const logger = createLogger(settings.logLevel, data.forwardsLog ? sinkOf(forward) : undefined);
@@ -74,21 +75,8 @@ function forward(level: LineLevel, details: object, sentence: string): void {
 
 function operatorOf(): OperatorKey {
   const key = importPublicKey(data.operatorKey);
-  return { fingerprint: key.fingerprint, public: key, sign: (messages) => writer.call("operator.sign", messages) };
+  return { fingerprint: key.fingerprint, public: key, sign: calls.operator.sign };
 }
-
-const owned: Owned = {
-  challengeUses: { settle: (outcome) => writer.call("challengeUses.settle", outcome) },
-  passwords: {
-    check: (fingerprint, password) => writer.call("passwords.check", fingerprint, password),
-    set: (fingerprint, change, client) => writer.call("passwords.set", fingerprint, change, client),
-  },
-  accounts: {
-    create: (account, client) => writer.call("accounts.create", account, client),
-    recover: (request, address, client) => writer.call("accounts.recover", request, address, client),
-  },
-  claims: { reveal: (id, reveal, caller) => writer.call("claims.reveal", id, reveal, caller) },
-};
 
 /** The bytes that one of `count` front ends may hold for its clients: at least one body, if all together may hold that. */
 const shareOf = ({ maxBodyBytes, maxPendingBytes }: Settings, count: number): number =>
@@ -104,30 +92,18 @@ async function open() {
     operatorKey: operator.public.pem,
     writer: {
       enqueue: (command, input, resolve, reject, payer) => writer.enqueue(command, input, resolve, reject, payer),
-      signHead: () => writer.call("log.signHead"),
-      verify: () => writer.call("log.verify"),
+      signHead: calls.log.signHead,
+      verify: calls.verification.report,
     },
   });
   writer.follow((message) => log.follow(message));
-  const registry = servedRegistry(log, opening, owned);
+  const registry = servedRegistry(log, opening, calls);
   const services: Services = {
-    readiness: {
-      check: () => writer.call("readiness.check"),
-      checkAlive: () => checkAlive(log),
-    },
-    metrics: { text: () => writer.call("metrics.text"), contentType: data.metricsType },
-    anchoring: {
-      anchor: () => writer.call("anchoring.anchor"),
-      status: () => writer.call("anchoring.status"),
-    },
-    verification: { report: () => log.verify() },
-    checkpoints: { newest: () => writer.call("checkpoints.newest") },
-    tlog: {
-      vkey: data.vkey,
-      checkpoint: () => writer.call("tlog.checkpoint"),
-      witnesses: () => writer.call("tlog.witnesses"),
-    },
-    replication: data.role && { role: roleIn(data.role), status: () => writer.call("replication.status") },
+    ...calls,
+    readiness: { ...calls.readiness, checkAlive: () => checkAlive(log) },
+    metrics: { ...calls.metrics, contentType: data.metricsType },
+    tlog: { ...calls.tlog, vkey: data.vkey },
+    replication: data.role && { ...calls.replication, role: roleIn(data.role) },
   };
   const front = new Front({
     settings,

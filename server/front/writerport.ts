@@ -10,17 +10,9 @@ import type { Command } from "../../engine/log/state/commands.js";
 import type { Committed, Receipt } from "../../engine/log/state/executor.js";
 import type { Payer } from "../../engine/log/state/payer.js";
 import { traceHeaders, traceparent } from "../process/tracing.js";
+import { callsBy, type WriterCalls } from "./calls.js";
 import type { Control } from "./control.js";
-import {
-  type CallArguments,
-  type CallName,
-  type CallResult,
-  type CommandMessage,
-  errorOf,
-  RECEIPT_ITEMS,
-  type ToFront,
-  type ToWriter,
-} from "./messages.js";
+import { type CommandMessage, errorOf, RECEIPT_ITEMS, type ToFront, type ToWriter } from "./messages.js";
 import { Waiting } from "./waiting.js";
 
 /** Who sent a command or a call. */
@@ -33,6 +25,8 @@ interface Caller {
 export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "writers" | "renew" | "close" | "abandon" }>;
 
 export class WriterPort {
+  /** What the writer's thread does for this front end. */
+  readonly calls: WriterCalls;
   readonly #port: MessagePort;
   readonly #control: Pick<Control, "fed">;
   readonly #waiting = new Waiting<Caller>();
@@ -50,6 +44,13 @@ export class WriterPort {
     this.#port = port;
     this.#control = control;
     this.#followed = fed;
+    this.calls = callsBy(
+      (call) =>
+        new Promise((resolve, reject) => {
+          const message = { kind: "call", id: this.#waiting.add({ resolve, reject }), ...call } as const;
+          this.send(this.#isTracing ? { ...message, ...traceHeaders() } : message);
+        }),
+    );
     port.on("message", (message: ToFront) => this.#take(message));
   }
 
@@ -92,13 +93,6 @@ export class WriterPort {
       message = [id, command.name, input, payer?.client ?? null, payer?.isReached ?? false, traceparent()];
     // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
     if (this.#commands.push(message) === 1) process.nextTick(() => this.#flush());
-  }
-
-  call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
-    return new Promise((resolve, reject) => {
-      const message = { kind: "call", id: this.#waiting.add({ resolve, reject }), name, args } as const;
-      this.send(this.#isTracing ? { ...message, ...traceHeaders() } : message);
-    });
   }
 
   send(message: ToWriter): void {

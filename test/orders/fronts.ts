@@ -4,9 +4,10 @@ import { expect } from "vitest";
 import type { LogFollower } from "#cairnlog/engine/log/follow/follower.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
+import type { Shared } from "#cairnlog/server/front/calls.js";
 import { Control } from "#cairnlog/server/front/control.js";
 import { Desk } from "#cairnlog/server/front/desk.js";
-import type { ToFront, WriterCalls } from "#cairnlog/server/front/messages.js";
+import type { ToFront } from "#cairnlog/server/front/messages.js";
 import { News } from "#cairnlog/server/front/news.js";
 import { WriterPort } from "#cairnlog/server/front/writerport.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../log/harness.js";
@@ -71,11 +72,11 @@ class TestFront {
     const post = port1.postMessage.bind(port1);
     port1.postMessage = (message: ToFront, transfer?: never) =>
       effects.add(`sends ${message.kind} to ${name}`, () => post(message, transfer));
-    const calls = { "metrics.text": async () => `${(await log.append(note)).leaf_index + 1}` };
+    const metrics = { text: async () => `${(await log.append(note)).leaf_index + 1}` };
     this.desk = new Desk({
       port: port1,
       log,
-      calls: calls as unknown as WriterCalls,
+      shared: { metrics } as unknown as Shared,
       due: () => news().due(),
       heard: () => {},
     });
@@ -173,7 +174,7 @@ export async function frontScene(
       const answered =
         way === "command"
           ? writes!.follower.append(note).then(({ leaf_index }) => leaf_index + 1)
-          : writes!.port.call("metrics.text").then(Number);
+          : writes!.port.calls.metrics.text().then(Number);
       told = Math.max(told, await answered);
       for (const front of others) await shows(front);
     }

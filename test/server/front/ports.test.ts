@@ -6,8 +6,9 @@ import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import type { Command } from "#cairnlog/engine/log/state/commands.js";
 import type { Committed, Receipt } from "#cairnlog/engine/log/state/executor.js";
 import { revokeKey } from "#cairnlog/engine/registry/keys/commands.js";
+import type { Shared } from "#cairnlog/server/front/calls.js";
 import { Desk, type FrontWord } from "#cairnlog/server/front/desk.js";
-import type { ToFront, WriterCalls } from "#cairnlog/server/front/messages.js";
+import type { ToFront } from "#cairnlog/server/front/messages.js";
 import { type FrontOrder, WriterPort } from "#cairnlog/server/front/writerport.js";
 
 /** A command that the writer's log has taken. */
@@ -24,7 +25,7 @@ afterEach(() => {
 });
 
 /** Both ends. `fed` is what the writer has told all front ends before. */
-function connected(calls: Partial<WriterCalls> = {}, fed = 0) {
+function connected(shared: object = {}, fed = 0) {
   const { port1, port2 } = new MessageChannel();
   const taken: Taken[] = [];
   const heard: FrontWord[] = [];
@@ -36,7 +37,7 @@ function connected(calls: Partial<WriterCalls> = {}, fed = 0) {
   const desk = new Desk({
     port: port1,
     log: log as never,
-    calls: calls as WriterCalls,
+    shared: shared as Shared,
     due: () => {
       due++;
     },
@@ -146,14 +147,17 @@ test("a command that fails, or that nobody knows, rejects with the error", async
 test("a call is answered with its own result or error, in whatever order", async () => {
   const waiting: (() => void)[] = [];
   const { writer } = connected({
-    "passwords.check": (fingerprint, password) =>
-      new Promise((resolve, reject) =>
-        waiting.push(() => (password === "right" ? resolve() : reject(new CairnlogError("forbidden", fingerprint)))),
-      ),
-    "metrics.text": async () => "text",
+    passwords: {
+      check: (fingerprint: string, password: string) =>
+        new Promise<void>((resolve, reject) =>
+          waiting.push(() => (password === "right" ? resolve() : reject(new CairnlogError("forbidden", fingerprint)))),
+        ),
+    },
+    metrics: { text: async () => "text" },
   });
-  const [right, wrong] = [writer.call("passwords.check", "a", "right"), writer.call("passwords.check", "b", "wrong")];
-  expect(await writer.call("metrics.text")).toBe("text");
+  const { passwords, metrics } = writer.calls;
+  const [right, wrong] = [passwords.check("a", "right"), passwords.check("b", "wrong")];
+  expect(await metrics.text()).toBe("text");
   for (const answer of waiting.reverse()) answer();
   await expect(wrong).rejects.toMatchObject({ code: "forbidden", message: "b" });
   expect(await right).toBeUndefined();
@@ -192,9 +196,9 @@ test.each([0, 5, 2 ** 31 - 2])("all that is counted is followed at once, when %i
 });
 
 test("an answer that waits among what is followed is not lost", async () => {
-  const { writer, taken, tell, follow } = connected({ "metrics.text": async () => "text" });
+  const { writer, taken, tell, follow } = connected({ metrics: { text: async () => "text" } });
   follow();
-  const [result, called] = [revoke(writer, "a"), writer.call("metrics.text")];
+  const [result, called] = [revoke(writer, "a"), writer.calls.metrics.text()];
   await until(() => taken.length === 1);
   taken[0]!.resolve({ value: 1, receipts: [receipt(0, "1", "k")] });
   tell(frozen(1));
@@ -224,8 +228,8 @@ test("orders and words arrive as they are", async () => {
 });
 
 test("a front end that ends refuses everybody who waits", async () => {
-  const { writer, taken } = connected({ "metrics.text": () => new Promise(() => {}) });
-  const waiting = [revoke(writer, "a"), writer.call("metrics.text")];
+  const { writer, taken } = connected({ metrics: { text: () => new Promise(() => {}) } });
+  const waiting = [revoke(writer, "a"), writer.calls.metrics.text()];
   await until(() => taken.length === 1);
   writer.close();
   for (const one of waiting) await expect(one).rejects.toMatchObject({ code: "closed" });
@@ -236,7 +240,7 @@ test("where there is nothing to tell, no message is sent", async () => {
   follow();
   let messages = 0;
   const { port1, port2 } = new MessageChannel();
-  const bare = new Desk({ port: port1, log: {} as never, calls: {} as WriterCalls, due: () => {}, heard: () => {} });
+  const bare = new Desk({ port: port1, log: {} as never, shared: {} as Shared, due: () => {}, heard: () => {} });
   port2.on("message", () => messages++);
   bare.tell([]);
   bare.tell([frozen(1)]);
