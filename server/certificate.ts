@@ -4,7 +4,7 @@ import { checkTls, type TlsFiles } from "./http/transport/tls.js";
 import type { Logger } from "./process/logger.js";
 import type { Settings } from "./settings/settings.js";
 
-export class Certificate {
+class Certificate {
   readonly files: TlsFiles;
   readonly #logger: Pick<Logger, "info" | "warn">;
   #expires = 0;

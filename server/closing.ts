@@ -11,7 +11,7 @@ interface Part {
   readonly close: () => unknown;
 }
 
-export interface Closed {
+interface Closed {
   /** Names of the parts that have not ended. */
   readonly hanging: readonly string[];
   /** What parts threw, which counts as their end. */

@@ -14,7 +14,7 @@ import { type OpenedTlog, openTlog } from "./tlog/tlog.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { Sender } from "./webhooks/sender.js";
 
-export interface DutiesParts {
+interface DutiesParts {
   readonly settings: Settings;
   readonly registry: Registry;
   readonly operator: OperatorKey;

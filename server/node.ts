@@ -28,7 +28,7 @@ export const NO_CHECKPOINTS: Pick<Checkpoints, "newest"> = {
 };
 
 /** The journal and the role of a node, before its log is open. */
-export interface JoinedNode {
+interface JoinedNode {
   readonly journal: PostgresJournal;
   readonly standing: Role;
   readonly settings: Readonly<Record<string, string>>;
@@ -66,7 +66,7 @@ export async function joinNode(
   return { journal, standing: new Role(), settings: binding, isPublic };
 }
 
-export interface NodeParts {
+interface NodeParts {
   readonly joined: JoinedNode;
   readonly log: LogWriter;
   readonly duties: Duties;

@@ -5,7 +5,7 @@ import { createBLAKE3, createSHA3, createSHA512, type IHasher } from "hash-wasm"
 export type DigestName = "sha2-512" | "sha3-256" | "blake3";
 
 /** One digest, in lower-case hex. */
-export interface Digest {
+interface Digest {
   readonly algorithm: DigestName;
   readonly digest_hex: string;
 }

@@ -16,7 +16,7 @@ const LOSS_BYTES = NUMBER_BYTES + HASH;
 
 /** Hashes of the payloads that a batch has lost, by the numbers of their entries. */
 export type Losses = ReadonlyMap<number, Uint8Array>;
-export const NO_LOSSES: Losses = new Map();
+const NO_LOSSES: Losses = new Map();
 
 const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
 

@@ -65,7 +65,7 @@ export interface LogReaderOptions extends Pick<LogOptions, "path" | "projection"
   readonly operatorKey: string;
 }
 
-export interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
+interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
   /** The way to the writer. */
   readonly writer: WriterLink;
 }

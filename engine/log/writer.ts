@@ -37,7 +37,7 @@ import { LogView, type ViewParts } from "./view/view.js";
 import type { FormedBatch } from "./write/batch.js";
 import { Sequencer, type Standing } from "./write/sequencer.js";
 
-export interface WriterParts extends Omit<ViewParts, "memory"> {
+interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly store: Store;
   /** PEM of the signer's public key. */
   readonly operatorKey: string;

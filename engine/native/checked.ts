@@ -11,7 +11,7 @@ import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 import { CairnlogError } from "../base/error.js";
 import { KNOWN_BINARIES } from "./known.generated.js";
 
-export type NativePackage = keyof typeof KNOWN_BINARIES;
+type NativePackage = keyof typeof KNOWN_BINARIES;
 
 /** The setting; it is read here because native code is loaded with the modules, before the settings are read. */
 export const NATIVE_CODE_VARIABLE = "SERVICE_NATIVE_CODE";

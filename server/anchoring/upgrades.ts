@@ -21,7 +21,7 @@ const SPARE_PROOFS_MICROS = 7 * 86_400 * 1_000_000;
  */
 const PATIENCE = 1 / 8;
 
-export interface UpgradeParts {
+interface UpgradeParts {
   readonly log: Pick<Log, "anchors">;
   readonly calendars: readonly Calendar[];
   readonly logger: Pick<Logger, "info" | "warn" | "error">;

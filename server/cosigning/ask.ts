@@ -22,7 +22,7 @@ const MAX_AHEAD_S = 300;
 export class WitnessError extends Error {}
 
 /** What a witness is asked. */
-export interface Question {
+interface Question {
   /** Address of its submission prefix, without a slash at its end. */
   readonly url: string;
   /** What its cosignatures are verified with. */
@@ -36,7 +36,7 @@ export interface Question {
 }
 
 /** What a witness answers. */
-export type WitnessAnswer =
+type WitnessAnswer =
   /** A cosignature that holds: the line with its line feed, and its time in seconds since 1970. */
   | { readonly kind: "cosigned"; readonly line: string; readonly time: number }
   /** The witness wants a proof from this size on. */

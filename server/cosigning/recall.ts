@@ -27,7 +27,7 @@ import { exchange } from "../outgoing/exchange.js";
 import type { Logger } from "../process/logger.js";
 
 /** Milliseconds for which a start waits for the answers. */
-export const RECALL_TIMEOUT_MS = 2_000;
+const RECALL_TIMEOUT_MS = 2_000;
 const AGAIN_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 

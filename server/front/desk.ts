@@ -24,7 +24,7 @@ import {
 /** What a front end says of itself. */
 export type FrontWord = Exclude<ToWriter, { kind: "commands" | "call" }>;
 
-export interface DeskParts {
+interface DeskParts {
   readonly port: MessagePort;
   readonly log: Pick<LogWriter, "enqueue">;
   readonly shared: Shared;

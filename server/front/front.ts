@@ -23,7 +23,7 @@ import type { Logger } from "../process/logger.js";
 import type { Settings } from "../settings/settings.js";
 import { DEMONSTRATION } from "../wire/service/health.js";
 
-export interface FrontParts {
+interface FrontParts {
   readonly settings: Settings;
   readonly registry: Served;
   /** Verifies sessions and makes them. */

@@ -14,7 +14,7 @@ import type { Settings } from "../settings/settings.js";
 import { Front } from "./front.js";
 import { FrontThreads, freePort } from "./threads.js";
 
-export interface FrontsParts {
+interface FrontsParts {
   readonly settings: Settings;
   readonly registry: Registry;
   /** Null where the log is written elsewhere. */

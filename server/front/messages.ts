@@ -16,7 +16,7 @@ import type { Call } from "./calls.js";
 export type CallId = number;
 
 /** An error, as far as it becomes an answer. */
-export type Fault =
+type Fault =
   | {
       readonly kind: "engine";
       readonly code: ErrorCode;
@@ -81,7 +81,7 @@ export type Outcome =
   | readonly [id: CallId, fault: null, value: unknown, ...receipts: PackedReceipt];
 
 /** Receipts, one behind the other: `RECEIPT_ITEMS` items each. */
-export type PackedReceipt = readonly (string | number)[];
+type PackedReceipt = readonly (string | number)[];
 export const RECEIPT_ITEMS = 8;
 
 /** What the heads of one batch have in common. */

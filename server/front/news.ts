@@ -3,7 +3,7 @@ import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { Control } from "./control.js";
 
 /** A front end, as far as it is told. */
-export interface Told {
+interface Told {
   /** Sends the news of the log, and how the commands of this front end have ended. */
   tell(feed: readonly FeedMessage[]): void;
 }

@@ -14,7 +14,7 @@ import type { Logger } from "../process/logger.js";
 /** A few collectors and probes; nobody sends bodies. */
 const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };
 
-export interface OperationsParts {
+interface OperationsParts {
   readonly registry: Pick<Served, "credentials" | "writers" | "log">;
   readonly services: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">;
   readonly chosen: ChosenTransport;

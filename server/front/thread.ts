@@ -23,7 +23,7 @@ interface Expecting {
   readonly reject: (error: unknown) => void;
 }
 
-export interface FrontThreadParts {
+interface FrontThreadParts {
   readonly log: Pick<LogWriter, "enqueue">;
   readonly shared: Shared;
   readonly data: Omit<FrontData, "port">;

@@ -26,7 +26,7 @@ const REPLACE_MS = 500;
 /** Milliseconds for which an exit of the process waits for all of them together. */
 const EXIT_MS = 500;
 
-export interface FrontThreadsParts {
+interface FrontThreadsParts {
   readonly count: number;
   readonly log: LogWriter;
   readonly shared: Shared;

@@ -58,7 +58,7 @@ const TURN_MS = 5;
 /** How long `close` waits, without `drainMs`, for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly transport: Transport;
   /** Milliseconds for which `close` waits for answers that are being made, and for clients that read theirs slowly. */
   readonly drainMs?: number;

@@ -41,7 +41,7 @@ export interface Proof {
   readonly readOnly?: true;
 }
 
-export interface ProofOptions {
+interface ProofOptions {
   /** Whether a recovery challenge or session is accepted, as only succession does. */
   readonly allowRecovery?: boolean;
   /** Whether a challenge is accepted whose key has ended since. The route then has to check the key's status. */

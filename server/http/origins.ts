@@ -12,7 +12,7 @@ export const LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"];
 const LOOPBACK = /^(?:localhost|::1|127(?:\.\d{1,3}){3})$/i;
 
 /** Whether only this machine can reach what listens on an address. */
-export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
 /**
  * A service that others than this machine can reach must be told its name: it can find out neither its domain nor what a

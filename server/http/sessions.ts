@@ -23,7 +23,7 @@ const MICROS = 1_000_000;
 const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
 /** A session with a valid token and an active key. */
-export interface Session {
+interface Session {
   readonly fingerprint: string;
   /** Whether it came from a recovery challenge. It is then good only for succession. */
   readonly recovery: boolean;
@@ -39,7 +39,7 @@ export interface Session {
 }
 
 /** The answer of `POST /auth/login` and `POST /auth/renew`. */
-export interface LoginResult {
+interface LoginResult {
   readonly token: string;
   readonly fingerprint: string;
   readonly pseudonym: string;
@@ -51,7 +51,7 @@ interface Verified extends Session {
   readonly expires: number;
 }
 
-export interface SessionsOptions {
+interface SessionsOptions {
   readonly operator: OperatorKey;
   readonly keys: Keys;
   readonly passwords: Pick<Passwords, "version">;

@@ -32,7 +32,7 @@ export interface Received {
 }
 
 /** The fault of entries that should have come next. */
-export interface Refusal {
+interface Refusal {
   readonly kind: Misconduct;
   readonly detail: string;
   readonly entry: Entry;

@@ -65,7 +65,7 @@ export interface MonitorOptions {
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
 
-export interface RoundOptions {
+interface RoundOptions {
   /** Whether every mirrored entry is compared with the served one, and not only one page of them. */
   readonly audit?: boolean;
 }

@@ -13,7 +13,7 @@ const FIRST_PAUSE_MS = 1_000;
 /** Maximum of all waiting times in one request. The default rate limit is reset every minute. */
 const MAX_WAIT_MS = 15 * 60_000;
 
-export interface PatienceOptions {
+interface PatienceOptions {
   /** Aborts every wait and every request. */
   readonly signal: AbortSignal;
   /** Called with a sentence that explains a wait. */

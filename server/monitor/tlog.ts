@@ -22,7 +22,7 @@ import { tlogCheckpointPath, tlogVkeyPath } from "../settings/settings.js";
 import { keepFile } from "./folder.js";
 
 /** A checkpoint that its key has signed. */
-export interface ShownCheckpoint extends Checkpoint {
+interface ShownCheckpoint extends Checkpoint {
   readonly vkey: string;
   readonly note: string;
 }

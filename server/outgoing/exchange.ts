@@ -10,7 +10,7 @@ import { traceHeaders } from "../process/tracing.js";
 import { VERSION } from "../process/version.js";
 import { inClientSpan } from "./traced.js";
 
-export interface Question {
+interface Question {
   readonly url: URL;
   readonly headers: OutgoingHttpHeaders;
   /** Sent by POST; null for a GET. */
@@ -19,7 +19,7 @@ export interface Question {
   readonly attributes?: Attributes;
 }
 
-export interface Bounds {
+interface Bounds {
   /** For the whole answer. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
@@ -27,7 +27,7 @@ export interface Bounds {
 }
 
 /** Checks of a connection whose address the operator did not choose. */
-export interface Door {
+interface Door {
   /** Resolves the name. It is not called if the URL has an address. */
   readonly lookup: LookupFunction;
   /** Called before anything is written. If it throws, nothing is. */

@@ -9,7 +9,7 @@ export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The levels of the lines that the service writes, the most severe first. */
-export const LINE_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
+const LINE_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
 export type LineLevel = (typeof LINE_LEVELS)[number];
 
 /** Writes one line: a sentence, and the details that a program may want. An error is the detail `err`. */

@@ -21,7 +21,7 @@ const RETRY_MS = 100;
 const LINE_FEED = 0x0a;
 
 /** Counts the lines that were dropped, for all threads that share its buffer. */
-export class DroppedLines {
+class DroppedLines {
   readonly buffer: SharedArrayBuffer;
   readonly #count: BigUint64Array;
 

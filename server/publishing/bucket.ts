@@ -12,7 +12,7 @@ import { DIRECTIVES } from "../http/transport/caching.js";
 import { TYPES } from "../http/transport/static.js";
 import type { Listed, Stored, Target } from "./target.js";
 
-export interface BucketOptions {
+interface BucketOptions {
   /** `https://s3.eu-central-1.amazonaws.com`, without a slash at its end. */
   readonly endpoint: string;
   readonly region: string;

@@ -30,7 +30,7 @@ import { headFault } from "./source.js";
 /** Bundles that are read at the same time. */
 const TOGETHER = 8;
 
-export interface Finding {
+interface Finding {
   readonly path: string;
   readonly what: "missing" | "wrong";
   readonly message: string;
@@ -46,7 +46,7 @@ export interface PublishedReport {
   readonly differences: readonly Finding[];
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly files: Files;
   readonly policy: Policy;
   readonly progress?: (done: number, total: number) => void;

@@ -59,7 +59,7 @@ export class WrongTarget extends CairnlogError {
 /** Another publisher has replaced the checkpoint meanwhile. */
 class Overtaken extends Error {}
 
-export interface PublisherOptions {
+interface PublisherOptions {
   readonly source: ServedTiles;
   readonly target: Target;
   /** The entries of the source, if they are published, too. */

@@ -31,7 +31,7 @@ export interface EntrySource {
   operators(pinned: string | null): Promise<OperatorKeys>;
 }
 
-export interface SourceBundle {
+interface SourceBundle {
   readonly entries: readonly BundledEntry[];
   /** The bundle as it is published, if it was already. */
   readonly gzip?: Uint8Array;

@@ -16,7 +16,7 @@ import { compressedBundle } from "./source.js";
 import type { Target } from "./target.js";
 
 /** A payload that is withheld. */
-export interface Withheld {
+interface Withheld {
   /** The entry by which it is withheld. */
   readonly by: Entry;
   /** Where the entry is whose payload it is. */

@@ -56,7 +56,7 @@ export interface ReplicationStatus {
 }
 
 /** What a node does while it leads, and only then. */
-export interface Leadership {
+interface Leadership {
   /** Checks that the log may be continued, and begins. @throws CairnlogError if it may not */
   begin(): Promise<void>;
   end(): Promise<void>;
@@ -64,7 +64,7 @@ export interface Leadership {
   checkpoint(): Promise<string | null>;
 }
 
-export interface ReplicationParts {
+interface ReplicationParts {
   readonly journal: PostgresJournal;
   readonly log: LogWriter;
   readonly role: Role;

@@ -12,7 +12,7 @@ import type { OpenedTlog } from "./tlog.js";
 /** Milliseconds from one growth of the tree to the next. */
 const GROW_MS = 500;
 
-export interface NodeTlogParts {
+interface NodeTlogParts {
   readonly log: LogView;
   /** The verifier key of the checkpoints; null as long as it is not known. */
   readonly vkey: () => string | null;

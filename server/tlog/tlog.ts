@@ -58,7 +58,7 @@ export const verifierKeyOf = (signer: OperatorKey, origin: string): NoteKey =>
   noteKey(origin, parsePublicKey(signer.public.pem));
 
 /** Where the newest checkpoint with a quorum of witnesses is kept. */
-export const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");
+const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");
 
 /** A log that publishes its checkpoints. */
 export interface OpenedTlog extends Tlog {
@@ -73,7 +73,7 @@ export interface OpenedTlog extends Tlog {
   stop(): Promise<void>;
 }
 
-export interface TlogParts {
+interface TlogParts {
   readonly log: Log;
   readonly operator: OperatorKey;
   readonly logName: string;

@@ -38,7 +38,7 @@ const PAUSE_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
 
 /** How much of the writer's thread it leaves to others, however much there is to deliver. */
-export interface Leisure {
+interface Leisure {
   /** Reading the log, and beginning attempts: each pauses for this many times as long as its work took. */
   readonly ratio: number;
   /** Milliseconds from one command with outcomes to the next. Those that come meanwhile share it. */
@@ -48,7 +48,7 @@ export interface Leisure {
 /** A tenth of the thread for reading, another one for attempts, and twenty commands a second. */
 const LEISURE: Leisure = { ratio: 9, settleMs: 50 };
 
-export interface DelivererParts {
+interface DelivererParts {
   readonly webhooks: Webhooks;
   readonly send: Send;
   /** The places at addresses that `send` takes. */

@@ -6,7 +6,7 @@ import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 
 /** What a lane waits for. */
-export type LaneState =
+type LaneState =
   /** An entry. */
   | "idle"
   /** Its turn. */

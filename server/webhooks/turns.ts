@@ -6,7 +6,7 @@ import { WEBHOOK_FILES } from "../process/machine.js";
 import type { Lane } from "./lane.js";
 
 /** Attempts under way at the same time. */
-export const MAX_UNDER_WAY = WEBHOOK_FILES;
+const MAX_UNDER_WAY = WEBHOOK_FILES;
 /** Of these, how many one owner may have. */
 export const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
 

@@ -17,7 +17,7 @@ const SIZE = "text/x.tlog.size";
 /** Bytes of free disk below which the witness is not ready: LMDB writes some pages for a row. */
 const MIN_FREE_BYTES = 16 * 1024 * 1024;
 
-export interface WitnessServices {
+interface WitnessServices {
   readonly witness: Witness;
   readonly rows: WitnessRows;
   readonly metrics: WitnessMetrics;

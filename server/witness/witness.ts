@@ -24,27 +24,27 @@ import type { WitnessRow, WitnessRows } from "./rows.js";
 import type { WitnessSigner } from "./signer.js";
 
 /** The answer to a request that is well formed and signed by its log. */
-export type Verdict =
+type Verdict =
   /** `line` is the cosignature, with its line feed. */
   | { readonly kind: "cosigned"; readonly line: string }
   /** The request does not start from the newest cosigned checkpoint, whose size is `size`. */
   | { readonly kind: "conflict"; readonly size: number };
 
 /** Two checkpoints of one size with different roots, both signed by their log: the proof of a fork. */
-export interface Fork {
+interface Fork {
   readonly cosigned: string;
   /** The other one, with the signatures of the log that hold. */
   readonly refused: string;
 }
 
 /** A checkpoint behind the end of its log, signed by it. */
-export interface Resumption {
+interface Resumption {
   /** The size at which the log has ended. */
   readonly end: number;
   readonly refused: string;
 }
 
-export interface WitnessParts {
+interface WitnessParts {
   /** A key that signs nothing else. */
   readonly signer: WitnessSigner;
   readonly rows: WitnessRows;

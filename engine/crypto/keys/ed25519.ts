@@ -18,7 +18,7 @@ const AFTER = "\n-----END PUBLIC KEY-----";
 const PEM_CHARACTERS = BEFORE.length + POINT_CHARACTERS + AFTER.length;
 
 /** A key whose point was not checked. */
-export interface UncheckedEd25519 {
+interface UncheckedEd25519 {
   readonly algorithm: "ed25519";
   readonly raw: Buffer;
   readonly fingerprint: string;

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
 
 /** A private key that is held in memory. */
-export interface MlDsaKey {
+interface MlDsaKey {
   /** 1312 bytes. */
   readonly publicKey: Uint8Array;
   /** A signature of 2420 bytes, with an empty context. It takes some milliseconds. */

@@ -12,7 +12,7 @@ const CONNECT_MS = 1_500;
 /** Milliseconds in which it must answer the simplest of questions. */
 const PROBE_MS = 1_000;
 
-export type Value = string | number | Buffer | null | readonly (string | null)[];
+type Value = string | number | Buffer | null | readonly (string | null)[];
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Statement {

@@ -85,7 +85,7 @@ interface Held {
 }
 
 /** Seconds that the newest append took, in all and for the standby's word alone. */
-export interface AppendTimes {
+interface AppendTimes {
   readonly append: number;
   readonly readBack: number;
 }

@@ -26,7 +26,7 @@ const SHOWN = {
 };
 const MARKED = { text: "SELECT 1 FROM cairnlog.lead WHERE mark = $1 AND pg_is_in_recovery()" };
 
-export type Role = "primary" | "standby" | "unreachable";
+type Role = "primary" | "standby" | "unreachable";
 
 export interface ServerStatus {
   /** `host:port` */

@@ -33,7 +33,7 @@ const COPY_MS = 60_000;
 /** Milliseconds for which private rows wait until what they were read with is decided. */
 const DECIDED_MS = 5_000;
 
-export interface TailParts {
+interface TailParts {
   readonly servers: Servers;
   readonly position: JournalPosition;
   readonly lead: Lead;

@@ -9,7 +9,7 @@ import type { Servers } from "./servers.js";
 const STATEMENT_MS = 5_000;
 
 /** What became of a statement. */
-export type Outcome =
+type Outcome =
   /** It took effect on the primary, which waited for its standbys. */
   | { readonly kind: "done"; readonly rows: readonly Row[] }
   /** It took no effect, and never will. */

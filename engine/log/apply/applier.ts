@@ -24,7 +24,7 @@ import type { LogMemory } from "./memory.js";
 /** Number of entries whose postings may be in memory only. */
 const MAX_BACKLOG = 4 * 4096;
 
-export interface ApplierParts {
+interface ApplierParts {
   readonly store: Store;
   readonly journal: Journal;
   readonly projection: Projection;

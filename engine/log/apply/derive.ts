@@ -32,7 +32,7 @@ const ROWS_AT_ONCE = 1_000;
 const ENTRIES_AT_ONCE = 1_000;
 
 /** The parts of an entry from which rows and terms are derived. */
-export interface DerivableEntry extends Edge {
+interface DerivableEntry extends Edge {
   readonly event: LoggedEvent;
   /** Every digest in `entry_hashes`, hex. */
   readonly digests: readonly string[];

@@ -14,7 +14,7 @@ import { TREE_HEAD, type TreeHead, treeHeadMessage } from "../../verify/tree/tre
 import { parseTimestamp } from "../state/clock.js";
 
 /** The values that a head must have. */
-export interface ExpectedHead {
+interface ExpectedHead {
   readonly size: number;
   /** Root of the first `size` entries, hex, for the head's own tree version. */
   readonly root: string;

@@ -39,7 +39,7 @@ export interface Made extends Consequences {
   readonly size: number;
 }
 
-export interface IntakeParts {
+interface IntakeParts {
   readonly store: Store;
   readonly projection: Projection;
   /** The memory of the writer's thread, which every record changes. */

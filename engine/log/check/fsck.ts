@@ -43,7 +43,7 @@ const ENTRY = objectOf({ ...ENTRY_MEMBERS, payload: nullable(anyObject) }, {}, "
  * The area of a difference. `entries`: batches, entries and heads, without which nothing can be derived; `derived`:
  * data that `rebuildLog` can restore; `private`: private rows that contradict one another.
  */
-export type FindingArea = "entries" | "derived" | "private";
+type FindingArea = "entries" | "derived" | "private";
 
 export interface LogCheckReport {
   /** Whether there are no differences. */
@@ -82,7 +82,7 @@ export interface LogCheckOptions {
 type Trees = Frontier["trees"];
 
 /** Collects differences as they are found. */
-export class Findings {
+class Findings {
   readonly counts: Record<FindingArea, number> = { entries: 0, derived: 0, private: 0 };
   readonly sentences: { area: FindingArea; message: string }[] = [];
 

@@ -9,7 +9,7 @@ import { type VerifyOptions, type VerifyReport, verifyLog } from "./verify.js";
 /** Entries that `newest` looks at: eight batches of the largest size. */
 const NEWEST = 4096;
 
-export interface VerificationParts {
+interface VerificationParts {
   readonly path: string;
   /** Without it, each run starts threads of its own, which let all others go first. */
   readonly pool?: Pool | undefined;

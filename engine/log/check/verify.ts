@@ -18,7 +18,7 @@ export interface VerifyReport {
   readonly warnings: readonly Finding[];
 }
 
-export interface VerifyTarget extends Omit<ChunkTask, "from" | "to"> {
+interface VerifyTarget extends Omit<ChunkTask, "from" | "to"> {
   /** Leaf index of the first entry that is looked at; 0 if absent. */
   readonly from?: number;
 }

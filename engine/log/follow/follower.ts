@@ -42,7 +42,7 @@ export interface WriterLink {
   verify(): ReturnType<LogView["verify"]>;
 }
 
-export interface FollowerParts extends Omit<ViewParts, "memory"> {
+interface FollowerParts extends Omit<ViewParts, "memory"> {
   /** PEM of an operator key of the log. */
   readonly operatorKey: string;
   readonly writer: WriterLink;

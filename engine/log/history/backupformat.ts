@@ -23,7 +23,7 @@ const FLUSHED_BYTES = 4 << 20;
 const LINE_FEED = 0x0a;
 
 /** A file of a backup. */
-export interface BackupFile {
+interface BackupFile {
   readonly file: string;
   readonly bytes: number;
   /** Hex. */

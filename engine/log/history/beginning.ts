@@ -22,14 +22,14 @@ import { noProjection, type Projection } from "../state/projection.js";
 import { openErased } from "./erase.js";
 
 /** A log as records begin with it. */
-export interface BeginningOfRecords {
+interface BeginningOfRecords {
   /** Rows of the first record. */
   readonly rows: readonly RecordedChange[];
   /** Packed batches, oldest first. */
   readonly batches: Iterable<{ readonly firstIndex: number; readonly packed: Buffer; readonly count: number }>;
 }
 
-export interface BeginningOptions {
+interface BeginningOptions {
   /** Directory of the log, which no process may have open to write. It need not exist. */
   readonly path: string;
   /** PEM of the operator's public key. */

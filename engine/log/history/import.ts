@@ -49,7 +49,7 @@ export interface ImportOptions {
 
 /** NDJSON in pieces of any size, or entries. */
 export type ImportSource = Iterable<ImportPiece> | AsyncIterable<ImportPiece>;
-export type ImportPiece = Uint8Array | string | Entry;
+type ImportPiece = Uint8Array | string | Entry;
 
 export interface ImportReport {
   readonly entry_count: number;
@@ -61,7 +61,7 @@ export interface ImportReport {
 }
 
 /** The progress of an import. */
-export interface ImportProgress {
+interface ImportProgress {
   readonly entries: number;
   /** Bytes read from the source, including line ends. */
   readonly bytes: number;

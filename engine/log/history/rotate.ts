@@ -26,7 +26,7 @@ import { type HistoryWriter, openHistory } from "./history.js";
 /** A key that can sign. */
 type KeyHolder = Signer & { readonly public: ServerKey };
 
-export interface RotateOptions {
+interface RotateOptions {
   /** Directory of the log, which no process may have open to write. */
   readonly path: string;
   /** The operator key of the log. */

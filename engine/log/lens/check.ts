@@ -7,7 +7,7 @@ import { Lens, type LensSource } from "./lens.js";
 import { MemoryLensRows } from "./memory-rows.js";
 
 /** What differs: a sentence for each difference. */
-export interface LensFaults {
+interface LensFaults {
   /** In the stored nodes, which can be made again. */
   readonly nodes: readonly string[];
   /** Between the checkpoint and the entries. */

@@ -28,7 +28,7 @@ export function continuedBy(first: Entry | undefined): (PrecedingLog & { readonl
 /** Why an entry of this type is at no other place. */
 export const NOT_THE_FIRST = "Only the first entry of a log says from which log it goes on.";
 
-export interface Continuation {
+interface Continuation {
   readonly predecessor: PrecedingLog;
 }
 

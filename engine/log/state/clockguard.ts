@@ -22,7 +22,7 @@ import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "./cloc
 
 const MICROS = 1_000_000;
 /** By how much the time of day may jump ahead. Services that set clocks slowly stay far below it. */
-export const MAX_STEP_MICROS = 300 * MICROS;
+const MAX_STEP_MICROS = 300 * MICROS;
 /** How long a log may have been out of use if no other clock can tell. */
 export const MAX_GAP_MICROS = 31 * 86_400 * MICROS;
 /** How often the clocks are compared when nothing is appended. */
@@ -31,7 +31,7 @@ const COMPARE_MS = 60_000;
 const READ_MS = 500;
 
 /** The clocks of a machine. */
-export interface MachineClocks {
+interface MachineClocks {
   /** The time of day, in microseconds. */
   readonly day: Clock;
   /** Microseconds of a clock that nobody sets; it may stop while the machine sleeps. */
@@ -42,7 +42,7 @@ export interface MachineClocks {
   readonly boot: string | null;
 }
 
-export const machineClocks = (): MachineClocks => ({
+const machineClocks = (): MachineClocks => ({
   day: systemClock,
   monotonic: () => performance.now() * 1000,
   uptime: () => uptime() * MICROS,

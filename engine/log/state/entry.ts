@@ -8,14 +8,14 @@ import type { Entry } from "../../verify/tree/entry.js";
 /** JSON text of everything a version 2 hash covers, behind the domain prefix. */
 const DOMAIN = "service.log.entry.v2\0";
 
-export interface SecondaryDigest {
+interface SecondaryDigest {
   readonly algorithm: string;
   readonly digest_hex: string;
 }
 /** Computes further digests over the same preimage. */
 export type SecondaryDigests = (preimage: Uint8Array) => readonly SecondaryDigest[];
 
-export interface EntryDraft {
+interface EntryDraft {
   readonly id: number;
   /** Canonical form. */
   readonly timestamp: string;
@@ -24,7 +24,7 @@ export interface EntryDraft {
   readonly canonicalPayload: string;
 }
 
-export interface FinishedEntry {
+interface FinishedEntry {
   /** The entry as it is served, without `ots_proof`. Made of parts: to be joined with others, and encoded with them. */
   readonly text: string;
   /** Hex. */

@@ -23,7 +23,7 @@ export interface ConsistencyProof {
   readonly to_sth: TreeHead | null;
 }
 
-export interface InclusionPath {
+interface InclusionPath {
   readonly leafHash: string;
   readonly rootHash: string;
   /** Hex, leaf to root, real siblings only. */
@@ -61,7 +61,7 @@ export function siblings(tree: Tree, leafIndex: number, size: number, from: numb
   return path;
 }
 
-export interface ConsistencyPath {
+interface ConsistencyPath {
   readonly fromRoot: string;
   readonly toRoot: string;
   /** Roots of the complete subtrees of the older size, largest first, hex. */

@@ -6,7 +6,7 @@ import { HASH } from "../../store/schema/schema.js";
 import { nodesAt, TILE_WIDTH, type Tree } from "./tree.js";
 
 /** Selects hashes of a tile. */
-export interface TileRequest {
+interface TileRequest {
   /** Tile level: 0, 1, 2, … for tree levels 0, 8, 16, … */
   readonly level: number;
   readonly index: number;

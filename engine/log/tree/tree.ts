@@ -48,7 +48,7 @@ export const hex = (bytes: Uint8Array): string =>
 export const nodesAt = (size: number, tileLevel: number): number => Math.floor(size / TILE_WIDTH ** tileLevel);
 
 /** The nodes of a tree of some size that are last on their level and not complete. */
-export interface RightEdge {
+interface RightEdge {
   readonly root: Uint8Array;
   readonly rootHex: string;
   /** 32 bytes by level; no entry if the last node is complete. */

@@ -46,7 +46,7 @@ export interface Standing {
   readonly refusal: CairnlogError | null;
 }
 
-export interface SequencerParts extends FormingParts {
+interface SequencerParts extends FormingParts {
   readonly store: Store;
   readonly signer: Signer;
   /** The signer's public key. */

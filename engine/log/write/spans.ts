@@ -63,7 +63,7 @@ export class WriteSpans {
   }
 }
 
-export class BatchSpan {
+class BatchSpan {
   readonly #tracer: Tracer;
   readonly #span: Span;
   readonly #context: Context;

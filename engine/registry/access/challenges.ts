@@ -38,7 +38,7 @@ export interface Challenge {
   readonly act: string | null;
 }
 
-export interface ChallengeRequest {
+interface ChallengeRequest {
   readonly fingerprint: string;
   /** Asks for a challenge for an expired key. `purpose` is then ignored. */
   readonly recovery?: boolean;
@@ -67,7 +67,7 @@ export interface ChallengeAnswer {
 }
 
 /** The key that a consumed challenge proves. */
-export interface ProvenChallenge {
+interface ProvenChallenge {
   readonly fingerprint: string;
   readonly recovery: boolean;
 }

@@ -27,7 +27,7 @@ const KEPT_AFTER_END = 3_600_000_000;
 const FORGOTTEN_AT_ONCE = 4;
 
 /** How an answer to a challenge turned out. */
-export interface ChallengeOutcome {
+interface ChallengeOutcome {
   /** Random bytes of the challenge, in hex. */
   readonly id: string;
   /** Microseconds since the epoch. */

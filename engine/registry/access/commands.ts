@@ -43,7 +43,7 @@ export const keepChallengeSecret = define(
 );
 
 /** The key of a row in `usedChallenges`. */
-export type UsedChallengeKey = readonly [expires: number, id: string];
+type UsedChallengeKey = readonly [expires: number, id: string];
 
 /**
  * Uses a challenge up, and forgets some that could not be taken any more. @throws CairnlogError `challenge-used`

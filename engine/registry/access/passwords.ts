@@ -22,7 +22,7 @@ import { Tries } from "./tries.js";
 export const DEFAULT_PASSWORD_TRIES = 5;
 export const PASSWORD_WINDOW_SECONDS = 900;
 
-export interface PasswordChange {
+interface PasswordChange {
   readonly password: string;
   /** The current password. Required if there is one. */
   readonly current_password?: string | null | undefined;

@@ -10,7 +10,7 @@ import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 export const JWS_ALGORITHMS = { ed25519: "EdDSA", "ecdsa-p256": "ES256", "rsa-2048": "RS256" } as const;
 
 /** What a token says. Members that are undefined are left out. */
-export interface TokenClaims {
+interface TokenClaims {
   /** Fingerprint of the key whose session it is. */
   readonly sub: string;
   /** Seconds since the epoch. */

@@ -12,7 +12,7 @@ import type { Clock } from "../../log/state/clock.js";
 export const MAX_NAMES = 100_000;
 const MICROS = 1_000_000;
 
-export interface TriesOptions {
+interface TriesOptions {
   /** Wrong tries in one window. */
   readonly limit: number;
   readonly windowSeconds: number;

@@ -71,7 +71,7 @@ export interface Possession {
 }
 
 /** A submission, and the possession that was shown with it. */
-export interface Shown {
+interface Shown {
   readonly submission: Submission;
   /** Null if the submission came without a session and without an `auth` proof. */
   readonly possession: Possession | null;

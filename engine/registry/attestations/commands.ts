@@ -6,7 +6,7 @@ import { givesWay, type PlainKey, registrationOf } from "../events/keys.js";
 import { requireActive } from "../events/status.js";
 
 /** What the event of a submission is made of. */
-export interface AttestationContent {
+interface AttestationContent {
   readonly key: PlainKey;
   readonly attestation_id: string;
   readonly attestation_type: string;

@@ -15,7 +15,7 @@ import type { Attestations, Possession, Submission } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
 import type { AttestationReceipt } from "./receipts.js";
 
-export interface DocumentSigning extends Omit<Submission, "manifest" | "signature"> {
+interface DocumentSigning extends Omit<Submission, "manifest" | "signature"> {
   readonly title: string;
   /** SHA-256 of the source, bare or prefixed. */
   readonly content_hash: string;

@@ -14,7 +14,7 @@ import { boundedText, Faults } from "../shared/input.js";
 import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
 
 /** Each attestation costs a verification, and signs everything before it. */
-export const MAX_ATTESTATIONS = 256;
+const MAX_ATTESTATIONS = 256;
 export const MAX_STATEMENT_CHARACTERS = 4096;
 const MAX_ID_CHARACTERS = 128;
 const MAX_TAGS = 32;
@@ -148,7 +148,7 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
 }
 
 /** Bytes that an attestation may have signed, and their coverage. */
-export interface Payload {
+interface Payload {
   readonly covers: Coverage;
   readonly bytes: Uint8Array;
 }

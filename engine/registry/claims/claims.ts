@@ -32,7 +32,7 @@ const REVEAL_WINDOW_SECONDS = 3_600;
 /** Maximum size of one page. A claim may have 350 KB, and anybody who knows a lookup key can file claims under it. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
-export interface ClaimReceipt {
+interface ClaimReceipt {
   readonly entry_id: number;
   readonly commitment: string;
   readonly lookup_key: string;
@@ -46,7 +46,7 @@ export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type
   readonly previous_hashes: readonly Pick<EntryDigest, "algorithm" | "digest_hex">[];
 }
 
-export interface ClaimPage {
+interface ClaimPage {
   /** Each is a `ClaimEntry` as it is served (JSON). */
   readonly entries: readonly Buffer[];
   readonly page: number;

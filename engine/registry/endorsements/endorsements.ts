@@ -37,7 +37,7 @@ export interface EndorsementReceipt {
 }
 
 /** An alert after a command, and its entry. */
-export interface AlertReceipt {
+interface AlertReceipt {
   readonly alert: RevocationAlert;
   /** JSON as it is served. Do not write to it. */
   readonly log_entry: Buffer;

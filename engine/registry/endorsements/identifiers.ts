@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import type { Faults } from "../shared/input.js";
 
 /** A kind of identifier (`GET /identifier-types`). */
-export interface IdentifierType {
+interface IdentifierType {
   readonly type: string;
   readonly label: string;
   /** ECMAScript regular expression that must match the whole value. Check digits are checked separately. */

@@ -68,17 +68,17 @@ interface Page {
   /** Present if there were more edges than one query reads: then `total` counts those that were read. */
   readonly truncated?: true;
 }
-export type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
-export type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
+type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
+type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
 
 /** Selects the endorsements in a list, besides its page; all, if absent. */
-export interface EndorsementFilter extends Paging {
+interface EndorsementFilter extends Paging {
   readonly status?: EndorsementStatus | undefined;
   readonly category?: EndorsementCategory | undefined;
 }
 
 /** The number of a key's endorsements with each status. */
-export type StatusCounts = Readonly<Record<EndorsementStatus, number>>;
+type StatusCounts = Readonly<Record<EndorsementStatus, number>>;
 
 /** The values that trust computes for an endorser. */
 export interface EndorserTrust {

@@ -16,7 +16,7 @@ export const ATTESTATION_TERM = textPrefixTerm(POSTING.attestation, "");
 const COMPLETE = ["attestation_type", "document_hash", "signature_algorithm", "signature", "timestamp"] as const;
 
 /** The members that every attestation event has, including events of imported history. */
-export type NamedAttestation = JsonObject & {
+type NamedAttestation = JsonObject & {
   readonly attestation_id: string;
   readonly signer_key_fingerprint: string;
   readonly manifest_hash: string;
@@ -61,7 +61,7 @@ export function recordedAttestation(payload: AttestationEvent): Attestation {
 }
 
 /** The members of an attestation event that describe the submission. */
-export type Submitted = Pick<
+type Submitted = Pick<
   AttestationEvent,
   | "signer_key_fingerprint"
   | "manifest_hash"
@@ -72,7 +72,7 @@ export type Submitted = Pick<
 >;
 
 /** The terms by which a submission finds the attestations that it may repeat. */
-export interface SubmissionTerms {
+interface SubmissionTerms {
   /** Signer, manifest, predicate and statement. Two submissions are the same if these are equal. */
   readonly submission: string;
   /** Signer, and the SHA-256 of the signed bytes. */

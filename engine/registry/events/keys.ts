@@ -9,7 +9,7 @@ import { showsPossession } from "../../verify/events/possession.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 
-export const KEY_REGISTRATION = "key_registration";
+const KEY_REGISTRATION = "key_registration";
 const KEY_SUCCESSION = "key_succession";
 
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
@@ -44,7 +44,7 @@ export interface NewKey {
 }
 
 /** The values in a `key_registration` or `key_succession` that describe the key that it creates. */
-export interface CreatedKey {
+interface CreatedKey {
   readonly key: PlainKey;
   readonly pseudonym: string;
   readonly expiresAt: string | null;

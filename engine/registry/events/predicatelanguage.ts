@@ -220,7 +220,7 @@ function claimsPath(field: unknown): string[] | undefined {
 const respell = (operand: Scalar): Scalar => canonicalFingerprint(operand as string) ?? operand;
 
 /** The result and its cost: one step for every visited condition or group and for every member that was followed. */
-export interface Judgement {
+interface Judgement {
   readonly holds: boolean;
   readonly steps: number;
 }

@@ -41,7 +41,7 @@ export interface GraphFilter {
   readonly until?: string | undefined;
 }
 
-export interface GraphNode {
+interface GraphNode {
   readonly fingerprint: string;
   readonly pseudonym: string;
   readonly status: KeyStatus;
@@ -51,7 +51,7 @@ export interface GraphNode {
   readonly depth: number;
 }
 
-export interface GraphEdge {
+interface GraphEdge {
   /** The endorser. */
   readonly from: string;
   /** The endorsed key. */

@@ -24,7 +24,7 @@ import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js"
 import { checkPossession } from "./possession.js";
 
 /** The members of a key that lists show. */
-export interface KeySummary {
+interface KeySummary {
   readonly fingerprint: string;
   readonly pseudonym: string;
   readonly algorithm: KeyAlgorithm;
@@ -35,7 +35,7 @@ export interface KeySummary {
   readonly named: boolean;
 }
 
-export interface KeyDetail extends KeySummary {
+interface KeyDetail extends KeySummary {
   /** PEM. */
   readonly public_key: string;
   /** Null for the operator key as long as it is not registered. */
@@ -56,7 +56,7 @@ export interface KeyRecord extends Omit<KeyDetail, "successor_confirmed"> {
   readonly ended_at: string | null;
 }
 
-export type KeyStatusView = Pick<
+type KeyStatusView = Pick<
   KeyDetail,
   "fingerprint" | "status" | "expires_at" | "named" | "successor_fingerprint" | "successor_confirmed"
 >;
@@ -74,7 +74,7 @@ export interface Registration {
   readonly possession_signature?: string | null;
 }
 
-export interface RegistrationReceipt {
+interface RegistrationReceipt {
   readonly fingerprint: string;
   readonly pseudonym: string;
   readonly algorithm: KeyAlgorithm;
@@ -83,7 +83,7 @@ export interface RegistrationReceipt {
   readonly entry_hash: string;
 }
 
-export interface KeyPage {
+interface KeyPage {
   readonly keys: readonly KeySummary[];
   readonly page: number;
   readonly per_page: number;

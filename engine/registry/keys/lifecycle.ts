@@ -37,12 +37,12 @@ interface Place {
   readonly entry_hash: string;
 }
 
-export interface SuccessionReceipt extends Place {
+interface SuccessionReceipt extends Place {
   readonly old_fingerprint: string;
   readonly new_fingerprint: string;
 }
 
-export interface RevocationReceipt extends Place {
+interface RevocationReceipt extends Place {
   readonly fingerprint: string;
   readonly status: "revoked";
 }

@@ -6,7 +6,7 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { decodeSignature, invalidInput } from "../shared/input.js";
 
 /** A signature that a request carries. */
-export interface ShownPossession {
+interface ShownPossession {
   /** Returns the bytes to sign. Called only if the signature has the right form. */
   readonly message: () => Uint8Array;
   /** Base64. An attacker may send anything. */

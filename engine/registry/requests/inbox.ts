@@ -11,12 +11,12 @@ import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
 
 /** A notification as its key sees it. */
-export interface ShownNotification extends Omit<Notification, "responder_fingerprint"> {
+interface ShownNotification extends Omit<Notification, "responder_fingerprint"> {
   /** Who has answered; null if the notification is not about an answer. */
   readonly responder_fingerprint: string | null;
 }
 
-export interface NotificationPage {
+interface NotificationPage {
   readonly notifications: readonly ShownNotification[];
   readonly page: number;
   readonly per_page: number;

@@ -32,7 +32,7 @@ export interface PolicyInput {
   readonly effective_from?: string | null;
 }
 
-export interface RequestPolicy {
+interface RequestPolicy {
   readonly target_fingerprint: string;
   readonly predicates: JsonObject;
   readonly default_action_on_failure: PolicyRow["default_action_on_failure"];
@@ -42,11 +42,11 @@ export interface RequestPolicy {
   readonly leaf_index: number;
 }
 
-export interface PublishedPolicy extends RequestPolicy {
+interface PublishedPolicy extends RequestPolicy {
   readonly status: "active" | "scheduled";
 }
 
-export interface PolicyView {
+interface PolicyView {
   readonly target_fingerprint: string;
   /** The policy in force. */
   readonly active: RequestPolicy | null;

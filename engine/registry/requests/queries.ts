@@ -16,14 +16,14 @@ import type { Keys } from "../keys/keys.js";
 import { invalidInput } from "../shared/input.js";
 
 /** The members of a request that lists show. */
-export interface RequestSummary extends Omit<RequestRow, "responses"> {
+interface RequestSummary extends Omit<RequestRow, "responses"> {
   readonly leaf_index: number;
   /** In the order in which they came. */
   readonly responses: readonly RecordedResponse[];
 }
 
 /** An answer as it is in the log. */
-export interface RecordedResponse {
+interface RecordedResponse {
   readonly decision: "accept" | "decline";
   readonly responder_fingerprint: string;
   readonly by_target: boolean;
@@ -44,7 +44,7 @@ export interface AttestationRequest extends RequestSummary {
   readonly response: RecordedResponse | null;
 }
 
-export interface RequestPage {
+interface RequestPage {
   readonly requests: readonly RequestSummary[];
   readonly page: number;
   readonly per_page: number;
@@ -52,7 +52,7 @@ export interface RequestPage {
 }
 
 /** Selects requests to a key, requests by a key, or if both are given, those that meet both. */
-export interface RequestCriteria {
+interface RequestCriteria {
   readonly target?: string;
   readonly requester?: string;
   /** All, if absent. */

@@ -25,7 +25,7 @@ const REQUESTS_OF_ONE = 200;
 const MAX_NAMED_ALIKE = 16;
 const TRUST_STEPS = 1e9;
 
-export interface RequestResponse {
+interface RequestResponse {
   readonly request_id: string;
   /** That of the request after the answer, which may follow another one. */
   readonly status: Extract<RequestStatus, "accepted" | "declined">;

@@ -8,7 +8,7 @@ import type { Transaction } from "../../log/state/commands.js";
 import type { KeyOf } from "../../store/schema/schema.js";
 
 /** How much a command takes, and for how long it counts. */
-export interface QuotaUse {
+interface QuotaUse {
   readonly amount: number;
   readonly hours: number;
   /** Names the counted things in the text of the refusal. */

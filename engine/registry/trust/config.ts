@@ -14,7 +14,7 @@ const MAX_DEPTH = 8;
 const DEFAULT_DEPTH = 4;
 const DEFAULT_DECAY = 0.5;
 
-export interface TrustAnchor {
+interface TrustAnchor {
   readonly fingerprint: string;
   /** 0 to 1. */
   readonly weight: number;

@@ -19,7 +19,7 @@ import {
 } from "./commands.js";
 import { readTrustPolicy } from "./config.js";
 
-export interface TrustConfigPage {
+interface TrustConfigPage {
   readonly trust_configs: readonly TrustConfig[];
   readonly page: number;
   readonly per_page: number;

@@ -8,7 +8,7 @@ import type { EndorsedTrust } from "./levels.js";
 import { HOPS } from "./trust.js";
 
 /** Paths that are told, the best first. */
-export const MAX_PATHS = 5;
+const MAX_PATHS = 5;
 /** Endorsements that are read. Who is endorsed by many decides how many there are; of more, not all paths are seen. */
 const MAX_READ = 2_000;
 

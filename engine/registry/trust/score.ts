@@ -13,7 +13,7 @@ const MAX_PATHS = 5;
 const STEP = 64;
 
 /** An active endorsement as a step of a path. */
-export interface ScoredEdge {
+interface ScoredEdge {
   readonly endorsed: string;
   readonly category: EndorsementCategory;
   readonly offer_entry_id: number;
@@ -25,7 +25,7 @@ export interface ScoreView {
   endorser(fingerprint: string): Steps<{ readonly discount: number; readonly issued: readonly ScoredEdge[] }>;
 }
 
-export interface PathHop {
+interface PathHop {
   readonly from: string;
   readonly to: string;
   readonly category: EndorsementCategory;

@@ -30,7 +30,7 @@ const MIN_EVENTS = 1_000;
 const REFRESH_MS = 5_000;
 
 /** The service's trust in a key, as `GET /endorsements/{fingerprint}/status` serves it. */
-export interface TrustStanding {
+interface TrustStanding {
   readonly trust_level: number;
   readonly capacity: number;
   /** Number of active endorsements that it has issued. */

@@ -53,7 +53,7 @@ export interface TrustRules {
 }
 
 /** The values of one key. */
-export interface Capacity {
+interface Capacity {
   /** From 0 to 1. */
   readonly level: number;
   /** Number of active endorsements that it can issue without a discount. */

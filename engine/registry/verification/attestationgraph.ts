@@ -7,7 +7,7 @@ import type { CheckedManifest } from "../attestations/manifest.js";
 import type { KeyRecord } from "../keys/keys.js";
 import type { Signer } from "./standing.js";
 
-export type GraphNode =
+type GraphNode =
   | { readonly id: string; readonly kind: "document"; readonly title: string }
   | { readonly id: string; readonly kind: "attestation"; readonly type: string; readonly status: string }
   | {
@@ -19,7 +19,7 @@ export type GraphNode =
       readonly named: boolean;
     };
 
-export interface GraphEdge {
+interface GraphEdge {
   readonly from: string;
   readonly to: string;
   /**
@@ -35,7 +35,7 @@ export interface AttestationGraph {
 }
 
 /** One judged attestation, as the graph shows it. */
-export interface GraphInput {
+interface GraphInput {
   readonly attestation: Attestation;
   readonly signer: Signer | undefined;
   readonly covers: Coverage | null;

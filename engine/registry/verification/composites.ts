@@ -24,7 +24,7 @@ const MAX_ROLE_CHARACTERS = 100;
 /** Maximum depth of composites within composites. Each level is verified in turn. */
 const MAX_DEPTH = 4;
 
-export interface CompositePart {
+interface CompositePart {
   readonly title: string;
   /** `sha256:` and hex. */
   readonly content_hash: string;
@@ -33,7 +33,7 @@ export interface CompositePart {
   readonly manifest?: Manifest;
 }
 
-export interface Composite {
+interface Composite {
   readonly title: string;
   readonly parts: readonly CompositePart[];
   /** `sha256:` and hex of SHA-256 over the canonical JSON of `{parts: [content_hash…], title}`. */
@@ -41,7 +41,7 @@ export interface Composite {
 }
 
 /** The verification result for one part. */
-export interface PartVerdict {
+interface PartVerdict {
   readonly title: string;
   readonly content_hash: string;
   readonly overall_status: LayerStatus;
@@ -49,7 +49,7 @@ export interface PartVerdict {
   readonly result?: CompositeVerdict;
 }
 
-export interface CompositeVerdict extends VerificationResult {
+interface CompositeVerdict extends VerificationResult {
   /** Present when the document has parts. */
   readonly parts?: readonly PartVerdict[];
 }

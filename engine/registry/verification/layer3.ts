@@ -25,7 +25,7 @@ export interface TrustVerdict extends LayerResult {
 }
 
 /** Layer 3 of a verification: the result for each signer, and for all of them together. */
-export interface TrustAssessment {
+interface TrustAssessment {
   readonly summary: LayerResult;
   of(signer: string): TrustVerdict;
 }

@@ -43,7 +43,7 @@ export interface VerificationRequest {
   readonly trust_config?: object | null;
 }
 
-export interface AttestationVerdict {
+interface AttestationVerdict {
   readonly id: string;
   readonly signer_key_fingerprint: string;
   readonly layer1: LayerResult;

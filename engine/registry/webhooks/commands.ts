@@ -36,7 +36,7 @@ export interface Settlement {
 }
 
 /** Who subscribes. */
-export interface Subscriber {
+interface Subscriber {
   readonly owner_fingerprint: string;
   /** Whether an anchor reaches the key. */
   readonly is_reached: boolean;

@@ -60,7 +60,7 @@ export interface Outcome {
 }
 
 /** What followed from a failed attempt. */
-export interface Failure {
+interface Failure {
   readonly becameUnhealthy?: true;
   readonly gaveUp?: true;
   /** Why the subscription has ended. */

@@ -25,7 +25,7 @@ export interface WritersSettings {
 }
 
 /** `GET /writers` */
-export interface WritersView {
+interface WritersView {
   readonly rule: WritersRule;
   readonly sentence: string;
 }

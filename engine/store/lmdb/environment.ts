@@ -26,7 +26,7 @@ export function giveFilesToOwner(path: string): void {
   for (const file of [DATA_FILE, LOCK_FILE].map((name) => join(path, name))) if (isPresent(file)) giveToOwner(file);
 }
 
-export interface EnvironmentOptions {
+interface EnvironmentOptions {
   /** Directory. */
   readonly path: string;
   readonly mapSize: number;

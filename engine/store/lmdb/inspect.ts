@@ -15,7 +15,7 @@ const PAGES_AT_START = 4_096;
 /** A file may be open in another process that writes it, so a damaged one is looked at again if it has changed. */
 const LOOKS = 5;
 
-export type FileState =
+type FileState =
   | "absent"
   /** Nothing was ever committed to it: a crash or a power failure interrupted its making. */
   | "unborn"
@@ -23,17 +23,17 @@ export type FileState =
   | "damaged";
 
 /** `page` is undefined for a fault of the whole file, because of which LMDB cannot open it at all. */
-export interface FileFault extends Pick<PageFault, "table" | "message"> {
+interface FileFault extends Pick<PageFault, "table" | "message"> {
   readonly page: number | undefined;
 }
 
-export interface FileReport {
+interface FileReport {
   readonly state: FileState;
   /** Empty unless the file is damaged. */
   readonly faults: readonly FileFault[];
 }
 
-export interface InspectOptions {
+interface InspectOptions {
   /** Number of pages to read; without it, the whole file is read. */
   readonly limit?: number;
   /** The look ends after this number of faults. */

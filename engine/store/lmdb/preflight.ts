@@ -31,7 +31,7 @@ const NEW_BYTES = 512 * 1024;
 /** Of a process, with all of its maps: half of the 128 TiB that x86-64 and arm64 have for programs. */
 const MAX_ADDRESS_SPACE = 2 ** 46;
 
-export interface Preflight {
+interface Preflight {
   /** Directory of the environment, which exists unless it is only read. */
   readonly path: string;
   readonly mapSize: number;

@@ -19,7 +19,7 @@ const RELIED_ON_MS = 50;
 const KEPT_SHARE = 0.05;
 
 /** A disk as processes without privileges see it. */
-export interface Disk {
+interface Disk {
   readonly bytes: number;
   readonly free: number;
 }
@@ -28,7 +28,7 @@ export interface Disk {
 export const freeBytes = (path: string): number => diskOf(path).free;
 
 /** The disk that holds `path`. @throws CairnlogError `storage-failed` */
-export function diskOf(path: string): Disk {
+function diskOf(path: string): Disk {
   try {
     const { blocks, bavail, bsize } = statfsSync(path);
     return { bytes: blocks * bsize, free: bavail * bsize };

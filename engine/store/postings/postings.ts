@@ -42,7 +42,7 @@ const FLUSH_SLICE = 4_096;
 const MERGE_WRITE_BLOCKS = 32;
 
 /** What the writer tells those who follow its postings from other threads. Its functions must not throw, and be quick. */
-export interface PostingsObserver {
+interface PostingsObserver {
   /** The postings of all entries below `to` are on their way into a run; later ones are kept apart from them. */
   frozen(to: number): void;
   /** The runs on disk are others than before. */

@@ -31,7 +31,7 @@ const TERM_WORDS = 5;
 const PARTS = 4;
 
 /** A term and a leaf index as these numbers, which compare ten times as fast as ranges of bytes. */
-export type Position = readonly [number, number, number, number];
+type Position = readonly [number, number, number, number];
 
 const sixBytes = (bytes: Buffer, at: number): number => bytes.readUInt32BE(at) * 65_536 + bytes.readUInt16BE(at + 4);
 

@@ -44,7 +44,7 @@ export interface PostingStore {
 }
 
 /** The options of the store that these tables belong to. */
-export interface PostingOptions {
+interface PostingOptions {
   /** Directory. */
   readonly path: string;
   readonly mapSize: number;

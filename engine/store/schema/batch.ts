@@ -62,7 +62,7 @@ export const joinedEntry = ({ bytes, start, ends }: JoinedEntries, i: number): B
   bytes.subarray(start + (i ? ends[i - 1]! : 0), start + ends[i]!);
 
 /** The heads of a batch that was appended: their time is the same. */
-export interface JoinedHeads extends Omit<BatchHeads, "heads"> {
+interface JoinedHeads extends Omit<BatchHeads, "heads"> {
   /** The root of each size, 32 bytes each. */
   readonly roots: Uint8Array;
   /** Microseconds. */

@@ -44,7 +44,7 @@ export type Key = string | number | (string | number)[];
 /** Bytes of a SHA-256: of entries, of nodes, of records. */
 export const HASH = 32;
 /** Table name → key and row of every table that holds msgpackr records. */
-export interface Tables {
+interface Tables {
   meta: { key: string; row: LogMeta };
   /** By entry id. */
   seams: { key: number; row: SeamRow };

@@ -271,7 +271,7 @@ function shortenInto(
 }
 
 /** Entries in shorthand, one behind the other, and where each of them ends. */
-export interface Shortened {
+interface Shortened {
   readonly bytes: Buffer;
   readonly ends: Uint32Array;
 }

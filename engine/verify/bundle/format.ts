@@ -67,7 +67,7 @@ export interface AttestationBundle {
 }
 
 /** An entry by which the operator withholds a payload, and its way up to a root that is known. */
-export interface Withholder extends Pick<InclusionProof, "leaf_index" | "audit_path"> {
+interface Withholder extends Pick<InclusionProof, "leaf_index" | "audit_path"> {
   readonly entry: Entry;
 }
 

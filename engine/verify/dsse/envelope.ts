@@ -11,7 +11,7 @@ import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 
 /** The payload type of in-toto statements. */
-export const IN_TOTO = "application/vnd.in-toto+json";
+const IN_TOTO = "application/vnd.in-toto+json";
 
 /** A signed payload. Nothing about it has been verified. */
 export interface DsseEnvelope {

@@ -50,7 +50,7 @@ const P256_SPKI_PREFIX = fromHex(`30593013${P256}034200`);
 const ACCEPTED = "Accepted are Ed25519, ECDSA on P-256, and RSA of 2048 to 8192 bits with exponent 65537.";
 
 /** @throws CairnlogError `invalid-key` unless the bytes are the canonical encoding of a point of large order */
-export type PointCheck = (point: Uint8Array) => void;
+type PointCheck = (point: Uint8Array) => void;
 
 /**
  * Parses and checks one PEM block `PUBLIC KEY`. The text may come from an attacker.

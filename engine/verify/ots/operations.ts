@@ -102,7 +102,7 @@ export class OtsReader {
 }
 
 /** `value` as unsigned LEB128. */
-export function varuint(value: number): Uint8Array {
+function varuint(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);

@@ -17,7 +17,7 @@ const NODE_PREFIX = 0x01;
 export const EMPTY_ROOT: Uint8Array = fromHex(EMPTY_ROOT_HEX);
 
 /** The input of `verifyInclusion`. Any member may come from an attacker; hashes are 32 bytes. */
-export interface InclusionClaim {
+interface InclusionClaim {
   /** Hash of the leaf: `leafHash` of its data. */
   readonly leafHash: Uint8Array;
   readonly leafIndex: number;
@@ -28,7 +28,7 @@ export interface InclusionClaim {
 }
 
 /** The input of `verifyConsistency`. Any member may come from an attacker; hashes are 32 bytes. */
-export interface ConsistencyClaim {
+interface ConsistencyClaim {
   readonly fromSize: number;
   readonly toSize: number;
   readonly fromRoot: Uint8Array;

@@ -6,7 +6,7 @@ import { inputError } from "../../base/error.js";
 import { isSize } from "../bytes/size.js";
 
 /** Number of hashes in a full tile, and of entries in a full bundle. */
-export const FULL_WIDTH = 256;
+const FULL_WIDTH = 256;
 const MAX_LEVEL = 63;
 
 /** What a path names. */

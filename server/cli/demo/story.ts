@@ -21,7 +21,7 @@ const DOCUMENTS = {
 type DocumentName = keyof typeof DOCUMENTS;
 
 /** The document of which the demonstration has a changed copy. */
-export const TAMPERED: DocumentName = "notes.txt";
+const TAMPERED: DocumentName = "notes.txt";
 const CHANGED_WORD = ["algebraic", "arithmetic"] as const;
 
 export interface People {

@@ -1,6 +1,6 @@
 /** The tour of the demonstration, as text: what to look at, and commands to run in another terminal. */
 
-export interface Places {
+interface Places {
   /** Address of the service. */
   readonly url: string;
   /** Address of the copy of its log in which a name was changed. */

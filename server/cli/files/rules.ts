@@ -6,7 +6,7 @@ import { withoutMark } from "./byte-order-mark.js";
 import { onDisk } from "./disk-names.js";
 
 /** `hidden` is what `--all` takes; `excluded` is what `--exclude` names. */
-export type Verdict = "taken" | "hidden" | "excluded";
+type Verdict = "taken" | "hidden" | "excluded";
 
 /** File systems on which names that differ in case are the same file; git's `core.ignorecase` is set there. */
 const IGNORES_CASE = process.platform === "win32" || process.platform === "darwin";

@@ -1,7 +1,7 @@
 /** The options of a command, as a table: for the parser, for its help, for completion, and for the types of their values. */
 
 /** An option with a value. */
-export interface TextOption {
+interface TextOption {
   readonly type: "string";
   /** What stands for the value in the help, e.g. `FILE`. */
   readonly value: string;
@@ -13,7 +13,7 @@ export interface TextOption {
 }
 
 /** An option without a value. */
-export interface Flag {
+interface Flag {
   readonly type: "boolean";
   readonly help: string;
   readonly short?: string;

@@ -2,7 +2,7 @@
 import type { OptionTable, Values } from "./options.js";
 
 /** One of the things that a subcommand does, named by the word after the subcommand's name. */
-export interface Action {
+interface Action {
   /** What follows its name on the command line, without `[options]`. */
   readonly form: string;
   readonly about: string;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { writeFailure } from "../../failure.js";
 
 /** How a service has ended. */
-export interface EndBySignal {
+interface EndBySignal {
   readonly signal: NodeJS.Signals;
   /** Whether the kernel has killed processes because memory was short, while the service ran. */
   readonly isOutOfMemory: boolean;

@@ -59,7 +59,7 @@ const isSame = (one: Ending | null, other: Ending): boolean =>
   one.successor?.vkey === other.successor?.vkey;
 
 /** A service that is asked to end its log. */
-export interface FreezeAt {
+interface FreezeAt {
   readonly server: string;
   /** How it is known, where it has another address. */
   readonly publicOrigin: string | undefined;

@@ -9,9 +9,7 @@ import { operatorClient } from "./keys/operator-client.js";
 import { openSoundLog } from "./keys/operator-log.js";
 
 /** Where the log is that the operator's key writes: nobody else writes it, or a service. */
-export type Place =
-  | { readonly settings: Settings }
-  | { readonly server: string; readonly publicOrigin: string | undefined };
+type Place = { readonly settings: Settings } | { readonly server: string; readonly publicOrigin: string | undefined };
 
 /** @returns the id of the entry that withholds the payload */
 export async function withholdPayload(place: Place, key: OperatorKey, entryId: number, said: Said): Promise<number> {

@@ -19,7 +19,7 @@ import { printableJson, printableLine } from "../terminal/printable.js";
 import { exitCode, headline, proofText } from "./verdict.js";
 
 /** What was found out about a proof file. */
-export interface ProofVerdict {
+interface ProofVerdict {
   readonly valid: boolean;
   /** `withheld` if everything holds but that the entry is there without its payload, and another one in the file withholds it. */
   readonly verdict: EntryVerdict;
@@ -37,7 +37,7 @@ export interface ProofVerdict {
 }
 
 /** The options: which keys are trusted, and in which form to answer. */
-export interface ProofOptions {
+interface ProofOptions {
   readonly vkey: string | undefined;
   /** Path of a policy file. */
   readonly policy: string | undefined;

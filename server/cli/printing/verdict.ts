@@ -43,7 +43,7 @@ export interface Trusted {
 }
 
 /** What an attestation says that holds, for people and for programs. */
-export interface Summary {
+interface Summary {
   readonly text: string;
   /** Who signed, by what name the caller knows them, and whether they signed the type. */
   readonly brief: string;

@@ -13,7 +13,7 @@ import { findReceipt, parsed } from "./kept-receipt.js";
 const PLACE_HINT = "--out FILE or --out DIR puts receipts elsewhere.";
 
 /** What is to be attested, and where what comes back is kept. */
-export interface Work {
+interface Work {
   readonly files: readonly string[];
   readonly read: (file: string) => Promise<Subject>;
   /** The titles that are not sent, of the subjects that `read` gave. */

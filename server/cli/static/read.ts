@@ -28,7 +28,7 @@ export const STATIC_OPTIONS = {
   policy: text("FILE", "with --log: the logs and witnesses that you trust, and how many of these (tlog-policy)"),
 } as const;
 
-export interface StaticValues {
+interface StaticValues {
   readonly log?: string | undefined;
   readonly vkey?: string | undefined;
   readonly policy?: string | undefined;
@@ -49,7 +49,7 @@ async function openLog({ log, vkey, policy }: StaticValues): Promise<StaticLog> 
 /** Options of `cairnlog log` that ask for what files do not have. */
 const SERVICE_ONLY = ["event-type", "tags", "title", "tree-size", "follow", "server", "operator-key"] as const;
 
-export type LogValues = StaticValues & {
+type LogValues = StaticValues & {
   readonly [name in (typeof SERVICE_ONLY)[number]]?: string | boolean | undefined;
 } & { readonly fingerprint?: string | undefined; readonly limit: string; readonly lines: string };
 

@@ -17,7 +17,7 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { filesAt } from "./place.js";
 
-export interface Restoring {
+interface Restoring {
   readonly from: string;
   readonly to: string;
   readonly policy: Policy;

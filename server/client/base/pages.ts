@@ -7,7 +7,7 @@ import type { Headers, Http, Query } from "./http.js";
 const PAGE_SIZES = [200, 40, 1] as const;
 
 /** A list, and the place in it to begin. */
-export interface Listing<S extends TSchema, K extends keyof Static<S>> {
+interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly schema: S;
   readonly path: string;
   /** The member of the page that holds its items. */

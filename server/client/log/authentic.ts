@@ -15,7 +15,7 @@ const KEPT_TILES = 64;
 export type Awaitable<T> = T | Promise<T>;
 
 /** Where tiles come from. */
-export interface TileSource {
+interface TileSource {
   /** The first `width` hashes, as they are served. @throws ClientError */
   served(level: number, index: number, width: number): Promise<Uint8Array>;
   /** A full tile of an earlier round; undefined if there is none. */

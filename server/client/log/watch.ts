@@ -32,7 +32,7 @@ import { isIncluded, type ProvenEntry } from "./proven.js";
 import { newRotations, type ShownRotation } from "./rotations.js";
 
 /** The reason to refuse a signed head, as a sentence; undefined if there is none. */
-export type HeadObjection = (head: TreeHead) => string | undefined;
+type HeadObjection = (head: TreeHead) => string | undefined;
 
 export class Watch {
   readonly #http: Http;

@@ -14,13 +14,13 @@ import type { Watch } from "../log/watch.js";
 const MAX_GAP = 200;
 
 /** A leaf, and the head of the tree that ends with it. */
-export interface Place {
+interface Place {
   readonly leafIndex: number;
   readonly head: TreeHead;
 }
 
 /** An entry, and the one before it in the log; null if that was not listed. */
-export interface ListedEntry extends ProvenEntry {
+interface ListedEntry extends ProvenEntry {
   readonly before: Entry | null;
 }
 

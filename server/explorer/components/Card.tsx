@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-export interface CardProps {
+interface CardProps {
   readonly title: string;
   /** Shown at the end of the heading's line. */
   readonly aside?: ComponentChildren;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { CheckIcon, CrossIcon, DashIcon } from "../look/icons.js";
 
-export interface CheckProps {
+interface CheckProps {
   /** Null if there is nothing yet to compare with. */
   readonly holds: boolean | null;
   readonly children: ComponentChildren;

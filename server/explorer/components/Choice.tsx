@@ -2,7 +2,7 @@
 import { useId } from "preact/hooks";
 import { spoken } from "./status.js";
 
-export interface ChoiceProps {
+interface ChoiceProps {
   readonly label: string;
   readonly values: readonly string[];
   /** Empty for any. */

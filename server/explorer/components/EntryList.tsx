@@ -7,7 +7,7 @@ import { Hash } from "./Hash.js";
 import { Statement } from "./Statement.js";
 import { Time } from "./Time.js";
 
-export interface EntryListProps {
+interface EntryListProps {
   readonly entries: readonly Entry[];
   /** Entries with higher ids are new to the reader and are animated. */
   readonly newAfter?: number;

@@ -7,7 +7,7 @@ import { shownText } from "../state/names.js";
 
 const COPIED_MS = 1_600;
 
-export interface HashProps {
+interface HashProps {
   readonly value: string;
   /** A description for screen readers, such as "entry hash". */
   readonly label: string;

@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { arrivals } from "../state/arrivals.js";
 import { shownText } from "../state/names.js";
 
-export interface HeadingProps {
+interface HeadingProps {
   /** Text for the document's title. */
   readonly title: string;
   /** Content of the heading, if it is more than the title. */

@@ -75,7 +75,7 @@ function Alike({ shown: { fingerprint }, isAsked }: { readonly shown: KeySummary
 }
 
 /** How many active endorsements a key has received. @throws ClientError */
-export async function endorsementsOf(fingerprint: string): Promise<number> {
+async function endorsementsOf(fingerprint: string): Promise<number> {
   const { received } = await http.get(TrustStatus, `/endorsements/${encodeURIComponent(fingerprint)}/status`);
   return received.active ?? 0;
 }

@@ -3,7 +3,7 @@ import { useCell } from "../state/cell.js";
 import { addressOf } from "../state/location.js";
 import { learnt, nameOf, shownText } from "../state/names.js";
 
-export interface KeyNameProps {
+interface KeyNameProps {
   readonly fingerprint: string;
   /** Absent: the name that the service last said. */
   readonly name?: string | undefined;

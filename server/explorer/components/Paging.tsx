@@ -1,7 +1,7 @@
 /** Links to the pages of a list: first, last, and the pages around the current one. */
 import { AfterIcon, BeforeIcon } from "../look/icons.js";
 
-export interface PagingProps {
+interface PagingProps {
   /** Counted from 1. */
   readonly page: number;
   readonly pages: number;

@@ -4,7 +4,7 @@ import { statementOf } from "./events.js";
 import { KeyName } from "./KeyName.js";
 import { Said } from "./Said.js";
 
-export interface StatementProps {
+interface StatementProps {
   readonly entry: Pick<Entry, "event_type" | "payload" | "withheld_by">;
   /** Whether the keys in it are links. Not where all of it is one. */
   readonly hasLinks?: boolean;

@@ -14,7 +14,7 @@ const UNITS = [
   ["second", 1],
 ] as const;
 
-export interface TimeProps {
+interface TimeProps {
   /** ISO 8601. */
   readonly at: string;
   /** `age` shows how long ago it was, and updates itself. */

@@ -16,7 +16,7 @@ const LOOKS = {
   busy: ["busy", DashIcon, ""],
 } as const;
 
-export interface VerdictProps {
+interface VerdictProps {
   readonly finding: Finding;
   readonly children: ComponentChildren;
 }

@@ -76,7 +76,7 @@ function hostOf(eventType: string): string | undefined {
 }
 
 /** A part of a statement: words, a key, or a text that somebody chose. */
-export type Part = string | { readonly key: string; readonly name?: string | undefined } | { readonly said: string };
+type Part = string | { readonly key: string; readonly name?: string | undefined } | { readonly said: string };
 
 /** Gives the parts for a key, or for the key of a name that stands beside it; for a text; and a text itself. */
 interface Read {

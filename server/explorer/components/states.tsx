@@ -30,7 +30,7 @@ export function Loading({ rows = 3, what }: { readonly rows?: number; readonly w
   );
 }
 
-export interface ProblemProps {
+interface ProblemProps {
   readonly error: unknown;
   retry?(): void;
 }
@@ -56,7 +56,7 @@ const RetryButton = ({ retry }: { readonly retry: () => void }) => (
   </button>
 );
 
-export interface CountdownProps {
+interface CountdownProps {
   readonly seconds: number;
   /** The countdown starts again when this value changes. */
   readonly since: unknown;

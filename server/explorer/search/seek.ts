@@ -16,7 +16,7 @@ import type { Stretch } from "../state/source.js";
 import { sight } from "../state/watching.js";
 
 /** A place that the text names, found without asking the service. */
-export interface Jump {
+interface Jump {
   readonly label: string;
   readonly address: string;
 }
@@ -38,7 +38,7 @@ export interface Findings {
   readonly notices: readonly string[];
 }
 
-export interface Depth {
+interface Depth {
   /** At most so many of each group. */
   readonly count: number;
   /** Whether tags are searched, too. */

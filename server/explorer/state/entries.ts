@@ -138,7 +138,7 @@ async function newestOf(
 }
 
 /** A list of entries: `/log`, or `/log/by-fingerprint/…`. */
-export interface List {
+interface List {
   readonly path: string;
   readonly filter: EntryFilter;
 }

@@ -1,7 +1,7 @@
 /** The address of the current view: the part of the URL behind `#`. Only `/` is a page of the service. */
 import { Cell } from "./cell.js";
 
-export interface Place {
+interface Place {
   /** Decoded parts of the path. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;

@@ -9,7 +9,7 @@ import { type Client, createClient, type Signer } from "../../client/index.js";
 import { isDemonstration, lastingStore } from "./memory.js";
 
 /** Number of requests that this address may still make, and when the number is reset. */
-export interface Allowance {
+interface Allowance {
   readonly limit: number;
   readonly remaining: number;
   /** Milliseconds since 1970. */

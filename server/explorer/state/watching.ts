@@ -12,7 +12,7 @@ import { generalAllowance } from "./service.js";
 import { source } from "./source.js";
 
 /** The state of the newest head. */
-export type Sight =
+type Sight =
   | { readonly status: "looking" }
   /** Verified at `at`; `head` is null while the log is empty. */
   | { readonly status: "proven"; readonly head: TreeHead | null; readonly at: number };

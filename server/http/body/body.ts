@@ -9,7 +9,7 @@ import type { PlainReader } from "./plain.js";
 
 type Values = Readonly<Record<string, unknown>>;
 
-export interface Body {
+interface Body {
   readonly value: Values;
   readonly canonical: Canonical;
 }

@@ -13,7 +13,7 @@ import type { Canonical, Wanted } from "../transport/wanted.js";
 import { MAX_VALUES } from "./extent.js";
 
 /** What a look at a plain body tells. */
-export interface Plain {
+interface Plain {
   /** Members of all objects, those that are there twice included. */
   readonly members: number;
   readonly canonical: Canonical;

@@ -36,7 +36,7 @@ export interface UploadBounds {
 }
 
 /** Takes a whole body, or why it is refused: called once, unless the body is released before. The bytes are the receiver's. */
-export type BodyReceiver = (body: Buffer | Error) => void;
+type BodyReceiver = (body: Buffer | Error) => void;
 
 /** A body. */
 export interface Upload {

@@ -44,7 +44,7 @@ export class Delay {
 const late = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000);
 
 /** What the HTTP server of a front end holds for its clients. */
-export interface HttpFigures {
+interface HttpFigures {
   readonly transport: TransportName;
   readonly uploads: Pick<Uploads, "arriving"> & { readonly pending: Pick<PendingBytes, "held" | "givenUp"> };
   readonly answers: Pick<PendingBytes, "waiting" | "held" | "givenUp">;

@@ -20,7 +20,7 @@ const LOG_AHEAD_S = 300;
 /** Commits of a read that stays open: the files grow meanwhile, by up to some 30 KB a commit. */
 const OLD_READER_COMMITS = 10_000;
 
-export interface ReadinessParts {
+interface ReadinessParts {
   readonly log: Pick<Log, "size" | "frozen" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
   /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */

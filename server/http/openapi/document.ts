@@ -19,7 +19,7 @@ import {
 } from "./responses.js";
 import { documented } from "./schemas.js";
 
-export type Json = Readonly<Record<string, unknown>>;
+type Json = Readonly<Record<string, unknown>>;
 type Named = (schema: unknown) => unknown;
 
 const ABOUT = `A public, append-only log of keys, attestations and endorsements. Every entry has its own signed tree head.
@@ -218,7 +218,7 @@ function parametersOf(
 }
 
 /** `GET /api/v1/log/{entry_id}` → `get_log_entry_id` */
-export const operationId = (method: string, path: string): string =>
+const operationId = (method: string, path: string): string =>
   `${method.toLowerCase()}_${path
     .replace(/^\/api\/v1/, "")
     .match(/\w+/g)!

@@ -126,7 +126,7 @@ export const HEADERS = {
   },
 } as const satisfies Readonly<Record<string, Header>>;
 
-export type HeaderName = keyof typeof HEADERS;
+type HeaderName = keyof typeof HEADERS;
 
 const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>([
   "ETag",

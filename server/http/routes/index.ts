@@ -35,13 +35,13 @@ import { trustRoutes } from "./signing/trust.js";
 import { verifyRoutes } from "./signing/verify.js";
 
 /** Authentication and authorisation, and the names under which the service is asked for them. */
-export interface Access {
+interface Access {
   readonly origins: Origins;
   readonly sessions: Sessions;
   readonly gate: Gate;
 }
 
-export interface RouteOptions {
+interface RouteOptions {
   /** Whether the log is written elsewhere. */
   readonly isReadOnly?: boolean;
   /** Attestations that an address may make in the window of their limit; null when nothing is limited. */

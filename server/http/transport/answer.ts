@@ -160,7 +160,7 @@ export function headerGroup([name, value, ...rest]: readonly [string, string, ..
 export const furtherLine = (name: string, value: string): string => `\r\n${name}: ${value}`;
 
 /** How an answer is written. */
-export interface Course {
+interface Course {
   readonly withBody: boolean;
   readonly isLast: boolean;
   readonly isClosing: boolean;

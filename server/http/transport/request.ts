@@ -33,7 +33,7 @@ function nextId(): string {
  * lax about the end of chunks, and about a header without a name, behind which it sees no further header, a length least
  * of all: a request with chunks is `loose`, and so is one that may have a body and names no length.
  */
-export type Framing = "plain" | "loose" | "ambiguous";
+type Framing = "plain" | "loose" | "ambiguous";
 
 /** The head that is being read. The library calls back before it returns, and nobody reads another head meanwhile. */
 let reading: Request;

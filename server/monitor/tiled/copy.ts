@@ -64,7 +64,7 @@ export interface Followed<Known> {
   readonly evidence: Pair;
 }
 
-export interface TiledCopyOptions<Known extends KnownCheckpoint> {
+interface TiledCopyOptions<Known extends KnownCheckpoint> {
   readonly served: ServedTiles;
   readonly policy: Policy;
   readonly store: CopyStore<Known>;

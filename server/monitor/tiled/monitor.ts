@@ -15,7 +15,7 @@ import { StaticLog } from "../../client/static/log.js";
 import { differing, type Followed, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 
-export interface TiledMonitorOptions {
+interface TiledMonitorOptions {
   /** Address before `/checkpoint`. */
   readonly url: string;
   readonly policy: Policy;

@@ -3,7 +3,7 @@ import Type from "typebox";
 import { CREDENTIAL_TYPES } from "../../../engine/verify/keys/contract.js";
 import { Fingerprint, nullable, Timestamp } from "../common.js";
 
-export const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });
+const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
@@ -71,7 +71,7 @@ export const EnrollCredential = Type.Object(
   },
 );
 
-export const Credential = Type.Object(
+const Credential = Type.Object(
   {
     id: Type.String({ description: "UUID." }),
     key_fingerprint: Fingerprint,

@@ -32,7 +32,7 @@ export const Manifest = Type.Object(
   },
 );
 
-export const Attestation = Type.Object(
+const Attestation = Type.Object(
   {
     id: Type.String({ description: "UUID." }),
     type: Type.String({ description: "authorship, editorial_review, peer_review, publication, or a predicate URL." }),
@@ -143,7 +143,7 @@ export const SubmitAttestations = Type.Object(
   },
 );
 
-export const BatchResult = Type.Union([
+const BatchResult = Type.Union([
   Type.Object(
     {
       status: Type.Union([Type.Literal(200), Type.Literal(201)], {

@@ -155,7 +155,7 @@ const POLICY = {
   leaf_index: LeafIndex,
 };
 
-export const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
+const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
 
 export const PolicyPublished = Type.Object(
   { ...POLICY, status: Type.Enum(["active", "scheduled"], { description: "Whether the policy is in force already." }) },

@@ -26,7 +26,7 @@ export const GraphQuery = Type.Object({
 
 const Named = Type.Boolean({ description: "Whether the key has signed its name and expiration." });
 
-export const GraphNode = Type.Object(
+const GraphNode = Type.Object(
   {
     fingerprint: Fingerprint,
     pseudonym: Pseudonym,
@@ -37,7 +37,7 @@ export const GraphNode = Type.Object(
   { title: "GraphNode" },
 );
 
-export const GraphEdge = Type.Object(
+const GraphEdge = Type.Object(
   {
     from: Fingerprint,
     to: Fingerprint,

@@ -11,7 +11,7 @@ const STATEMENT_MS = 120_000;
 /** Records that are read at a time. */
 const STEP = 64;
 
-export interface JournalReport {
+interface JournalReport {
   readonly servers: readonly (ServerStatus & { readonly records: number })[];
   /** Sentences; none if all is sound. */
   readonly faults: readonly string[];

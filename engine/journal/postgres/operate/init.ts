@@ -19,7 +19,7 @@ const COMMIT_MS = 3_600_000;
 const OLDEST_VERSION = 150_000;
 
 /** A log as it was before it was replicated. */
-export interface Beginning {
+interface Beginning {
   /** Rows of the first record, among them what the log is. */
   readonly rows: readonly RecordedChange[];
   /** Packed batches, oldest first, with the number of their first entry. */

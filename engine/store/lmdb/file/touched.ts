@@ -5,7 +5,7 @@
 import { keyEnd, nodeAt } from "./descent.js";
 import { MAX_DEPTH, NODE_HEADER, type PageFile, type TreeRoot } from "./pagefile.js";
 
-export interface TouchedPages {
+interface TouchedPages {
   readonly leaves: number;
   readonly branches: number;
 }

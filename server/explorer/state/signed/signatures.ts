@@ -17,7 +17,7 @@ import { registrationStatement, successionMessage } from "../../../../engine/ver
 import type { Proven } from "../source.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "./attestation.js";
 
-export interface SignatureCheck {
+interface SignatureCheck {
   /** Null if it can neither be confirmed nor refuted here. */
   readonly holds: boolean | null;
   readonly detail: string;

@@ -8,7 +8,7 @@ import type { CheckedSignatures } from "../../state/signed/signatures.js";
 import { type Proven, teller } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
 
-export interface EntryVerdictProps {
+interface EntryVerdictProps {
   readonly proven: Proven;
   readonly around: Task<unknown>;
   readonly signatures: Task<CheckedSignatures | undefined>;

@@ -10,7 +10,7 @@ import { hasService } from "../../state/source.js";
 /** A whole number is read as an entry id: as the beginning of a hash it would match too much. */
 const ENTRY_ID = /^#?([1-9]\d{0,9})$/;
 
-export interface FiltersProps {
+interface FiltersProps {
   readonly filter: EntryFilter;
   readonly total: number | undefined;
 }

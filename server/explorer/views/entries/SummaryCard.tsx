@@ -12,7 +12,7 @@ const NUMBER = new Intl.NumberFormat();
 
 type Around = { readonly previous: Entry | null } | undefined;
 
-export interface SummaryCardProps {
+interface SummaryCardProps {
   readonly proven: Proven;
   readonly around: Task<Around>;
   readonly signatures: Task<CheckedSignatures | undefined>;

@@ -13,7 +13,7 @@ const SLOWEST_MS = 450;
 const NUMBER = new Intl.NumberFormat();
 const counted = (count: number, what: string): string => `${NUMBER.format(count)} ${what}${count === 1 ? "" : "s"}`;
 
-export interface TreeCardProps {
+interface TreeCardProps {
   readonly proof: Path;
   readonly head: Rooted;
 }

@@ -16,7 +16,7 @@ const TOP = 8;
 /** Space below the leaves for their names. */
 const BOTTOM = 22;
 
-export interface TreeDrawingProps {
+interface TreeDrawingProps {
   readonly ascent: Ascent;
   /** Level of the root. */
   readonly top: number;

@@ -4,7 +4,7 @@ import { Card, Facts, Hash } from "../../components/index.js";
 import { hasService } from "../../state/source.js";
 import type { Hashing } from "./hashing/useHashing.js";
 
-export interface DropCardProps {
+interface DropCardProps {
   readonly file: File | null;
   readonly hashing: Hashing;
   take(files: readonly File[]): void;
@@ -87,7 +87,7 @@ function Progress({ file, hashing, cancel }: { file: File; hashing: Hashing; can
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** "3.4 GiB". */
-export function bytes(count: number): string {
+function bytes(count: number): string {
   const unit = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, count)) / 10));
   return `${(count / 1024 ** unit).toLocaleString(undefined, { maximumFractionDigits: unit ? 1 : 0 })} ${UNITS[unit]}`;
 }

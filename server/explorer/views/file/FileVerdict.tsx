@@ -10,7 +10,7 @@ import type { Result } from "./results.js";
 const MAX_NAMED = 3;
 const NUMBER = new Intl.NumberFormat();
 
-export interface FileVerdictProps {
+interface FileVerdictProps {
   /** Undefined while it is fetched. */
   readonly claims: Claims | undefined;
   readonly error: unknown;

@@ -5,7 +5,7 @@ import { announce } from "../../state/announcements.js";
 import { addressOf } from "../../state/location.js";
 import { type BrowserKey, exportKey, forgetKey, makeKey } from "./browserkeys.js";
 
-export interface KeyChoiceProps {
+interface KeyChoiceProps {
   readonly keys: readonly BrowserKey[];
   readonly chosen: BrowserKey | undefined;
   choose(fingerprint: string): void;

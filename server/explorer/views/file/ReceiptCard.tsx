@@ -14,7 +14,7 @@ import { Checks } from "./Checks.js";
 /** A bundle has a few kilobytes; a much larger file is not a bundle. */
 const MAX_BYTES = 4 << 20;
 
-export interface ReceiptCardProps {
+interface ReceiptCardProps {
   readonly receipt: File;
   /** Null before there is a file, or before it is hashed. */
   readonly task: Task<CheckedReceipt | null>;

@@ -32,7 +32,7 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
   expired: "warning",
 };
 
-export interface RecordsCardProps {
+interface RecordsCardProps {
   readonly hash: string;
   readonly fileName: string;
   readonly task: Task<Claims | undefined>;

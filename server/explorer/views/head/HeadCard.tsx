@@ -9,7 +9,7 @@ import { type ShownCheckpoint, witnessedSize } from "./checkpoint.js";
 
 const NUMBER = new Intl.NumberFormat();
 
-export interface HeadCardProps {
+interface HeadCardProps {
   /** Undefined before it is known; null for an empty log. */
   readonly head: TreeHead | null | undefined;
   /** When it was last verified, in milliseconds since 1970. */

@@ -23,7 +23,7 @@ import { useTask } from "../../state/task.js";
 const PER_PAGE = 10;
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
 
-export interface EndorsementsCardProps {
+interface EndorsementsCardProps {
   readonly fingerprint: string;
   readonly direction: "received" | "issued";
 }

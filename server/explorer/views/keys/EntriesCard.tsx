@@ -8,7 +8,7 @@ import { pageOf } from "./ListPage.js";
 const PER_PAGE = 10;
 const NUMBER = new Intl.NumberFormat();
 
-export interface EntriesCardProps {
+interface EntriesCardProps {
   readonly fingerprint: string;
   readonly query: URLSearchParams;
 }

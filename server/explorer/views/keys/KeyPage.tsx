@@ -17,7 +17,7 @@ import { KeyVerdict } from "./KeyVerdict.js";
 import { Namesakes } from "./Namesakes.js";
 import { TrustCard } from "./TrustCard.js";
 
-export interface KeyPageProps {
+interface KeyPageProps {
   readonly fingerprint: string;
   readonly query: URLSearchParams;
 }

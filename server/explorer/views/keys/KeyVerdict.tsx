@@ -8,7 +8,7 @@ import { operators } from "../../state/watching.js";
 import { fingerprintOf } from "./fingerprint.js";
 import { recordedKey } from "./recordedkey.js";
 
-export interface KeyVerdictProps {
+interface KeyVerdictProps {
   readonly shown: KeyDetail;
   /** What the reader asked for. */
   readonly fingerprint: string;

@@ -3,7 +3,7 @@ import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
 import { type Proven, source } from "../../state/source.js";
 
-export interface RecordedKey {
+interface RecordedKey {
   readonly proven: Proven;
   /** Whether the entry is about this key. */
   readonly isItsOwn: boolean;

@@ -12,7 +12,7 @@ export interface Series {
   write(value: number): string;
 }
 
-export interface ChartProps {
+interface ChartProps {
   readonly title: string;
   readonly unit: string;
   readonly series: readonly Series[];

@@ -13,7 +13,7 @@ import { readKeyFile } from "./keyfile.js";
 const RENEW_BEFORE_MS = 300_000;
 
 /** The operator's session, and whether it only reads. */
-export interface OperatorSession extends Pick<Session, "token" | "expires_at"> {
+interface OperatorSession extends Pick<Session, "token" | "expires_at"> {
   readonly readOnly: boolean;
 }
 

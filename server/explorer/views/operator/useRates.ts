@@ -7,7 +7,7 @@ const EVERY_MS = 3_000;
 /** Ten minutes. */
 const KEPT = 200;
 
-export interface Rated {
+interface Rated {
   readonly history: readonly Rates[];
   readonly error: Error | null;
   readonly version?: string | undefined;

@@ -5,7 +5,7 @@ import type { Log } from "../../../../engine/log/log.js";
 import { formatTimestamp, systemClock } from "../../../../engine/log/state/clock.js";
 import { microsOf } from "../../../../engine/log/state/instant.js";
 
-export interface Activity {
+interface Activity {
   readonly start: string;
   readonly end: string;
   /** Entries in each period, oldest first. */

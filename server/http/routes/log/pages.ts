@@ -11,7 +11,7 @@ import { membersIn } from "../../../../engine/verify/events/withheld.js";
 import { type Answer, jsonList } from "../../transport/answer.js";
 
 /** The parts that are needed to find entries. */
-export interface Finder {
+interface Finder {
   readonly log: Log;
   /** Runs long queries in turns. */
   readonly queries: Slices;

@@ -12,7 +12,7 @@ import { readHashedFiles, StaticFile } from "../../transport/static.js";
 const FOLDER = fileURLToPath(new URL("../../../explorer/", import.meta.url));
 
 /** What the page has to know before it asks: how to introduce the log, and which predicates are its own. */
-export type Introduction = Pick<Settings, "operatorName" | "logDescription" | "predicateBase"> & {
+type Introduction = Pick<Settings, "operatorName" | "logDescription" | "predicateBase"> & {
   /** A sentence that says who may write; null on a mirror. */
   readonly writers: string | null;
 };

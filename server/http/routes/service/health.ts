@@ -19,7 +19,7 @@ export const DECLARATIONS_BELIEVED =
 export const UWS_DOES_NOT_LOAD =
   "uWebSockets.js does not load on this machine, so node:http serves. Each request takes more CPU. The log says why.";
 
-export interface HealthOptions {
+interface HealthOptions {
   /** Whether the log is written elsewhere. */
   readonly isReadOnly: boolean;
   /** Attestations that an address may make in the window of their limit; null when nothing is limited. */

@@ -16,7 +16,7 @@ const DEFAULT_DEPTH = "2";
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const DATE = /^\d{4}-\d\d-\d\d$/;
 
-export interface GraphCardProps {
+interface GraphCardProps {
   readonly fingerprint: string;
   readonly query: URLSearchParams;
 }

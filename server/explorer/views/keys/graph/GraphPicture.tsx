@@ -6,7 +6,7 @@ import { announce } from "../../../state/announcements.js";
 import type { GraphAnswer } from "./answer.js";
 import { drawGraph } from "./graphdrawing.js";
 
-export interface GraphPictureProps {
+interface GraphPictureProps {
   readonly graph: GraphAnswer;
   walk(fingerprint: string): void;
 }

@@ -1,7 +1,7 @@
 /** Positions of the keys of a graph: rings around the root, each key near the one from which it was reached. */
 import type { GraphAnswer } from "./answer.js";
 
-export interface Position {
+interface Position {
   readonly x: number;
   readonly y: number;
 }
