@@ -41,24 +41,25 @@ export function flushFolders(path: string): void {
 }
 
 /**
- * Replaces the content of a file, or makes the file; resolves when that is on disk. It blocks no event loop. If root does
- * it, the file belongs to the owner of its folder.
+ * Replaces the content of a file, or makes the file; resolves when that is on disk, or if that is not asked for, when every
+ * process sees it. It blocks no event loop. If root does it, the file belongs to the owner of its folder.
  *
  * If we crash here: the file has its old content or the new one, whole. A draft beside it may be left over; the next call
  * overwrites it. One call for a file at a time.
  * @throws the file system's error; the file then has its old content or the new one
  */
-export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+export async function replaceFile(path: string, content: string, mode: number, isFlushed = true): Promise<void> {
   const draft = `${path}.new`;
   const file = await open(draft, "w", mode);
   try {
     giveToOwner(draft);
     await file.writeFile(content);
-    await file.sync();
+    if (isFlushed) await file.sync();
   } finally {
     await file.close();
   }
   await rename(draft, path);
+  if (!isFlushed) return;
   const folder = await open(dirname(path), "r");
   try {
     await folder.sync();

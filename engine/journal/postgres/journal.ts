@@ -189,7 +189,7 @@ export class PostgresJournal implements Journal {
 
   async propose(record: JournalRecord): Promise<Uint8Array | null> {
     const columns = columnsOf(record, record.batch ? batchCount(record.batch) : 0);
-    return this.#writer.alone(async () => {
+    return this.#writer.lock.run(async () => {
       const held = this.#held;
       if (!held || held.epoch !== record.epoch) throw notLeading();
       const started = performance.now();
@@ -289,7 +289,7 @@ export class PostgresJournal implements Journal {
    * @returns false if it was not taken, or nobody knows: then nobody appends until somebody takes it
    */
   takeLead(seen: Lead): Promise<boolean> {
-    return this.#writer.alone(async () => {
+    return this.#writer.lock.run(async () => {
       const holder = token();
       const { nodeUrl: url } = this.#options;
       const epoch = seen.epoch + 1;
@@ -323,7 +323,7 @@ export class PostgresJournal implements Journal {
    * @returns the address of a node that asks for the lead; null if none does
    */
   async beat(checkpoint: string | null, confirmed: () => void = () => {}): Promise<string | null> {
-    return this.#writer.alone(async () => {
+    return this.#writer.lock.run(async () => {
       const held = this.#held;
       if (!held) return null;
       const started = performance.now();
@@ -350,7 +350,7 @@ export class PostgresJournal implements Journal {
 
   /** Removes private rows from records that have been in the journal for some time. */
   async sweep(seconds = SWEEP_AFTER_S): Promise<void> {
-    await this.#writer.alone(async () => {
+    await this.#writer.lock.run(async () => {
       const held = this.#held;
       if (held) await this.#writer.run(sweep(held.epoch, held.holder, seconds));
     });
@@ -364,7 +364,7 @@ export class PostgresJournal implements Journal {
    * @throws CairnlogError as `bodyWithout` does
    */
   async erase(leafIndex: number, json: Buffer): Promise<boolean> {
-    return this.#writer.alone(async () => {
+    return this.#writer.lock.run(async () => {
       if (!this.#held) return false;
       const found = await this.#writer.run(recordWith(leafIndex));
       const row = found.kind === "done" ? found.rows[0] : undefined;
@@ -378,7 +378,7 @@ export class PostgresJournal implements Journal {
 
   /** Gives the lead back, if this node has it. */
   async release(): Promise<void> {
-    await this.#writer.alone(async () => {
+    await this.#writer.lock.run(async () => {
       const held = this.#held;
       if (!held) return;
       this.#held = null;
@@ -389,7 +389,7 @@ export class PostgresJournal implements Journal {
 
   /** Asks whoever leads to give the lead to the node at this address. @throws CairnlogError `storage-failed` */
   async want(url: string): Promise<void> {
-    const outcome = await this.#writer.alone(() => this.#writer.run(want(url)));
+    const outcome = await this.#writer.lock.run(() => this.#writer.run(want(url)));
     if (outcome.kind !== "done") throw unreachable(outcome.error);
   }
 

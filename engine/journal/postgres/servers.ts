@@ -3,6 +3,7 @@
  * questions; whoever appends has another one. It belongs to the thread that opened it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { Lock } from "../../base/lock.js";
 import { Connection, type Statement } from "./connection.js";
 import { nameOf, type Place, type Target } from "./target.js";
 
@@ -42,7 +43,7 @@ class Server {
   readonly place: Place;
   readonly #target: Target;
   #connection: Connection | null = null;
-  #work: Promise<unknown> = Promise.resolve();
+  readonly #lock = new Lock();
   #waiting = 0;
   #isClosed = false;
   status: ServerStatus;
@@ -69,11 +70,10 @@ class Server {
   /** Asks on its own connection, which is opened if there is none. One question at a time, in order. */
   ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
     this.#waiting++;
-    const answer = this.#work.then(async () => {
+    const answer = this.#lock.run(async () => {
       if (!this.#connection?.isOpen) this.#connection = await this.open();
       return question(this.#connection);
     });
-    this.#work = answer.catch(() => {});
     return answer.finally(() => this.#waiting--);
   }
 

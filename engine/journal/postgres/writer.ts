@@ -2,6 +2,7 @@
  * The connection on which a leader changes the journal, one statement at a time, and what became of each. A statement
  * whose answer is lost may have taken effect, and may still: nobody guesses, and the same bytes are sent again.
  */
+import { Lock } from "../../base/lock.js";
 import type { Connection, Row, Statement } from "./connection.js";
 import type { Servers } from "./servers.js";
 
@@ -23,17 +24,11 @@ const OF_THE_SERVER = /^(?:08|25006|57P|58|XX)/;
 export class Writer {
   readonly #servers: Servers;
   #connection: Connection | null = null;
-  #last: Promise<unknown> = Promise.resolve();
+  /** Held by whatever must see no other change between its statements. */
+  readonly lock = new Lock();
 
   constructor(servers: Servers) {
     this.#servers = servers;
-  }
-
-  /** Runs `work` when all that came before is done. */
-  alone<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => {});
-    return done;
   }
 
   /** Runs a statement on the primary. Never rejects. */

@@ -11,6 +11,7 @@
  */
 
 import { CairnlogError } from "../../base/error.js";
+import { Lock } from "../../base/lock.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
@@ -137,7 +138,7 @@ export class HistoryWriter {
   /** Timestamp of the newest head, microseconds; null before the first. */
   #lastHead: number | null = null;
   #size = 0;
-  #adding: Promise<unknown> = Promise.resolve();
+  readonly #adding = new Lock();
   #closed = false;
 
   /** Use `openHistory`. */
@@ -231,9 +232,7 @@ export class HistoryWriter {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new CairnlogError("closed", "The log is closed."));
-    const run = this.#adding.then(work);
-    this.#adding = run.catch(() => undefined);
-    return run;
+    return this.#adding.run(work);
   }
 
   async #add(items: readonly HistoryItem[], signer?: Signer): Promise<readonly HistoryWarning[]> {
@@ -392,7 +391,7 @@ export class HistoryWriter {
   /** Finishes the running work, then closes. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#adding;
+    await this.#adding.settled();
     await this.#memory.close();
     await this.#store.close();
     await this.#lock.release();

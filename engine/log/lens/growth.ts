@@ -8,6 +8,7 @@
  */
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../base/error.js";
+import { Lock } from "../../base/lock.js";
 import { turn } from "../../base/turns.js";
 import type { LensTile } from "../../store/postings/contract.js";
 import { HASH } from "../../store/schema/schema.js";
@@ -36,7 +37,7 @@ export class LensGrowth {
   #tiles = 0;
   /** Whether memory is what the disk says. */
   #isRestored = false;
-  #last: Promise<void> = Promise.resolve();
+  readonly #lock = new Lock();
 
   constructor(lens: Lens) {
     this.#lens = lens;
@@ -49,9 +50,7 @@ export class LensGrowth {
    *   reason of `signal`. The next call goes on from what is on disk.
    */
   extend(size: number, signal?: AbortSignal): Promise<void> {
-    const extended = this.#last.then(() => this.#extend(Math.floor(size / TILE_WIDTH), signal));
-    this.#last = extended.catch(() => {});
-    return extended;
+    return this.#lock.run(() => this.#extend(Math.floor(size / TILE_WIDTH), signal));
   }
 
   async #extend(end: number, signal: AbortSignal | undefined): Promise<void> {
@@ -100,13 +99,11 @@ export class LensGrowth {
    * @throws CairnlogError `corrupt-log` for damaged leaves; `storage-failed`
    */
   recheck(size: number): Promise<void> {
-    const checked = this.#last.then(async () => {
+    return this.#lock.run(async () => {
       if (!this.#isRestored || !this.#open.some((_, i) => !this.#isSound(i + 1, size))) return;
       await this.#lens.rows.clear();
       this.#isRestored = false;
     });
-    this.#last = checked.catch(() => {});
-    return checked;
   }
 
   #isSound(level: number, size: number): boolean {

@@ -13,10 +13,10 @@
  * It belongs to the writer's thread. If we crash here: the file is replaced as a whole, and an old one is as good.
  */
 import { readFileSync, renameSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { CairnlogError } from "../../base/error.js";
-import { giveToOwner } from "../../base/owner.js";
+import { replaceFile } from "../../base/flush.js";
+import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE, writePrivateFile } from "../../store/lmdb/private.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "./clock.js";
 
@@ -83,7 +83,7 @@ export class ClockGuard {
   #refusal: CairnlogError | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writing = new Lock();
   /** Called when the clock is no longer believed, and with null when it is again. Must not throw. */
   observer: ((refusal: CairnlogError | null) => void) | null = null;
 
@@ -115,7 +115,7 @@ export class ClockGuard {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#keep();
-    await this.#writing;
+    await this.#writing.settled();
   }
 
   /** Why the time of day is not believed now; null if it is. Asked before each batch, so it only reads two clocks then. */
@@ -195,13 +195,8 @@ export class ClockGuard {
     if (ahead > this.#base.slack || ahead < -MAX_STEP_MICROS) return;
     this.#rebase(time);
     const text = recordText({ time, uptime: since, boot });
-    const draft = `${this.#file}.new`;
-    this.#writing = this.#writing
-      .then(() => writeFile(draft, text, { mode: PRIVATE_FILE }))
-      .then(() => giveToOwner(draft))
-      .then(() => rename(draft, this.#file))
-      // The disk is full, or the folder gone: appends say so.
-      .catch(() => {});
+    // The disk is full, or the folder gone: appends say so.
+    this.#writing.run(() => replaceFile(this.#file, text, PRIVATE_FILE, false)).catch(() => {});
   }
 }
 

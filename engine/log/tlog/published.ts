@@ -4,9 +4,9 @@
  * nothing; it may lag behind the log, and never runs ahead of it.
  */
 import { readFileSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
 import { CairnlogError } from "../../base/error.js";
-import { giveToOwner } from "../../base/owner.js";
+import { replaceFile } from "../../base/flush.js";
+import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 import type { Log } from "../log.js";
@@ -18,7 +18,7 @@ export class PublishedHead {
   readonly #log: Pick<Log, "size" | "treeHead" | "consistencyProof">;
   #written = 0;
   #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writing = new Lock();
 
   constructor(file: string, log: Pick<Log, "size" | "treeHead" | "consistencyProof">) {
     this.#file = file;
@@ -46,7 +46,7 @@ export class PublishedHead {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#write();
-    await this.#writing;
+    await this.#writing.settled();
   }
 
   #write(): void {
@@ -54,12 +54,10 @@ export class PublishedHead {
     if (!head || head.tree_size <= this.#written) return;
     const before = this.#written;
     this.#written = head.tree_size;
-    const draft = `${this.#file}.new`;
-    this.#writing = this.#writing
-      .then(() => writeFile(draft, `${JSON.stringify(head)}\n`, { mode: PRIVATE_FILE }))
-      .then(() => giveToOwner(draft))
-      .then(() => rename(draft, this.#file))
-      // The disk is full, or the folder gone: appends say so, and this is tried again with the next head.
+    const text = `${JSON.stringify(head)}\n`;
+    // The disk is full, or the folder gone: appends say so, and this is tried again with the next head.
+    this.#writing
+      .run(() => replaceFile(this.#file, text, PRIVATE_FILE, false))
       .catch(() => {
         this.#written = before;
       });

@@ -14,6 +14,7 @@
  */
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { CairnlogError } from "../../base/error.js";
+import { Lock } from "../../base/lock.js";
 import { registeredTracer } from "../../base/tracing.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import type { TableName } from "../../store/schema/schema.js";
@@ -27,7 +28,6 @@ import { answer } from "./answers.js";
 import type { FormedBatch, Waiting } from "./batch.js";
 import { Company } from "./company.js";
 import { Forming, type FormingParts } from "./forming.js";
-import { Gate } from "./gate.js";
 import { Signing } from "./signing.js";
 import { WriteSpans } from "./spans.js";
 import { Writing } from "./writing.js";
@@ -70,8 +70,8 @@ export class Sequencer {
   readonly #forming: Forming;
   readonly #signing: Signing;
   readonly #writing: Writing;
-  readonly #signingGate = new Gate();
-  readonly #writingGate = new Gate();
+  readonly #signingStage = new Lock();
+  readonly #writingStage = new Lock();
   readonly #company: Company | null;
   /** Null without a tracer. */
   readonly #spans: WriteSpans | null;
@@ -240,7 +240,7 @@ export class Sequencer {
   /** Takes a batch through the remaining stages. Never rejects. */
   async #carry(batch: FormedBatch): Promise<void> {
     const span = this.#spans ? this.#spans.batch(batch) : null;
-    const leaveSigning = await this.#signingGate.enter();
+    const leaveSigning = await this.#signingStage.enter();
     let leaveWriting = () => {};
     this.#formed = null;
     this.#schedule();
@@ -251,7 +251,7 @@ export class Sequencer {
       const wasSigned = performance.now();
       // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
       // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
-      leaveWriting = await this.#writingGate.enter();
+      leaveWriting = await this.#writingStage.enter();
       leaveSigning();
       this.#checkFailure();
       const written = performance.now();

@@ -16,6 +16,7 @@
 import { closeSync, constants, fstatSync, openSync, write } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Lock } from "../../base/lock.js";
 import { type Environment, fileUse } from "./environment.js";
 import { PageFile } from "./file/pagefile.js";
 import { Gate } from "./gate.js";
@@ -52,8 +53,8 @@ export class Reserve {
   #used = 0;
   /** Pages of LMDB's list of free pages, when it was last asked. */
   #freeList = 0;
-  /** Settles when the last transaction is through. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** Held by the transaction that runs. */
+  readonly #lock = new Lock();
   /** The write of zeros that runs. It never rejects. */
   #writing: Promise<unknown> | undefined;
   /** Length that the file gets ahead of need. */
@@ -73,9 +74,7 @@ export class Reserve {
    * @throws CairnlogError `storage-full` if the disk does not give the bytes; then nothing was written
    */
   spend<T>(growth: Growth, transaction: () => Promise<T>): Promise<T> {
-    const spent = this.#last.then(() => this.#spend(growth, transaction));
-    this.#last = spent.catch(() => {});
-    return spent;
+    return this.#lock.run(() => this.#spend(growth, transaction));
   }
 
   async #spend<T>(growth: Growth, transaction: () => Promise<T>): Promise<T> {
@@ -166,7 +165,7 @@ export class Reserve {
     this.#descriptor = null;
     await this.#writing;
     closeSync(descriptor);
-    await this.#last;
+    await this.#lock.settled();
     this.#gate.close();
   }
 }
