@@ -52,13 +52,16 @@ export class Places implements FreePlaces {
 export class Held {
   readonly #places: Places;
   readonly #held = new Set<string>();
+  /** Names may be resolved after the end of the attempt. */
+  #isOver = false;
 
   constructor(places: Places) {
     this.#places = places;
   }
 
-  /** Takes a place at each of the addresses that has one free, and returns these addresses. */
+  /** Takes a place at each of the addresses that has one free, and returns these addresses. None after `leave`. */
   enter(addresses: readonly string[]): string[] {
+    if (this.#isOver) return [];
     return addresses.filter((address) => {
       const place = placeOf(address);
       if (!this.#held.has(place)) {
@@ -78,6 +81,7 @@ export class Held {
   }
 
   leave(): void {
+    this.#isOver = true;
     for (const place of this.#held) this.#leave(place);
   }
 

@@ -17,7 +17,7 @@ export function testScenes(times: number): void {
     });
     afterAll(() => thread.end());
     test.each(["reader", "follower"] as const)("a %s shows one moment, and all of it", async (kind) => {
-      const written = await openWritten();
+      const written = await openWritten(thread);
       const scenes = inSomeOrders((step) => readingScene(step, written, thread, kind), 12 * times);
       await expect(scenes).resolves.toBeUndefined();
     });

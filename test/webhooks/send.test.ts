@@ -301,6 +301,24 @@ describe("an address", () => {
     expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
   });
 
+  test("is not taken by a name that is resolved after its attempt has ended", async () => {
+    const places = new Places();
+    const resolvers: (() => void)[] = [];
+    const resolve = () => new Promise<string[]>((answer) => resolvers.push(() => answer(["127.0.0.1"])));
+    const send = httpSender({ allowPrivate: true, resolve, places });
+    const ends = new AbortController();
+    const attempts = Array.from({ length: 2 * MAX_AT_ADDRESS }, () =>
+      send(request(`http://name.example:${receiver.port}/`), ends.signal),
+    );
+    ends.abort();
+    for (const { reason } of await Promise.all(attempts)) expect(reason).toBe("timeout");
+    for (const answer of resolvers) answer();
+    await new Promise((later) => setImmediate(later));
+    expect(places.isFull("127.0.0.1")).toBe(false);
+    expect(resolvers).toHaveLength(2 * MAX_AT_ADDRESS);
+    expect(receiver.connections).toBe(0);
+  });
+
   test("of IPv6 is a /64; IPv4 in IPv6 is IPv4", () => {
     expect(placeOf("2606:4700::1")).toBe(placeOf("2606:4700:0:0:ffff::2"));
     expect(placeOf("2606:4700::1")).not.toBe(placeOf("2606:4700:0:1::1"));

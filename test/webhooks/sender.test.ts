@@ -79,6 +79,24 @@ test("an address at which nothing is under way is not full, however attempts and
   }
 });
 
+test("an address that became free before it was found full is told again: nobody waits for it", async () => {
+  const receiver = await startReceiver();
+  receiver.answer = () => {};
+  const sender = newSender();
+  const ends = new AbortController();
+  const four = Array.from({ length: 4 }, () => sender.send(request(receiver.url), ends.signal));
+  await expect.poll(() => receiver.received.length).toBe(4);
+  // One message of orders: four have the places at the other address of the name, the fifth finds both full, and while its
+  // refusal is on its way through the socket, the first four end.
+  const named = Array.from({ length: 5 }, () =>
+    sender.send(request(receiver.url.replace("127.0.0.1", "localhost")), never),
+  );
+  ends.abort();
+  expect(await named[4]).toMatchObject({ busy: "127.0.0.1" });
+  expect((await Promise.all(four)).map(({ reason }) => reason)).toEqual(Array(4).fill("timeout"));
+  await expect.poll(() => sender.places.isFull("127.0.0.1")).toBe(false);
+});
+
 test("when its thread ends, every attempt under way has failed, places are free, and the next attempt has a new thread", async () => {
   const receiver = await startReceiver();
   receiver.answer = () => {};

@@ -29,12 +29,20 @@ if (isMainThread)
 test("what a client was shown by one front end, every other one has", async () => {
   const module = join(folder, "slowly.mjs");
   writeFileSync(module, SLOWLY);
+  const list = join(folder, "writers");
+  writeFileSync(list, `key ${newSigner().fingerprint}\n`);
   const service = await startService(temporaryFolder(), {
-    ...{ SERVICE_FRONT_ENDS: `${FRONT_ENDS}`, SERVICE_TRANSPORT: "uws" },
+    ...{ SERVICE_FRONT_ENDS: `${FRONT_ENDS}`, SERVICE_TRANSPORT: "uws", SERVICE_WRITERS: list },
     NODE_OPTIONS: `--import ${module}`,
   });
   const each = await connectToEach(service.url, FRONT_ENDS);
   const signer = newSigner();
+  // A list of writers is told beside what is told of the log.
+  writeFileSync(list, `key ${signer.fingerprint}\n`);
+  service.process.kill("SIGHUP");
+  const attest = async (connection: Connection) =>
+    (await connection.post("/attestations", submission(signer, newManifest("the first")))).status;
+  await expect.poll(async () => [await attest(each[0]!), await attest(each[1]!)]).toEqual([200, 200]);
   let seen = 0;
   for (let n = 0; n < 4 * FRONT_ENDS; n++) {
     const [writer, reader, other] = [0, 1, 2].map((i) => each[(n + i) % FRONT_ENDS]!) as [
