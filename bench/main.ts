@@ -22,7 +22,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),
   growth: () => import("./engine/growth.js"),
-  lens: () => import("./engine/lens.js"),
+  tlog: () => import("./engine/tlog.js"),
   memory: () => import("./engine/memory.js"),
   queries: () => import("./engine/queries.js"),
   graph: () => import("./engine/graph.js"),
@@ -44,8 +44,8 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the log of growth, lens, front and tails (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7), strangers (7), peers (7), lens (25) and tails (3); for a machine that is busy
+  --entries N  size of the log of growth, tlog, front and tails (1000000, which takes minutes); at least 100000
+  --rounds N   rounds of front (7), strangers (7), peers (7), tlog (25) and tails (3); for a machine that is busy
   --only TEXT  tails only measures beside what has TEXT in its name
   --short      tails takes half a minute, and shows that everything in it runs; its figures mean nothing
   --profile    tails says which functions took the longest turns; this costs time itself

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { CairnlogError } from "../engine/base/error.js";
 import { type OperatorKey, publicOperatorKey } from "../engine/crypto/signer/operator-key.js";
 import { type Erasure, eraseWithheld } from "../engine/log/history/erase.js";
-import { LensGrowth } from "../engine/log/lens/growth.js";
+import { Rfc6962Growth } from "../engine/log/rfc6962/growth.js";
 import type { LogReader } from "../engine/log/view/reader.js";
 import { projection } from "../engine/registry/events/projection.js";
 import type { Tlog } from "./http/services.js";
@@ -51,7 +51,7 @@ export class MirroredLog {
   readonly #dataDir: string;
   readonly #logger: Pick<Logger, "error">;
   readonly #timer: NodeJS.Timeout;
-  readonly #growth: LensGrowth;
+  readonly #growth: Rfc6962Growth;
   /** Entries for which the nodes of the RFC 6962 tree are made. */
   #grown = 0;
   readonly #closing = new AbortController();
@@ -64,7 +64,7 @@ export class MirroredLog {
     this.#dataDir = dataDir;
     this.#logger = logger;
     this.#timer = setInterval(() => this.#refresh(), REFRESH_MS);
-    this.#growth = new LensGrowth(log.lens);
+    this.#growth = new Rfc6962Growth(log.rfc6962);
     this.tlog = {
       // The monitor may write it later.
       get vkey() {

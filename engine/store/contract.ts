@@ -3,7 +3,7 @@
 import type { ChangeSet } from "./changeset.js";
 import type { Health } from "./lmdb/health.js";
 import type { Place } from "./lmdb/places.js";
-import type { LensRows, PostingTables } from "./postings/contract.js";
+import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import type { Batch } from "./schema/batch.js";
 import type { JournalPosition } from "./schema/position.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema/schema.js";
@@ -82,7 +82,7 @@ export interface StoreReader {
   readonly words: PostingTables;
   /** Runs of words that an older version made and folded in its way. Nothing is written to them any more. */
   readonly titles: PostingTables;
-  readonly lens: LensRows;
+  readonly rfc6962: Rfc6962Rows;
   /** Reads of one moment, for work that takes several turns of the event loop. */
   snapshot(): Snapshot;
   /**

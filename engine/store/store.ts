@@ -30,7 +30,7 @@ import { type Place, Places } from "./lmdb/places.js";
 import { isPresent } from "./lmdb/presence.js";
 import { Reserve } from "./lmdb/reserve.js";
 import { DEFAULT_MIN_FREE_BYTES, Room } from "./lmdb/room.js";
-import type { LensRows, PostingTables } from "./postings/contract.js";
+import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import { openPostings, type PostingStore } from "./postings/tables.js";
 import { Batch, storedBatch } from "./schema/batch.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./schema/position.js";
@@ -209,8 +209,8 @@ class LmdbStore implements Store {
     return this.#openedPostings.titles;
   }
 
-  get lens(): LensRows {
-    return this.#openedPostings.lens;
+  get rfc6962(): Rfc6962Rows {
+    return this.#openedPostings.rfc6962;
   }
 
   /** Undefined in a read-only environment if the log's writer does not have this table yet. */

@@ -2,10 +2,10 @@
  * Keeps the log's checkpoints at `/tlog/` beside the verified copy, so that a mirror serves them. A checkpoint must have the
  * root that the mirrored entries make.
  */
-import { LensGrowth } from "../../engine/log/lens/growth.js";
-import { Lens } from "../../engine/log/lens/lens.js";
-import { MemoryLensRows } from "../../engine/log/lens/memory-rows.js";
-import { storedLeaves } from "../../engine/log/lens/source.js";
+import { Rfc6962Growth } from "../../engine/log/rfc6962/growth.js";
+import { storedLeaves } from "../../engine/log/rfc6962/leaves.js";
+import { MemoryRfc6962Rows } from "../../engine/log/rfc6962/memory-rows.js";
+import { Rfc6962Tree } from "../../engine/log/rfc6962/tree.js";
 import { publishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { StoreReader } from "../../engine/store/store.js";
 import {
@@ -68,15 +68,15 @@ function keyOf(vkey: string): NoteKey | null {
 /** The checkpoints in a mirror's data directory. */
 export class KeptCheckpoints {
   readonly #dataDir: string;
-  readonly #lens: Lens;
-  readonly #growth: LensGrowth;
+  readonly #tree: Rfc6962Tree;
+  readonly #growth: Rfc6962Growth;
 
   /** @param size returns the number of mirrored entries */
   constructor(dataDir: string, store: StoreReader, size: () => number) {
-    const rows = new MemoryLensRows();
+    const rows = new MemoryRfc6962Rows();
     this.#dataDir = dataDir;
-    this.#lens = new Lens(storedLeaves(store, size), () => rows);
-    this.#growth = new LensGrowth(this.#lens);
+    this.#tree = new Rfc6962Tree(storedLeaves(store, size), () => rows);
+    this.#growth = new Rfc6962Growth(this.#tree);
   }
 
   /**
@@ -84,9 +84,9 @@ export class KeptCheckpoints {
    * @returns what is wrong, if it contradicts the mirrored entries; null otherwise
    */
   async keep({ treeSize, rootHash, vkey, note }: ShownCheckpoint): Promise<string | null> {
-    if (treeSize > this.#lens.source.size) return null;
+    if (treeSize > this.#tree.source.size) return null;
     await this.#growth.extend(treeSize);
-    if (Buffer.from(this.#lens.root(treeSize)).toString("hex") !== rootHash)
+    if (Buffer.from(this.#tree.root(treeSize)).toString("hex") !== rootHash)
       return `The checkpoint of ${treeSize} entries at /tlog/, signed by ${vkey}, has another root than the entries.`;
     const file = tlogCheckpointPath(this.#dataDir);
     if (treeSize < (publishedCheckpoint(file)?.treeSize ?? 0)) return null;

@@ -3,7 +3,7 @@
  * when their own log and its nodes reach so far.
  */
 import { CairnlogError } from "../../engine/base/error.js";
-import { LensGrowth } from "../../engine/log/lens/growth.js";
+import { Rfc6962Growth } from "../../engine/log/rfc6962/growth.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import type { Tlog } from "../http/services.js";
 import type { Logger } from "../process/logger.js";
@@ -25,7 +25,7 @@ interface NodeTlogParts {
 
 export class NodeTlog implements Tlog {
   readonly #parts: NodeTlogParts;
-  #growth: LensGrowth;
+  #growth: Rfc6962Growth;
   #grown = 0;
   #shown: string | null = null;
   #stop = new AbortController();
@@ -34,7 +34,7 @@ export class NodeTlog implements Tlog {
 
   constructor(parts: NodeTlogParts) {
     this.#parts = parts;
-    this.#growth = new LensGrowth(parts.log.lens);
+    this.#growth = new Rfc6962Growth(parts.log.rfc6962);
   }
 
   get vkey(): string | null {
@@ -60,7 +60,7 @@ export class NodeTlog implements Tlog {
   start(): void {
     this.#stop = new AbortController();
     // A publisher of this node may have written nodes since.
-    this.#growth = new LensGrowth(this.#parts.log.lens);
+    this.#growth = new Rfc6962Growth(this.#parts.log.rfc6962);
     this.#timer = setInterval(() => this.#grow(), GROW_MS).unref();
   }
 

@@ -182,7 +182,7 @@ function openCosigning(
     policy,
     file: cosignedCheckpointPath(dataDir),
     origin,
-    proof: (from, to) => log.lens.consistencyProof(from, to),
+    proof: (from, to) => log.rfc6962.consistencyProof(from, to),
     told(reason, witness) {
       if (reason !== null) logger.warn({ witness }, reason);
       else

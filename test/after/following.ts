@@ -21,7 +21,7 @@ import { nothing, type Row } from "./rows.js";
 const note = { event_type: "note", payload: {} };
 const logger = pino({ level: "silent" });
 const HOUR = 3_600_000_000;
-/** Entries of a full tile of the lens. */
+/** Entries of a full tile of the RFC 6962 tree. */
 const TILE = 256;
 
 /** A journal on other machines, so far as batches wait for those who were just answered. */
@@ -97,7 +97,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
       const reader = await openLogReader({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE });
       let [isAway, errors] = [false, 0];
       const shown = {
-        lens: reader.lens,
+        rfc6962: reader.rfc6962,
         get size() {
           return reader.size;
         },
@@ -136,7 +136,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
       const { log } = await openTestLog();
       let [isAhead, errors, told] = [false, 0, ""];
       const shown = {
-        lens: log.lens,
+        rfc6962: log.rfc6962,
         // A size that the log has not reached has no tree.
         get size() {
           return log.size + (isAhead ? TILE : 0);

@@ -18,10 +18,10 @@ import { anyObject, isObject, nullable, objectOf } from "../../verify/json/shape
 import type { Checkpoint } from "../../verify/note/checkpoint.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { lensFaults } from "../lens/check.js";
 import type { Operators } from "../operator/operators.js";
 import type { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
+import { rfc6962Faults } from "../rfc6962/check.js";
 import type { Projection } from "../state/projection.js";
 import { publishedTile } from "../tree/tiles.js";
 import { Tree } from "../tree/tree.js";
@@ -149,7 +149,7 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   for (const { id, tree_size, message } of verified.errors)
     findings.add("entries", `${id === null ? `tree size ${tree_size}` : `entry ${id}`}: ${message}`);
   checkPublished(trees, size, options.published, findings);
-  if (!findings.counts.entries) await checkLens(store, trees, size, options, findings);
+  if (!findings.counts.entries) await checkRfc6962(store, trees, size, options, findings);
   if (!isComplete) return findings.report(size);
 
   for (const table of DERIVED_TABLES)
@@ -277,7 +277,7 @@ function applyReadable(replay: Replay, index: number): void {
 }
 
 /** If entries are damaged, their tree proves nothing. */
-async function checkLens(
+async function checkRfc6962(
   store: Store,
   trees: Trees,
   size: number,
@@ -286,7 +286,7 @@ async function checkLens(
 ): Promise<void> {
   const tile = (_: 2, level: 0 | 1, index: number, width: number) =>
     publishedTile(trees[2], size, { level, index, width });
-  const faults = await lensFaults({ size, tile }, skipsPostings ? null : store.lens, checkpoint, signal);
+  const faults = await rfc6962Faults({ size, tile }, skipsPostings ? null : store.rfc6962, checkpoint, signal);
   for (const sentence of faults.nodes) findings.add("derived", sentence);
   for (const sentence of faults.checkpoint) findings.add("entries", sentence);
 }

@@ -55,7 +55,7 @@ export async function rebuildLog(
     await store.words.removeRuns();
     await store.titles.removeRuns();
     // The next start of the service makes the nodes of the RFC 6962 tree again.
-    await store.lens.clear();
+    await store.rfc6962.clear();
     const postings = new Postings(store.postings);
     try {
       await derive(store, scratch, size, options, async (replay, to) => {

@@ -1,5 +1,5 @@
 /**
- * Publishes the checkpoints of the RFC 6962 lens (c2sp.org/tlog-checkpoint): at once when the log was idle, and at most
+ * Publishes the checkpoints of the RFC 6962 tree (c2sp.org/tlog-checkpoint): at once when the log was idle, and at most
  * one in an interval while it grows. It belongs to the writer's thread, and an append waits for none of it.
  *
  * Two checkpoints of one log must never contradict each other, because witnesses remember them. Size and root follow
@@ -23,7 +23,7 @@ import { type NoteKey, noteKey } from "../../verify/note/key.js";
 import { parseNote, signedNote } from "../../verify/note/note.js";
 import { verifyNote } from "../../verify/note/verify.js";
 import { verifyConsistency } from "../../verify/tlog/rfc6962.js";
-import { LensGrowth } from "../lens/growth.js";
+import { Rfc6962Growth } from "../rfc6962/growth.js";
 import { signatures } from "../state/signer.js";
 import type { LogView } from "../view/view.js";
 
@@ -31,7 +31,7 @@ import type { LogView } from "../view/view.js";
 const RETRY_MS = 1_000;
 
 export interface PublisherParts {
-  readonly log: Pick<LogView, "size" | "lens" | "observeSize">;
+  readonly log: Pick<LogView, "size" | "rfc6962" | "observeSize">;
   /** The first line of every checkpoint, and the name of the key: a name that `isNoteName` accepts. */
   readonly origin: string;
   /** Signs the checkpoints; its key is Ed25519. */
@@ -53,7 +53,7 @@ export interface Published extends Checkpoint {
 
 export class CheckpointPublisher {
   readonly #parts: PublisherParts;
-  readonly #growth: LensGrowth;
+  readonly #growth: Rfc6962Growth;
   /** The key with which others verify the checkpoints. */
   readonly key: NoteKey;
   #published: Published | null = null;
@@ -72,13 +72,13 @@ export class CheckpointPublisher {
   /** @throws CairnlogError `invalid-key` unless the signer's key is Ed25519; `invalid-input` for an origin that is no name */
   constructor(parts: PublisherParts) {
     this.#parts = parts;
-    this.#growth = new LensGrowth(parts.log.lens);
+    this.#growth = new Rfc6962Growth(parts.log.rfc6962);
     this.key = noteKey(parts.origin, parsePublicKey(parts.signer.public.pem));
   }
 
   /**
    * Reads the checkpoint that was published last, and compares the log with it. This takes milliseconds, or 0.2 s for a
-   * million entries if the nodes of the lens were lost.
+   * million entries if the nodes of the RFC 6962 tree were lost.
    * @throws CairnlogError `corrupt-log` when the log is shorter, or another one; `storage-failed`
    */
   async open(): Promise<void> {
@@ -207,7 +207,7 @@ export class CheckpointPublisher {
       toSize: treeSize,
       fromRoot: Buffer.from(before.rootHash, "hex"),
       toRoot: Buffer.from(rootHash, "hex"),
-      proof: this.#parts.log.lens.consistencyProof(before.treeSize, treeSize),
+      proof: this.#parts.log.rfc6962.consistencyProof(before.treeSize, treeSize),
     };
     if (!verifyConsistency(claim))
       throw new CairnlogError(
@@ -217,7 +217,7 @@ export class CheckpointPublisher {
   }
 
   #rootAt(size: number): string {
-    return Buffer.from(this.#parts.log.lens.root(size)).toString("hex");
+    return Buffer.from(this.#parts.log.rfc6962.root(size)).toString("hex");
   }
 }
 

@@ -7,8 +7,8 @@ import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { LogMemory } from "../apply/memory.js";
-import { MemoryLensRows } from "../lens/memory-rows.js";
 import { Operators } from "../operator/operators.js";
+import { MemoryRfc6962Rows } from "../rfc6962/memory-rows.js";
 import type { Executor } from "../state/executor.js";
 import type { EventInput } from "../state/projection.js";
 import { LogView, type ViewParts } from "./view.js";
@@ -31,8 +31,8 @@ export class LogReader extends LogView implements Executor {
   constructor(parts: Omit<ViewParts, "memory"> & { readonly operatorKey: string }) {
     const known = Operators.of(importPublicKey(parts.operatorKey));
     const memory = new LogMemory(parts.store, parts.projection, known, true);
-    // Nothing can be written here, and nobody may have written the nodes of the lens.
-    super({ ...parts, memory, lensRows: new MemoryLensRows() });
+    // Nothing can be written here, and nobody may have written the nodes of the RFC 6962 tree.
+    super({ ...parts, memory, rfc6962Rows: new MemoryRfc6962Rows() });
     this.#store = parts.store;
     this.#memory = memory;
     this.#show();

@@ -8,7 +8,7 @@
 
 import { CairnlogError } from "../../base/error.js";
 import type { Pool } from "../../crypto/pool/pool.js";
-import type { LensRows } from "../../store/postings/contract.js";
+import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import { below, type PostingList } from "../../store/postings/lists.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema/schema.js";
 import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../../store/store.js";
@@ -22,7 +22,6 @@ import { postingDifferences, stateDifferences } from "../check/differences.js";
 import { Replay } from "../check/rebuild.js";
 import { Verification } from "../check/verification.js";
 import type { VerifyReport } from "../check/verify.js";
-import { Lens } from "../lens/lens.js";
 import type { Frozen } from "../operator/frozen.js";
 import type { Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
@@ -31,6 +30,7 @@ import { type Criteria, type Matches, matching } from "../read/query.js";
 import { EntryReader } from "../read/reader.js";
 import { Seams, type Stretch } from "../read/seams.js";
 import { Withheld } from "../read/withheld.js";
+import { Rfc6962Tree } from "../rfc6962/tree.js";
 import type { Command } from "../state/commands.js";
 import type { Committed, Executor, Receipt } from "../state/executor.js";
 import { microsOf } from "../state/instant.js";
@@ -49,8 +49,8 @@ export interface ViewParts {
   /** Worker threads for verification; without it, each run starts some that let all others go first. */
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
-  /** Where the nodes of the lens are; without it, in the store. */
-  readonly lensRows?: LensRows;
+  /** Where the nodes of the RFC 6962 tree are; without it, in the store. */
+  readonly rfc6962Rows?: Rfc6962Rows;
 }
 
 /** Reads of a log. */
@@ -64,7 +64,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** The entries that are shown without their payload. */
   protected readonly withheld: Withheld;
   /** The log as a tree of RFC 6962. */
-  readonly lens: Lens;
+  readonly rfc6962: Rfc6962Tree;
   /** Entries on disk. Nothing beyond is shown to anyone. */
   #size = 0;
   #frozen: Frozen | null = null;
@@ -78,7 +78,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#reader = new EntryReader(store, this.withheld);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.anchors = new Anchors(store, this);
-    this.lens = new Lens(this, () => parts.lensRows ?? store.lens);
+    this.rfc6962 = new Rfc6962Tree(this, () => parts.rfc6962Rows ?? store.rfc6962);
     this.#verification = new Verification(parts, this);
     this.#proofTexts = new ProofTexts(
       memory.frontier.trees,

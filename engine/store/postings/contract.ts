@@ -23,14 +23,14 @@ export interface PostingTables extends BlockSource {
 }
 
 /** Up to 256 nodes of 32 bytes: nodes number 256 · `index` and following of tile level `level`, which is 1 or higher. */
-export interface LensTile {
+export interface Rfc6962Tile {
   readonly level: number;
   readonly index: number;
   readonly hashes: Uint8Array;
 }
 
 /** How far the stored nodes go, and of which log they are. */
-export interface LensExtent {
+export interface Rfc6962Extent {
   /** Number of leaves below the stored nodes; a multiple of 256, at least 256. */
   readonly size: number;
   /**
@@ -40,16 +40,16 @@ export interface LensExtent {
   readonly lastLeaf: Uint8Array;
 }
 
-/** Where the nodes of the lens are kept. */
-export interface LensRows {
+/** Where the nodes of the RFC 6962 tree are kept. */
+export interface Rfc6962Rows {
   /** The stored nodes of a tile, as of the newest commit; valid until the next call. Undefined if there are none. */
   tile(level: number, index: number): Uint8Array | undefined;
   /** Undefined if nothing is stored. */
-  extent(): LensExtent | undefined;
+  extent(): Rfc6962Extent | undefined;
   /** All keys of tiles, ascending. */
   tileKeys(): Iterable<readonly [level: number, index: number]>;
   /** Writes tiles and the extent that they reach, in one transaction. @throws CairnlogError `storage-full`, `storage-failed` */
-  write(tiles: readonly LensTile[], extent: LensExtent): Promise<void>;
+  write(tiles: readonly Rfc6962Tile[], extent: Rfc6962Extent): Promise<void>;
   /** Removes everything. @throws CairnlogError `storage-full`, `storage-failed` */
   clear(): Promise<void>;
 }

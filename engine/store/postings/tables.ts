@@ -14,8 +14,8 @@ import { type Health, unreadable } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
 import type { Room } from "../lmdb/room.js";
 import type { RunRow } from "../schema/rows.js";
-import type { LensRows, PostingTables } from "./contract.js";
-import { LENS_TABLE, lensRows } from "./lens-table.js";
+import type { PostingTables, Rfc6962Rows } from "./contract.js";
+import { RFC6962_TABLE, rfc6962Rows } from "./rfc6962-table.js";
 import { fencesOf, type StoredRun } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
@@ -30,8 +30,8 @@ export interface PostingStore {
   readonly words: PostingTables;
   /** What an older version has filed instead of them. */
   readonly titles: PostingTables;
-  /** The nodes of the RFC 6962 lens. They do not follow `pin`: they are only added to, and a reader needs the newest. */
-  readonly lens: LensRows;
+  /** The nodes of the RFC 6962 tree. They do not follow `pin`: they are only added to, and a reader needs the newest. */
+  readonly rfc6962: Rfc6962Rows;
   /** Ask for it each time: that of an unshared log is replaced. */
   readonly environment: Environment;
   /** All following reads show the moment of the newest commit, until the next call. */
@@ -64,7 +64,7 @@ interface Handles {
   readonly words: Database<Buffer, [number, number]>;
   readonly titleRuns: Database<RunRow, number>;
   readonly titles: Database<Buffer, [number, number]>;
-  readonly lens: Database<Buffer, [number, number]>;
+  readonly rfc6962: Database<Buffer, [number, number]>;
 }
 
 const ADVICE =
@@ -106,7 +106,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
     tables: runTables(["runs", "postings"], shared),
     words: runTables(["wordRuns", "words"], shared),
     titles: runTables(["titleRuns", "titles"], shared),
-    lens: lensRows(shared.handles, health, write),
+    rfc6962: rfc6962Rows(shared.handles, health, write),
     get environment() {
       return handles.environment;
     },
@@ -152,7 +152,7 @@ function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): 
     words: bytes("words"),
     titleRuns: rows("titleRuns"),
     titles: bytes("titles"),
-    lens: bytes(LENS_TABLE),
+    rfc6962: bytes(RFC6962_TABLE),
   };
 }
 

@@ -25,13 +25,13 @@ function describe(i: number, count: number): string {
 }
 
 /** Bytes; JSON Schema has no type for them. */
-export const LensTile = Type.String({
+export const TlogTile = Type.String({
   contentMediaType: "application/octet-stream",
   description:
     "A tile: hashes of 32 bytes. An entry bundle: for each entry its length (64, two bytes, big-endian) and its `entry_hash` in hexadecimal.",
 });
 
-export const LensCheckpoint = Type.String({
+export const TlogCheckpoint = Type.String({
   description:
     "A signed note (c2sp.org/tlog-checkpoint): origin, tree size, root in base64, an empty line, signatures.",
 });

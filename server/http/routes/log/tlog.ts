@@ -6,7 +6,7 @@ import { CairnlogError } from "../../../../engine/base/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import { entryBundle } from "../../../../engine/log/tlog/bundles.js";
 import { parseTilePath } from "../../../../engine/verify/tlog/tilepath.js";
-import { LensCheckpoint, LensTile, tileParams, Vkey } from "../../../wire/log/tlog.js";
+import { TlogCheckpoint, TlogTile, tileParams, Vkey } from "../../../wire/log/tlog.js";
 import { type Route, route } from "../../route/route.js";
 import type { Tlog } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
@@ -20,13 +20,13 @@ const LISTED_PARTS = [1, 2];
 const FURTHER_PARTS = [3, 4];
 
 /** `GET /tlog/checkpoint`, `/tlog/vkey` and the tiles whose paths have one or two parts after the level. */
-export function tlogRoutes(log: Pick<Log, "lens" | "digests" | "size">, tlog: Tlog): Route[] {
+export function tlogRoutes(log: Pick<Log, "rfc6962" | "digests" | "size">, tlog: Tlog): Route[] {
   return [
     route({
       method: "GET",
       path: "/tlog/checkpoint",
       summary: "The newest checkpoint of the RFC 6962 tree, as a signed note",
-      answer: LensCheckpoint,
+      answer: TlogCheckpoint,
       answerType: TEXT_TYPE,
       refusals: [404],
       limit: "tlog",
@@ -56,11 +56,11 @@ export function tlogRoutes(log: Pick<Log, "lens" | "digests" | "size">, tlog: Tl
  * The other tiles, up to index 999,999,999. They are not in the OpenAPI document, which has no way to say that a parameter
  * has any number of parts; the summary of the others says what their paths are.
  */
-export const furtherTileRoutes = (log: Pick<Log, "lens" | "digests" | "size">): Route[] =>
+export const furtherTileRoutes = (log: Pick<Log, "rfc6962" | "digests" | "size">): Route[] =>
   FURTHER_PARTS.map((count) => tileRoute(log, count));
 
 /** The tiles and bundles whose paths have `count` parts after the level. */
-function tileRoute(log: Pick<Log, "lens" | "digests" | "size">, count: number): Route {
+function tileRoute(log: Pick<Log, "rfc6962" | "digests" | "size">, count: number): Route {
   const params = tileParams(count);
   const names = Object.keys(params.properties);
   const partsOf = (values: unknown) => names.map((name) => (values as Readonly<Record<string, string>>)[name]!);
@@ -69,7 +69,7 @@ function tileRoute(log: Pick<Log, "lens" | "digests" | "size">, count: number): 
     path: `/tlog/tile/${names.map((name) => `{${name}}`).join("/")}`,
     summary: "A tile of the RFC 6962 tree, or a bundle of entries; the path is `tile/<L>/<N>[.p/<W>]` of tlog-tiles",
     params,
-    answer: LensTile,
+    answer: TlogTile,
     answerType: TILE_TYPE,
     refusals: [404],
     limit: "tlog",
@@ -83,7 +83,7 @@ function tileRoute(log: Pick<Log, "lens" | "digests" | "size">, count: number): 
 }
 
 /** @throws CairnlogError `not-found` for a path that names no tile, and for a tile that has not so many hashes yet */
-function tileBytes(log: Pick<Log, "lens" | "digests" | "size">, parts: readonly string[]): Buffer {
+function tileBytes(log: Pick<Log, "rfc6962" | "digests" | "size">, parts: readonly string[]): Buffer {
   const name = parseTilePath(parts);
   if (!name) throw new CairnlogError("not-found", `No tile has the path tile/${parts.join("/")}.`);
   const { level, index, width } = name;
@@ -92,7 +92,7 @@ function tileBytes(log: Pick<Log, "lens" | "digests" | "size">, parts: readonly 
     if (!bundle) throw new CairnlogError("not-found", `Bundle ${index} has not as many entries yet.`);
     return bundle;
   }
-  const hashes = log.lens.tile(level, index, width);
+  const hashes = log.rfc6962.tile(level, index, width);
   if (!hashes) throw new CairnlogError("not-found", `Tile ${index} of level ${level} has not as many hashes yet.`);
   return Buffer.from(hashes.buffer, hashes.byteOffset, hashes.length);
 }

@@ -4,10 +4,10 @@ import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import { EntryReader } from "../read/reader.js";
 import { TILE_WIDTH } from "../tree/tree.js";
-import type { LensSource } from "./lens.js";
+import type { LeafSource } from "./tree.js";
 
 /** @param size returns the number of entries that can be read now */
-export function storedLeaves(store: StoreReader, size: () => number): LensSource {
+export function storedLeaves(store: StoreReader, size: () => number): LeafSource {
   const entries = new EntryReader(store);
   return {
     get size() {

@@ -1,5 +1,5 @@
 /**
- * Makes the nodes of the RFC 6962 lens, from the leaves of level 0 and outside the sequencer: 255 hashes for every 256
+ * Makes the nodes of the RFC 6962 tree, from the leaves of level 0 and outside the sequencer: 255 hashes for every 256
  * leaves, 0.2 s for a million. An append waits for none of this.
  *
  * If we crash here: the nodes and how far they go are written in one transaction, and all of it follows from the
@@ -10,10 +10,10 @@ import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { turn } from "../../base/turns.js";
-import type { LensTile } from "../../store/postings/contract.js";
+import type { Rfc6962Tile } from "../../store/postings/contract.js";
 import { HASH } from "../../store/schema/schema.js";
 import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
-import type { Lens } from "./lens.js";
+import type { Rfc6962Tree } from "./tree.js";
 
 /** Full tiles of leaves hashed in one turn of the event loop: below 1 ms. */
 const TILES_IN_A_TURN = 16;
@@ -29,8 +29,8 @@ interface OpenTile {
   readonly hashes: Uint8Array;
 }
 
-export class LensGrowth {
-  readonly #lens: Lens;
+export class Rfc6962Growth {
+  readonly #tree: Rfc6962Tree;
   /** Of tile levels 1, 2, 3, … */
   #open: OpenTile[] = [];
   /** Full tiles of leaves whose nodes are made. */
@@ -39,8 +39,8 @@ export class LensGrowth {
   #isRestored = false;
   readonly #lock = new Lock();
 
-  constructor(lens: Lens) {
-    this.#lens = lens;
+  constructor(tree: Rfc6962Tree) {
+    this.#tree = tree;
   }
 
   /**
@@ -65,18 +65,18 @@ export class LensGrowth {
 
   /** Reads the unfinished tiles from disk. */
   async #restore(): Promise<void> {
-    const { rows } = this.#lens;
+    const { rows } = this.#tree;
     const stored = this.#stored();
     // A start of a small log writes nothing.
     if (!stored && (rows.extent() || !rows.tileKeys()[Symbol.iterator]().next().done)) await rows.clear();
-    this.#lens.clear();
+    this.#tree.clear();
     [this.#tiles, this.#open] = [stored?.tiles ?? 0, stored?.open ?? []];
     this.#isRestored = true;
   }
 
   /** Null if what is on disk cannot be of this log, or is not whole. */
   #stored(): { readonly tiles: number; readonly open: OpenTile[] } | null {
-    const { rows, source } = this.#lens;
+    const { rows, source } = this.#tree;
     const extent = rows.extent();
     const tiles = (extent?.size ?? 0) / TILE_WIDTH;
     if (!extent || !Number.isSafeInteger(tiles) || tiles < 1 || extent.size > source.size) return null;
@@ -101,7 +101,7 @@ export class LensGrowth {
   recheck(size: number): Promise<void> {
     return this.#lock.run(async () => {
       if (!this.#isRestored || !this.#open.some((_, i) => !this.#isSound(i + 1, size))) return;
-      await this.#lens.rows.clear();
+      await this.#tree.rows.clear();
       this.#isRestored = false;
     });
   }
@@ -111,7 +111,7 @@ export class LensGrowth {
     for (let i = 0; i < count; i++) {
       const node = index * TILE_WIDTH + i;
       if ((node + 1) * TILE_WIDTH ** level <= size) continue;
-      const below = level > 1 ? this.#lens.rows.tile(level - 1, node) : undefined;
+      const below = level > 1 ? this.#tree.rows.tile(level - 1, node) : undefined;
       if (level > 1 && below?.length !== TILE_WIDTH * HASH) return false;
       const made = below ? kernel.rfc6962Subtree(below).subarray(-HASH) : this.#rootsOf(node, 1);
       if (Buffer.compare(made, hashes.subarray(i * HASH, (i + 1) * HASH)) !== 0) return false;
@@ -120,7 +120,7 @@ export class LensGrowth {
   }
 
   async #grow(end: number, signal: AbortSignal | undefined): Promise<void> {
-    const full: LensTile[] = [];
+    const full: Rfc6962Tile[] = [];
     while (this.#tiles < end) {
       signal?.throwIfAborted();
       const count = Math.min(end - this.#tiles, TILES_IN_A_TURN);
@@ -132,7 +132,7 @@ export class LensGrowth {
     const unfinished = this.#open.flatMap(({ index, count, isChanged, hashes }, i) =>
       isChanged ? { level: i + 1, index, hashes: hashes.slice(0, count * HASH) } : [],
     );
-    await this.#lens.rows.write([...full, ...unfinished], {
+    await this.#tree.rows.write([...full, ...unfinished], {
       size: this.#tiles * TILE_WIDTH,
       lastLeaf: this.#lastLeaf(this.#tiles),
     });
@@ -147,7 +147,7 @@ export class LensGrowth {
   }
 
   /** Appends a node to a level, and to those above if it fills a tile. */
-  #add(level: number, node: Uint8Array, full: LensTile[]): void {
+  #add(level: number, node: Uint8Array, full: Rfc6962Tile[]): void {
     this.#open[level - 1] ??= emptyTile(0, 0);
     const tile = this.#open[level - 1]!;
     tile.hashes.set(node, tile.count * HASH);
@@ -169,7 +169,7 @@ export class LensGrowth {
   #soundLeaves(tile: number): Uint8Array {
     const leaves = this.#leaves(tile);
     const place = tile % TILE_WIDTH;
-    const parent = this.#lens.source.tile(2, 1, Math.floor(tile / TILE_WIDTH), place + 1)?.subarray(place * HASH);
+    const parent = this.#tree.source.tile(2, 1, Math.floor(tile / TILE_WIDTH), place + 1)?.subarray(place * HASH);
     if (parent && Buffer.compare(kernel.subtree(leaves, 2).subarray(-HASH), parent) === 0) return leaves;
     throw new CairnlogError(
       "corrupt-log",
@@ -178,7 +178,7 @@ export class LensGrowth {
   }
 
   #leaves(tile: number): Uint8Array {
-    const leaves = this.#lens.source.tile(2, 0, tile, TILE_WIDTH);
+    const leaves = this.#tree.source.tile(2, 0, tile, TILE_WIDTH);
     if (leaves) return leaves;
     throw new CairnlogError("not-found", `The log has not as many entries as tile ${tile} of level 0 needs.`);
   }

@@ -1,13 +1,13 @@
 /** Compares what is stored of the RFC 6962 tree, and its newest checkpoint, with what the entries make. */
-import type { LensRows } from "../../store/postings/contract.js";
+import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import type { Checkpoint } from "../../verify/note/checkpoint.js";
 import { TILE_WIDTH } from "../tree/tree.js";
-import { LensGrowth } from "./growth.js";
-import { Lens, type LensSource } from "./lens.js";
-import { MemoryLensRows } from "./memory-rows.js";
+import { Rfc6962Growth } from "./growth.js";
+import { MemoryRfc6962Rows } from "./memory-rows.js";
+import { type LeafSource, Rfc6962Tree } from "./tree.js";
 
 /** What differs: a sentence for each difference. */
-interface LensFaults {
+interface Rfc6962Faults {
   /** In the stored nodes, which can be made again. */
   readonly nodes: readonly string[];
   /** Between the checkpoint and the entries. */
@@ -19,15 +19,15 @@ interface LensFaults {
  * @param stored null if the file with the stored nodes cannot be read
  * @param published the newest checkpoint that was shown, if there is one
  */
-export async function lensFaults(
-  source: LensSource,
-  stored: LensRows | null,
+export async function rfc6962Faults(
+  source: LeafSource,
+  stored: Rfc6962Rows | null,
   published: Checkpoint | undefined,
   signal?: AbortSignal,
-): Promise<LensFaults> {
-  const expected = new MemoryLensRows();
-  const lens = new Lens(source, () => expected);
-  const growth = new LensGrowth(lens);
+): Promise<Rfc6962Faults> {
+  const expected = new MemoryRfc6962Rows();
+  const tree = new Rfc6962Tree(source, () => expected);
+  const growth = new Rfc6962Growth(tree);
   const extent = stored?.extent();
   const nodes: string[] = [];
   if (extent && extent.size > source.size)
@@ -48,13 +48,13 @@ export async function lensFaults(
     );
   else if (published) {
     await growth.extend(published.treeSize, signal);
-    if (Buffer.from(lens.root(published.treeSize)).toString("hex") !== published.rootHash)
+    if (Buffer.from(tree.root(published.treeSize)).toString("hex") !== published.rootHash)
       checkpoint.push(`The checkpoint of ${published.treeSize} entries that was published is not of this log.`);
   }
   return { nodes, checkpoint };
 }
 
-function* differences(stored: LensRows, expected: MemoryLensRows): Iterable<string> {
+function* differences(stored: Rfc6962Rows, expected: MemoryRfc6962Rows): Iterable<string> {
   const name = (level: number, index: number) => `The stored tile ${index} of level ${level} of the RFC 6962 tree`;
   const seen = new Set<string>();
   for (const [level, index] of [...stored.tileKeys()]) {

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { LensGrowth } from "#cairnlog/engine/log/lens/growth.js";
-import type { LensRows } from "#cairnlog/engine/store/postings/contract.js";
+import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
+import type { Rfc6962Rows } from "#cairnlog/engine/store/postings/contract.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import type { Checkpoint } from "#cairnlog/engine/verify/index.js";
 import { buildData, check, copyOf, openData, rebuild, removeFolders, sentences } from "./everykind.js";
@@ -15,8 +15,8 @@ let checkpoint: Checkpoint;
 beforeAll(async () => {
   whole = await buildData(pool, SIZE - 9);
   const registry = await openData(whole, pool);
-  await new LensGrowth(registry.log.lens).extend(SIZE);
-  checkpoint = { origin: "a", treeSize: 300, rootHash: Buffer.from(registry.log.lens.root(300)).toString("hex") };
+  await new Rfc6962Growth(registry.log.rfc6962).extend(SIZE);
+  checkpoint = { origin: "a", treeSize: 300, rootHash: Buffer.from(registry.log.rfc6962.root(300)).toString("hex") };
   await registry.close();
 });
 afterAll(async () => {
@@ -24,10 +24,10 @@ afterAll(async () => {
   await pool.close();
 });
 
-async function changed(change: (rows: LensRows) => Promise<void>): Promise<string> {
+async function changed(change: (rows: Rfc6962Rows) => Promise<void>): Promise<string> {
   const dataDir = copyOf(whole);
   const store = openStore({ path: join(dataDir, "log") });
-  await change(store.lens);
+  await change(store.rfc6962);
   await store.close();
   return dataDir;
 }
@@ -38,7 +38,7 @@ test("what the entries make is in order, with its checkpoint and without", async
   expect(await check(await changed((rows) => rows.clear()), pool, { checkpoint })).toMatchObject({ ok: true });
 });
 
-test.each<[string, RegExp, (rows: LensRows) => Promise<void>]>([
+test.each<[string, RegExp, (rows: Rfc6962Rows) => Promise<void>]>([
   [
     "a node that differs",
     /^The stored tile 0 of level 1 .* differs from the one that the entries make\.$/,

@@ -1,5 +1,5 @@
 /**
- * The nodes of the RFC 6962 lens (`engine/log/lens`) on disk, in the environment of the postings. Both are derived from
+ * The nodes of the RFC 6962 tree (`engine/log/rfc6962`) on disk, in the environment of the postings. Both are derived from
  * the entries and written after them, so they may be behind the entries, and both can be removed and made again.
  */
 import type { Database } from "lmdb";
@@ -7,39 +7,39 @@ import { type Environment, unheard, view } from "../lmdb/environment.js";
 import { Growth } from "../lmdb/growth.js";
 import type { Health } from "../lmdb/health.js";
 import { HASH } from "../schema/schema.js";
-import type { LensRows } from "./contract.js";
+import type { Rfc6962Rows } from "./contract.js";
 
 /** Key of the extent: 8 bytes of size, big-endian, and the hash of the last leaf. Level 0 has no tiles here. */
 const EXTENT: [number, number] = [0, 0];
 const SIZE_BYTES = 8;
 /** Name of the table. */
-export const LENS_TABLE = "lens";
+export const RFC6962_TABLE = "lens";
 
 /**
  * @param handles returns the environment and the table, which is undefined in a read-only environment that no writer of
  *   this version has opened: then it is empty
  * @param write runs a transaction that adds at most so much to the file
  */
-export function lensRows(
+export function rfc6962Rows(
   handles: () => {
     readonly environment: Environment;
-    readonly lens: Database<Buffer, [number, number]> | undefined;
+    readonly rfc6962: Database<Buffer, [number, number]> | undefined;
   },
   health: Health,
   write: (growth: Growth, changes: () => void) => Promise<void>,
-): LensRows {
+): Rfc6962Rows {
   const fresh = () => {
     health.check();
     // The writer may be another thread, and this one may not have yielded since it wrote.
     handles().environment.resetReadTxn();
   };
-  const table = () => handles().lens;
+  const table = () => handles().rfc6962;
   return {
     tile(level, index) {
       fresh();
       return health.reading(() => {
-        const lens = table();
-        return lens && view(lens, [level, index], {});
+        const db = table();
+        return db && view(db, [level, index], {});
       });
     },
     extent() {
@@ -56,8 +56,8 @@ export function lensRows(
       const row = Buffer.alloc(SIZE_BYTES + HASH);
       row.writeBigUInt64BE(BigInt(size));
       row.set(lastLeaf, SIZE_BYTES);
-      const growth = new Growth().add(LENS_TABLE, EXTENT, row.length);
-      for (const { level, index, hashes } of tiles) growth.add(LENS_TABLE, [level, index], hashes.length);
+      const growth = new Growth().add(RFC6962_TABLE, EXTENT, row.length);
+      for (const { level, index, hashes } of tiles) growth.add(RFC6962_TABLE, [level, index], hashes.length);
       return write(growth, () => {
         for (const { level, index, hashes } of tiles) unheard(table()!.put([level, index], Buffer.from(hashes)));
         unheard(table()!.put(EXTENT, row));
@@ -66,7 +66,7 @@ export function lensRows(
     clear() {
       const keys = [...table()!.getKeys()];
       const growth = new Growth();
-      for (const key of keys) growth.add(LENS_TABLE, key, null);
+      for (const key of keys) growth.add(RFC6962_TABLE, key, null);
       return write(growth, () => {
         for (const key of keys) unheard(table()!.remove(key));
       });

@@ -1,6 +1,6 @@
 /**
- * The log as a tree of RFC 6962, beside the two trees that it signs at every append: the lens through which tools of
- * other transparency logs read it (c2sp.org/tlog-tiles, `docs/tiles.md`).
+ * The log as a tree of RFC 6962, beside the two trees that it signs at every append, as tools of other transparency logs
+ * read it (c2sp.org/tlog-tiles, `docs/tiles.md`).
  *
  * The data of leaf i is the `entry_hash` of entry i, as 64 lower-case hexadecimal characters. So the hash of a leaf is
  * SHA-256(0x00 ‖ entry_hash), which is the leaf hash of tree version 2: level 0 of that tree's tiles is level 0 of this
@@ -12,15 +12,15 @@
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../base/error.js";
 import { Recent } from "../../base/recent.js";
-import type { LensRows } from "../../store/postings/contract.js";
+import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import { HASH } from "../../store/schema/schema.js";
 import { consistencyParts, inclusionParts, type ProofPart } from "../../verify/tlog/proofpaths.js";
 import { foldSubtrees } from "../../verify/tlog/rfc6962.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
 
-/** What the lens reads of a log. */
-export interface LensSource {
+/** What the tree reads of a log. */
+export interface LeafSource {
   /** Entries that can be read. */
   readonly size: number;
   /** The first `width` hashes of tile `index` of a level of tiles, 32 bytes each; undefined if there are not so many. */
@@ -34,18 +34,18 @@ const KEPT_NODES = 1024;
 const rootOver = (nodes: Uint8Array): Uint8Array =>
   nodes.length === HASH ? nodes.slice() : kernel.rfc6962Subtree(nodes).slice(-HASH);
 
-export class Lens {
-  readonly source: LensSource;
-  readonly #rows: () => LensRows;
+export class Rfc6962Tree {
+  readonly source: LeafSource;
+  readonly #rows: () => Rfc6962Rows;
   readonly #nodes = new Recent<string, Uint8Array>(KEPT_NODES);
 
   /** @param rows opened when a node above level 0 is first needed */
-  constructor(source: LensSource, rows: () => LensRows) {
+  constructor(source: LeafSource, rows: () => Rfc6962Rows) {
     this.source = source;
     this.#rows = rows;
   }
 
-  get rows(): LensRows {
+  get rows(): Rfc6962Rows {
     return this.#rows();
   }
 

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { LensGrowth } from "#cairnlog/engine/log/lens/growth.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
 import { CheckpointPublisher, type PublisherParts } from "#cairnlog/engine/log/tlog/publisher.js";
 import { EMPTY_ROOT, parseCheckpointText, verifyNote } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
@@ -266,16 +266,16 @@ describe("no checkpoint is shown", () => {
     const second = newPublisher(log, file);
     await second.open();
     // Found whole by the start, damaged afterwards.
-    const { rows } = log.lens;
+    const { rows } = log.rfc6962;
     await rows.write([{ level: 1, index: 0, hashes: Buffer.alloc(32, 1) }], rows.extent()!);
-    log.lens.clear();
+    log.rfc6962.clear();
     troubles.length = 0;
     second.start();
     await log.append(note);
     await expect.poll(() => troubles).toEqual(["corrupt-log"]);
     expect(second.size).toBe(300);
     await rows.clear();
-    await new LensGrowth(log.lens).extend(300);
+    await new Rfc6962Growth(log.rfc6962).extend(300);
   });
 });
 

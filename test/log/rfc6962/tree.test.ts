@@ -2,10 +2,10 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { LensGrowth } from "#cairnlog/engine/log/lens/growth.js";
-import { Lens } from "#cairnlog/engine/log/lens/lens.js";
-import { MemoryLensRows } from "#cairnlog/engine/log/lens/memory-rows.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
+import { MemoryRfc6962Rows } from "#cairnlog/engine/log/rfc6962/memory-rows.js";
+import { Rfc6962Tree } from "#cairnlog/engine/log/rfc6962/tree.js";
 import { entryBundle } from "#cairnlog/engine/log/tlog/bundles.js";
 import { leafHash, rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainConsistency, plainInclusion, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
@@ -35,7 +35,7 @@ describe("the tree of a log", () => {
   test("has the leaf hashes of tree version 2, and the nodes, roots and proofs of RFC 6962", async () => {
     const { log } = await openTestLog();
     await fill(log, 700);
-    await new LensGrowth(log.lens).extend(700);
+    await new Rfc6962Growth(log.rfc6962).extend(700);
     const leaves = leavesOf(log);
     expect(hex(leaves[5])).toBe(leafHash(log.entryAt(5)!.entry_hash, 2));
     for (const level of [0, 1])
@@ -43,21 +43,21 @@ describe("the tree of a log", () => {
         (tile) => [tile, nodesOf(leaves, level).slice(256 * tile, 256 * (tile + 1))] as const,
       ))
         for (const width of [1, 2, 3, 188, 189, 255, 256])
-          expect(hex(log.lens.tile(level, tile, width))).toBe(
+          expect(hex(log.rfc6962.tile(level, tile, width))).toBe(
             width <= nodes.length ? hex(Buffer.concat(nodes.slice(0, width))) : undefined,
           );
     const roots = new Map([0, 1, 3, 256, 257, 511, 700].map((size) => [size, plainRoot(leaves.slice(0, size))]));
     for (const [size, root] of roots) {
-      expect(hex(log.lens.root(size))).toBe(hex(root));
+      expect(hex(log.rfc6962.root(size))).toBe(hex(root));
       for (const index of [0, 255, 256, size - 1].filter((index) => index >= 0 && index < size)) {
-        const proof = log.lens.inclusionProof(index, size);
+        const proof = log.rfc6962.inclusionProof(index, size);
         expect(all(proof)).toEqual(all(plainInclusion(index, leaves.slice(0, size))));
         const claim = { leafHash: leaves[index]!, leafIndex: index, treeSize: size, proof, rootHash: root };
         expect(rfc6962.verifyInclusion(claim)).toBe(true);
       }
       for (const [from, fromRoot] of roots) {
         if (from > size) continue;
-        const proof = log.lens.consistencyProof(from, size);
+        const proof = log.rfc6962.consistencyProof(from, size);
         if (from > 0) expect(all(proof)).toEqual(all(plainConsistency(from, leaves.slice(0, size))));
         expect(rfc6962.verifyConsistency({ fromSize: from, toSize: size, fromRoot, toRoot: root, proof })).toBe(true);
       }
@@ -67,7 +67,7 @@ describe("the tree of a log", () => {
   test("has no tile, root or proof beyond its end", async () => {
     const { log } = await openTestLog();
     await fill(log, 300);
-    await new LensGrowth(log.lens).extend(300);
+    await new Rfc6962Growth(log.rfc6962).extend(300);
     for (const [level, index, width] of [
       [0, 1, 45],
       [0, 2, 1],
@@ -80,34 +80,34 @@ describe("the tree of a log", () => {
       [1, 0, 0],
       [1, -1, 1],
     ] as const)
-      expect(log.lens.tile(level, index, width), `${level}/${index}.p/${width}`).toBeUndefined();
-    expect(() => log.lens.root(301)).toThrow(failure("not-found"));
-    expect(() => log.lens.inclusionProof(300, 300)).toThrow(failure("invalid-input"));
-    expect(() => log.lens.consistencyProof(301, 300)).toThrow(failure("invalid-input"));
-    await expect(new LensGrowth(log.lens).extend(600)).rejects.toThrow(failure("not-found"));
+      expect(log.rfc6962.tile(level, index, width), `${level}/${index}.p/${width}`).toBeUndefined();
+    expect(() => log.rfc6962.root(301)).toThrow(failure("not-found"));
+    expect(() => log.rfc6962.inclusionProof(300, 300)).toThrow(failure("invalid-input"));
+    expect(() => log.rfc6962.consistencyProof(301, 300)).toThrow(failure("invalid-input"));
+    await expect(new Rfc6962Growth(log.rfc6962).extend(600)).rejects.toThrow(failure("not-found"));
   });
 
   test("grows with the log, in any steps", async () => {
     const { log } = await openTestLog();
-    const growth = new LensGrowth(log.lens);
+    const growth = new Rfc6962Growth(log.rfc6962);
     for (const count of [1, 254, 1, 1, 255, 300, 5]) {
       await fill(log, count);
       await growth.extend(log.size);
-      expect(hex(log.lens.root(log.size))).toBe(hex(plainRoot(leavesOf(log))));
+      expect(hex(log.rfc6962.root(log.size))).toBe(hex(plainRoot(leavesOf(log))));
     }
     await Promise.all([growth.extend(log.size), growth.extend(100), growth.extend(log.size)]);
-    expect(log.lens.rows.extent()!.size).toBe(3 * 256);
+    expect(log.rfc6962.rows.extent()!.size).toBe(3 * 256);
   });
 
   test("is the same for a reader that made it itself, and of a log that no writer has made it for", async () => {
     const { log, path } = await openTestLog();
     await fill(log, 600);
     const reader = await openTestReader(path);
-    expect(reader.lens.tile(1, 0, 2)).toBeUndefined();
-    expect(() => reader.lens.root(600)).toThrow(failure("not-found"));
-    await new LensGrowth(reader.lens).extend(600);
-    expect(hex(reader.lens.root(600))).toBe(hex(plainRoot(leavesOf(log))));
-    expect(log.lens.rows.extent()).toBeUndefined();
+    expect(reader.rfc6962.tile(1, 0, 2)).toBeUndefined();
+    expect(() => reader.rfc6962.root(600)).toThrow(failure("not-found"));
+    await new Rfc6962Growth(reader.rfc6962).extend(600);
+    expect(hex(reader.rfc6962.root(600))).toBe(hex(plainRoot(leavesOf(log))));
+    expect(log.rfc6962.rows.extent()).toBeUndefined();
   });
 });
 
@@ -116,22 +116,22 @@ describe("stored nodes", () => {
   async function reopened() {
     const first = await openTestLog();
     await fill(first.log, 600);
-    await new LensGrowth(first.log.lens).extend(600);
+    await new Rfc6962Growth(first.log.rfc6962).extend(600);
     await first.log.close();
     return openTestLog({ path: first.path });
   }
 
   test("are read after a start, and gone on from", async () => {
     const { log } = await reopened();
-    expect(hex(log.lens.root(600))).toBe(hex(plainRoot(leavesOf(log))));
+    expect(hex(log.rfc6962.root(600))).toBe(hex(plainRoot(leavesOf(log))));
     await fill(log, 300);
-    await new LensGrowth(log.lens).extend(900);
-    expect(hex(log.lens.root(900))).toBe(hex(plainRoot(leavesOf(log))));
+    await new Rfc6962Growth(log.rfc6962).extend(900);
+    expect(hex(log.rfc6962.root(900))).toBe(hex(plainRoot(leavesOf(log))));
   });
 
   test("of another log, of more entries, or that are not whole are made again", async () => {
     const { log } = await reopened();
-    const { rows } = log.lens;
+    const { rows } = log.rfc6962;
     const extent = rows.extent()!;
     const wrong = Buffer.alloc(64, 7);
     const damages = [
@@ -147,8 +147,8 @@ describe("stored nodes", () => {
     const root = hex(plainRoot(leavesOf(log)));
     for (const damage of damages) {
       await damage();
-      await new LensGrowth(log.lens).extend(600);
-      expect(hex(log.lens.root(600))).toBe(root);
+      await new Rfc6962Growth(log.rfc6962).extend(600);
+      expect(hex(log.rfc6962.root(600))).toBe(root);
       expect(rows.extent()!.size).toBe(512);
     }
   });
@@ -158,21 +158,21 @@ describe("stored nodes", () => {
     await log.close();
     rmSync(join(path, "postings"), { recursive: true });
     const again = await openTestLog({ path });
-    expect(again.log.lens.rows.extent()).toBeUndefined();
-    await new LensGrowth(again.log.lens).extend(600);
+    expect(again.log.rfc6962.rows.extent()).toBeUndefined();
+    await new Rfc6962Growth(again.log.rfc6962).extend(600);
     expect(existsSync(join(path, "postings"))).toBe(true);
-    expect(hex(again.log.lens.root(600))).toBe(hex(plainRoot(leavesOf(again.log))));
+    expect(hex(again.log.rfc6962.root(600))).toBe(hex(plainRoot(leavesOf(again.log))));
   });
 
   test("are not ahead of what was written when writing them fails", async () => {
     const { log } = await openTestLog();
     await fill(log, 600);
-    const rows = new MemoryLensRows();
+    const rows = new MemoryRfc6962Rows();
     const write = rows.write.bind(rows);
     let fails = true;
     rows.write = (...change) => (fails ? Promise.reject(new Error("no room")) : write(...change));
-    const lens = new Lens(log, () => rows);
-    const growth = new LensGrowth(lens);
+    const tree = new Rfc6962Tree(log, () => rows);
+    const growth = new Rfc6962Growth(tree);
     await expect(growth.extend(600)).rejects.toThrow("no room");
     fails = false;
     await growth.extend(600);
@@ -182,10 +182,10 @@ describe("stored nodes", () => {
   test("are not made further once that is broken off", async () => {
     const { log } = await openTestLog();
     await fill(log, 600);
-    await expect(new LensGrowth(log.lens).extend(600, AbortSignal.abort(new Error("enough")))).rejects.toThrow(
+    await expect(new Rfc6962Growth(log.rfc6962).extend(600, AbortSignal.abort(new Error("enough")))).rejects.toThrow(
       "enough",
     );
-    expect(log.lens.rows.extent()).toBeUndefined();
+    expect(log.rfc6962.rows.extent()).toBeUndefined();
   });
 });
 

@@ -1,17 +1,17 @@
 /**
- * The nodes of the lens in memory, for a log that is only read: 0.125 bytes an entry. They are made again at each start.
+ * The nodes of the RFC 6962 tree in memory, for a log that is only read: 0.125 bytes an entry. They are made again at each start.
  */
-import type { LensExtent, LensRows, LensTile } from "../../store/postings/contract.js";
+import type { Rfc6962Extent, Rfc6962Rows, Rfc6962Tile } from "../../store/postings/contract.js";
 
-export class MemoryLensRows implements LensRows {
-  readonly #tiles = new Map<string, LensTile>();
-  #extent: LensExtent | undefined;
+export class MemoryRfc6962Rows implements Rfc6962Rows {
+  readonly #tiles = new Map<string, Rfc6962Tile>();
+  #extent: Rfc6962Extent | undefined;
 
   tile(level: number, index: number): Uint8Array | undefined {
     return this.#tiles.get(`${level}/${index}`)?.hashes;
   }
 
-  extent(): LensExtent | undefined {
+  extent(): Rfc6962Extent | undefined {
     return this.#extent;
   }
 
@@ -19,7 +19,7 @@ export class MemoryLensRows implements LensRows {
     for (const { level, index } of this.#tiles.values()) yield [level, index];
   }
 
-  async write(tiles: readonly LensTile[], extent: LensExtent): Promise<void> {
+  async write(tiles: readonly Rfc6962Tile[], extent: Rfc6962Extent): Promise<void> {
     for (const tile of tiles) this.#tiles.set(`${tile.level}/${tile.index}`, tile);
     this.#extent = { size: extent.size, lastLeaf: extent.lastLeaf.slice() };
   }
