@@ -39,14 +39,14 @@ test("it keeps the most recently used keys up to its limit, for any sequence of 
       for (const one of uses) {
         if (one.kind === "get") {
           let isMade = false;
-          const value = recent.get(one.name, () => {
+          const value = recent.made(one.name, () => {
             isMade = true;
             return { key: one.name };
           });
           expect(value.key).toBe(one.name);
           expect(isMade).toBe(!model.get(one.name));
         } else if (one.kind === "look") {
-          expect(recent.look(one.name)?.key).toBe(model.look(one.name) ? one.name : undefined);
+          expect(recent.get(one.name)?.key).toBe(model.look(one.name) ? one.name : undefined);
         } else if (one.kind === "delete") {
           recent.delete(one.name);
           model.delete(one.name);
@@ -55,7 +55,7 @@ test("it keeps the most recently used keys up to its limit, for any sequence of 
           model.keys = [];
         }
       }
-      for (const name of "abcdefgh") expect(recent.look(name) !== undefined).toBe(model.keys.includes(name));
+      for (const name of "abcdefgh") expect(recent.get(name) !== undefined).toBe(model.keys.includes(name));
     }),
   );
 });

@@ -8,6 +8,7 @@ import type { JWTPayload } from "jose";
 // Not from "jose", which loads its encryption, too: half of the CPU that loading takes.
 import { jwtVerify } from "jose/jwt/verify";
 import { CairnlogError } from "../../engine/base/error.js";
+import { Recent } from "../../engine/base/recent.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Passwords } from "../../engine/registry/access/passwords.js";
@@ -66,10 +67,8 @@ export class Sessions {
   readonly #passwords: Pick<Passwords, "version">;
   readonly #ttl: number;
   readonly #clock: Clock;
-  /**
-   * Verified sessions by token, oldest first. Only valid tokens are added, so nobody can fill it with invented ones.
-   */
-  readonly #verified = new Map<string, Verified>();
+  /** Verified sessions by token. Only valid tokens are added, so nobody can fill it with invented ones. */
+  readonly #verified = new Recent<string, Verified>(MAX_CACHED);
 
   constructor({ operator, keys, passwords, ttlSeconds, clock = systemClock }: SessionsOptions) {
     this.#operator = operator;
@@ -171,10 +170,6 @@ export class Sessions {
     const passwordVersion = password_version as string | undefined;
     const readOnly = read_only === true;
     const session = { fingerprint: sub!, recovery, authTime: auth_time, passwordVersion, readOnly, expires: exp! };
-    if (this.#verified.size >= MAX_CACHED) {
-      const [oldest] = this.#verified.keys();
-      this.#verified.delete(oldest!);
-    }
     this.#verified.set(token, session);
     return session;
   }

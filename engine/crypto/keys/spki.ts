@@ -1,7 +1,6 @@
 /** Public keys on the server: parsed by the verifier's own parser, and kept in a form ready for native verification. */
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
-import { ownText } from "../../base/own-text.js";
 import { Recent } from "../../base/recent.js";
 import { type PublicKey, parsePublicKey, parseRecordedKey } from "../../verify/keys/publickey.js";
 import { checkPoint, ED25519_BYTES, readPlainEd25519 } from "./ed25519.js";
@@ -10,6 +9,12 @@ import { checkPoint, ED25519_BYTES, readPlainEd25519 } from "./ed25519.js";
 export type VerifyingKey =
   | { readonly algorithm: "ed25519"; readonly raw: Buffer }
   | { readonly algorithm: "ecdsa-p256" | "rsa-2048"; readonly pem: string };
+
+/**
+ * ASCII text in memory of its own, for what is kept. A string that was cut out of a row or a request keeps all of it alive,
+ * and one that was put together keeps its parts: what is kept of a public key takes 0.6 KB of heap instead of 3.4.
+ */
+const ownText = (text: string): string => Buffer.from(text, "latin1").toString("latin1");
 
 /** A checked public key. */
 export type ServerKey = VerifyingKey & {
@@ -71,7 +76,11 @@ const plainKey = (pem: string) => (isKept(pem) ? readPlainEd25519(pem.trim()) : 
 function parsedKey(pem: string): ServerKey {
   if (!isKept(pem)) return toServerKey(parsePublicKey(pem, checkPoint));
   const text = pem.trim();
-  return keys.look(text) ?? keys.keep(ownText(text), toServerKey(parsePublicKey(pem, checkPoint)));
+  const known = keys.get(text);
+  if (known) return known;
+  const key = toServerKey(parsePublicKey(pem, checkPoint));
+  keys.set(ownText(text), key);
+  return key;
 }
 
 const isKept = (pem: unknown): boolean => typeof pem === "string" && pem.length <= MAX_KEPT_CHARACTERS;
@@ -93,7 +102,7 @@ function toServerKey(key: PublicKey): ServerKey {
  * The key of a normalised PEM in OpenSSL's form. The last 1,000 are kept: each takes 3.5 KB outside of the heap, where
  * the garbage collector does not see them. Making one takes 170 µs, as much as two P-256 verifications.
  */
-export const opensslKey = (pem: string): KeyObject => opensslKeys.get(pem, () => createPublicKey(pem));
+export const opensslKey = (pem: string): KeyObject => opensslKeys.made(pem, () => createPublicKey(pem));
 
 /** A key as bytes for another thread: an Ed25519 point, or PEM, which is longer. */
 export const keyToBytes = (key: ServerKey): Uint8Array =>

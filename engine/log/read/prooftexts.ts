@@ -107,12 +107,11 @@ export class ProofTexts {
    * @throws CairnlogError `invalid-input` unless 0 <= leafIndex < treeSize <= size
    */
   inclusion(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
-    const kept = this.#proofs.look(leafIndex);
+    const kept = this.#proofs.get(leafIndex);
     if (kept?.treeSize === treeSize && kept.version === version) return kept.served;
     const isAskedAgain = this.#asked.again(leafIndex);
     const served = this.#make(leafIndex, treeSize, version, isAskedAgain);
-    if (kept) this.#proofs.delete(leafIndex);
-    if (isAskedAgain) this.#proofs.keep(leafIndex, { treeSize, version, served });
+    if (isAskedAgain) this.#proofs.set(leafIndex, { treeSize, version, served });
     return served;
   }
 
@@ -120,7 +119,7 @@ export class ProofTexts {
   #make(leafIndex: number, treeSize: number, version: TreeVersion, isKept: boolean): ServedProof {
     const tree = this.#trees[version];
     checkLeaf(tree, leafIndex, treeSize);
-    const { size, root, sth, tag } = this.#frames.get(2 * treeSize + version - 1, () =>
+    const { size, root, sth, tag } = this.#frames.made(2 * treeSize + version - 1, () =>
       frame(treeSize, version, tree.rightEdge(treeSize).rootHex, this.#head(treeSize)),
     );
     let at = put(size, write(`${leafIndex}`, put(BEGINNING, 0)));
@@ -156,14 +155,13 @@ export class ProofTexts {
   #upperPath(tree: Tree, leafIndex: number, treeSize: number): Buffer {
     const { version } = tree;
     const tile = Math.floor(leafIndex / TILE_WIDTH);
-    const kept = this.#upper.look(tile);
+    const kept = this.#upper.get(tile);
     if (kept?.treeSize === treeSize && kept.version === version) return kept.text;
     let hashes = "";
     for (const sibling of siblings(tree, leafIndex, treeSize, TILE_LEVELS, Number.POSITIVE_INFINITY))
       hashes += `,"${sibling}"`;
     const text = bytesOf(hashes);
-    if (kept) this.#upper.delete(tile);
-    this.#upper.keep(tile, { treeSize, version, text });
+    this.#upper.set(tile, { treeSize, version, text });
     return text;
   }
 }

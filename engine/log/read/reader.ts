@@ -86,11 +86,12 @@ export class EntryReader {
   json(index: number): Buffer | undefined {
     const by = this.#withheld?.by(index);
     if (by !== undefined) return Buffer.from(spellWithheld(this.#parsed(index)!, by), "utf8");
-    const served = this.#served.look(index);
+    const served = this.#served.get(index);
     if (served) return served;
     const place = this.#glance(index);
     const json = place?.entry(index - place.firstIndex) ?? this.#read(index, (batch, i) => Buffer.from(batch.entry(i)));
-    return json && json.length <= MAX_KEPT && this.#asked.again(index) ? this.#served.keep(index, json) : json;
+    if (json && json.length <= MAX_KEPT && this.#asked.again(index)) this.#served.set(index, json);
+    return json;
   }
 
   /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */

@@ -97,7 +97,7 @@ export class Rfc6962Tree {
 
   /** The complete node (level, index). */
   #node(level: number, index: number): Uint8Array {
-    return this.#nodes.get(`${level}/${index}`, () => {
+    return this.#nodes.made(`${level}/${index}`, () => {
       const width = 2 ** (level % TILE_LEVELS);
       const tileLevel = Math.floor(level / TILE_LEVELS);
       const tile = Math.floor((index * width) / TILE_WIDTH);

@@ -35,10 +35,11 @@ export class CommittedRows implements Pick<Store, "get" | "range"> {
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
     if (table !== "keys") return this.#store.get(table, key);
     const fingerprint = key as KeyOf<"keys">;
-    const known = this.#keys.look(fingerprint);
+    const known = this.#keys.get(fingerprint);
     if (known) return known as RowOf<T>;
     const row = this.#store.get("keys", fingerprint);
-    return row && (this.#keys.keep(fingerprint, row) as RowOf<T>);
+    if (row) this.#keys.set(fingerprint, row);
+    return row as RowOf<T> | undefined;
   }
 
   range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[] {

@@ -183,7 +183,7 @@ export class Tree {
     const open = this.#open[tileLevel];
     if (open?.index === index) return open.hashes.subarray(0, open.count * HASH);
     const key = `${tileLevel}/${index}`;
-    return this.#sealed.get(key) ?? this.#tiles.get(position(tileLevel, index), () => this.#stored(tileLevel, index));
+    return this.#sealed.get(key) ?? this.#tiles.made(position(tileLevel, index), () => this.#stored(tileLevel, index));
   }
 
   /** The complete node (level, index), 32 bytes. Do not write to it. The caller must know that the node is complete. */
@@ -194,16 +194,16 @@ export class Tree {
     const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
     const tileIndex = Math.floor(index / width);
     if (tileIndex >= this.#open[tileLevel]!.index)
-      return this.#nodes.get(position(level, index), () => this.#make(level, index));
+      return this.#nodes.made(position(level, index), () => this.#make(level, index));
     if (tileLevel > 0) return nodeIn(this.#above(tileLevel, tileIndex), placeOf(width, ABOVE_WIDTH, index));
     // Of a tile whose crown is not kept, an old size needs half of the hashes that the crown takes.
-    const crown = level < CROWN_LEVEL ? undefined : this.#crowns.look(tileIndex);
+    const crown = level < CROWN_LEVEL ? undefined : this.#crowns.get(tileIndex);
     return crown ? nodeIn(crown, placeOf(width, CROWN_WIDTH, index)) : this.#make(level, index);
   }
 
   /** All nodes above those of a full tile that is not of leaves. Old sizes, all over a log, share few such tiles. */
   #above(tileLevel: number, tileIndex: number): Uint8Array {
-    return this.#aboves.get(position(tileLevel, tileIndex), () =>
+    return this.#aboves.made(position(tileLevel, tileIndex), () =>
       this.#kernel.subtree(this.#stored(tileLevel, tileIndex), this.version),
     );
   }
@@ -224,7 +224,7 @@ export class Tree {
       return this.#crown(tileIndex).toString("hex", at, at + HASH);
     }
     // There are 256 times as many tiles below as here, so their requested nodes are cached one by one.
-    const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
+    const texts = this.#texts.made(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
     const at = 2 * TILE_WIDTH - 2 * width + (index % width);
     texts[at] ??= hex(this.node(level, index));
     return texts[at];
@@ -254,7 +254,7 @@ export class Tree {
    * The nodes of a full tile of leaves from the crown's level up: 64 of them, then the 32 of the level above, and so on.
    */
   #crown(tileIndex: number): Buffer {
-    return this.#crowns.get(tileIndex, () => {
+    return this.#crowns.made(tileIndex, () => {
       const above = this.#kernel.subtree(this.#leaves(tileIndex), this.version);
       // A copy with memory of its own, so that the nodes below are not kept.
       const crown = Buffer.allocUnsafeSlow((2 * CROWN_WIDTH - 1) * HASH);
@@ -265,7 +265,7 @@ export class Tree {
 
   /** The hex text of four leaves, and of the two nodes above them. */
   #block(block: number): string {
-    return this.#blocks.get(block, () => {
+    return this.#blocks.made(block, () => {
       const first = (block * BLOCK) % TILE_WIDTH;
       const tile = this.#leaves(Math.floor((block * BLOCK) / TILE_WIDTH));
       const leaves = tile.subarray(first * HASH, (first + BLOCK) * HASH);
@@ -289,13 +289,13 @@ export class Tree {
    * here and in the verifier.
    */
   rightEdge(size: number): RightEdge {
-    return this.#edges.get(size, () => {
+    return this.#edges.made(size, () => {
       const padded = new Map<number, Uint8Array>();
       const top = height(size);
       let { level, index } = peakPositions(size).at(-1)!;
       let root: Uint8Array;
       const tileIndex = Math.floor(size / TILE_WIDTH);
-      if (size % TILE_WIDTH && !this.#crowns.look(tileIndex)) {
+      if (size % TILE_WIDTH && !this.#crowns.get(tileIndex)) {
         // All nodes of the last tile, a level at a time: half of the time that each complete node by itself takes.
         let row = this.#leaves(tileIndex).subarray(0, (size % TILE_WIDTH) * HASH);
         for (level = 0; level < Math.min(top, TILE_LEVELS); ) {

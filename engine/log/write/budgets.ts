@@ -132,7 +132,7 @@ export class Budgets {
 
   /** Bytes that are reserved, in a window that has not ended. */
   #reserved(name: number, now: number): Reserve | undefined {
-    const reserve = this.#reserves.look(name);
+    const reserve = this.#reserves.get(name);
     return reserve && now < reserve.start + WINDOW_S ? reserve : undefined;
   }
 
@@ -167,7 +167,7 @@ export class Budgets {
     window.used += taken;
     window.isChanged = true;
     this.#changed.add(keyOf(name));
-    const kept = this.#reserves.get(name, () => ({ start: 0, left: 0 }));
+    const kept = this.#reserves.made(name, () => ({ start: 0, left: 0 }));
     [kept.start, kept.left] = [window.start, taken - needed];
   }
 
@@ -185,7 +185,7 @@ export class Budgets {
   }
 
   #namesOf(client: string): Names {
-    return this.#names.get(client, () => {
+    return this.#names.made(client, () => {
       const network = networkOf(client);
       return { address: this.#hash(client), network: network === null ? null : this.#hash(network) };
     });

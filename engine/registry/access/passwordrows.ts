@@ -27,9 +27,9 @@ export class PasswordRows {
 
   /** Whether the key has a password. @param fingerprint as the registry writes it */
   isSet(fingerprint: string): boolean {
-    if (this.#without.look(fingerprint)) return false;
+    if (this.#without.get(fingerprint)) return false;
     const isSet = this.#log.row("passwords", fingerprint) !== undefined;
-    if (!isSet) this.#without.keep(fingerprint, true);
+    if (!isSet) this.#without.set(fingerprint, true);
     return isSet;
   }
 

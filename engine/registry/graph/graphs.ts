@@ -3,6 +3,7 @@
  * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one
  * `Graphs` owns the cache, in the thread that opened the registry.
  */
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../log/state/clock.js";
 import { type AskedKeys, isTouchedSince } from "../events/graph.js";
 import type { Keys } from "../keys/keys.js";
@@ -20,8 +21,7 @@ import {
 
 export const DEFAULT_GRAPH_CACHE_S = 60;
 /**
- * Number of cached graphs, and of nodes and edges in all of them: about 40 MB. Clients decide which are cached; the
- * oldest is removed first.
+ * Number of cached graphs, and of nodes and edges in all of them: about 40 MB. Clients decide which are cached.
  */
 const MAX_KEPT = 256;
 const MAX_KEPT_SIZE = 120_000;
@@ -55,9 +55,8 @@ export class Graphs {
   readonly #slices: Slices;
   readonly #clock: Clock;
   readonly #settings: Required<GraphSettings>;
-  /** Cached graphs by root and query, oldest first. */
-  readonly #kept = new Map<string, Kept>();
-  #keptSize = 0;
+  /** Cached graphs by root and query. */
+  readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT, maxSize: MAX_KEPT_SIZE, sizeCalculation: sizeOf });
   /** Running traversals, each with the size of the log at which it was requested. */
   readonly #running = new Map<string, { readonly size: number; readonly kept: Promise<Kept> }>();
 
@@ -93,7 +92,7 @@ export class Graphs {
     const name = JSON.stringify([root, query]);
     const kept = this.#kept.get(name);
     if (kept && this.#holds(kept)) return { ...kept.graph, cached: true };
-    this.#drop(name);
+    this.#kept.delete(name);
     const { size } = this.#parts.log;
     const running = this.#running.get(name);
     // A traversal that began at an earlier size may lack entries that are now on disk.
@@ -103,7 +102,7 @@ export class Graphs {
     this.#running.set(name, own);
     try {
       const found = await own.kept;
-      this.#keep(name, found);
+      this.#kept.set(name, found);
       return { ...found.graph, cached: false };
     } finally {
       if (this.#running.get(name) === own) this.#running.delete(name);
@@ -127,21 +126,6 @@ export class Graphs {
     if (now < kept.from || now >= kept.until || isTouchedSince(log, kept.size, kept)) return false;
     kept.size = log.size;
     return true;
-  }
-
-  #keep(name: string, kept: Kept): void {
-    this.#drop(name);
-    this.#kept.set(name, kept);
-    this.#keptSize += sizeOf(kept);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= MAX_KEPT && this.#keptSize <= MAX_KEPT_SIZE) return;
-      this.#drop(oldest);
-    }
-  }
-
-  #drop(name: string): void {
-    const kept = this.#kept.get(name);
-    if (kept && this.#kept.delete(name)) this.#keptSize -= sizeOf(kept);
   }
 }
 

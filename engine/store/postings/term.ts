@@ -46,7 +46,7 @@ const withoutPrefix = (text: string): string => (isPrefixedHash(text) ? text.sli
 function keptTerm(kind: PostingKind, text: string, normal: (text: string) => string): string {
   const recent = kept.get(kind);
   const make = () => KIND_CHAR[kind] + hash("sha256", normal(text), "binary").slice(0, KEY_BYTES);
-  return recent && text.length <= MAX_KEPT_CHARACTERS ? recent.get(text, make) : make();
+  return recent && text.length <= MAX_KEPT_CHARACTERS ? recent.made(text, make) : make();
 }
 
 /** The least term behind `term`, which must not be the last one of its kind. */
