@@ -85,12 +85,14 @@ export class Duties {
     return this.#past.calendars + this.#anchoring.failures;
   }
 
-  /** Begins with all of it. @throws CairnlogError as `openTlog` does */
-  async begin(): Promise<void> {
+  /** Begins with all of it. @returns `tlog` @throws CairnlogError as `openTlog` does */
+  async begin(): Promise<OpenedTlog> {
     const { registry, operator, logName, settings, logger, refuted } = this.#parts;
-    this.#tlog = await openTlog({ log: registry.log, operator, logName, settings, logger, refuted });
+    const tlog = await openTlog({ log: registry.log, operator, logName, settings, logger, refuted });
+    this.#tlog = tlog;
     this.#deliverer.start();
     this.#anchoring.start(settings.otsUpgradeIntervalSeconds);
+    return tlog;
   }
 
   /** Ends all of it for good, and resolves when nothing is under way. Who waits for a calendar is told at once. */

@@ -14,17 +14,22 @@ import type { Logger } from "./process/logger.js";
 export const FAILED_EXIT_CODE = 74;
 
 /**
- * Writes the reason to the file `path`, beside the log. If we crash here the file may be missing or cut short; then the next
- * start only leaves out a check.
+ * Resolves with the failure after which this process cannot use `log` any more. The reason is in the file `path` then, beside
+ * the log. If we crash here the file may be missing or cut short; then the next start only leaves out a check.
  */
-export function recordFailure(path: string, failure: CairnlogError, logger: Pick<Logger, "fatal">): void {
-  const { message, code } = failure;
-  logger.fatal({ err: failure }, "the log failed, and the service ends");
-  try {
-    writeFailure(path, { code, message });
-  } catch (error) {
-    logger.fatal({ err: error, path }, "the reason cannot be written beside the log");
-  }
+export function failureOf(log: LogView, path: string, logger: Logger): Promise<CairnlogError> {
+  return new Promise((resolve) =>
+    log.observeFailure((failure) => {
+      const { message, code } = failure;
+      logger.fatal({ err: failure }, "the log failed, and the service ends");
+      try {
+        writeFailure(path, { code, message });
+      } catch (error) {
+        logger.fatal({ err: error, path }, "the reason cannot be written beside the log");
+      }
+      resolve(failure);
+    }),
+  );
 }
 
 /** What `failure.json` says beside the time. Members may be added. */

@@ -1,48 +1,27 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
-import { accessSync, constants } from "node:fs";
-import { CairnlogError } from "../engine/base/error.js";
-import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
+import type { CairnlogError } from "../engine/base/error.js";
+import { createPool } from "../engine/crypto/pool/pool.js";
 import { selfTest } from "../engine/crypto/selftest.js";
-import { Checkpoints, defaultLogName } from "../engine/log/tlog/checkpoints.js";
-import { PublishedHead } from "../engine/log/tlog/published.js";
-import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
-import { closeToOthers, writePrivateFile } from "../engine/store/lmdb/private.js";
-import { freeBytes } from "../engine/store/lmdb/room.js";
+import type { Registry } from "../engine/registry/registry.js";
 import { openCertificate } from "./certificate.js";
 import { Opened } from "./closing.js";
-import { Duties, watchDuties } from "./duties.js";
-import { checkAfterFailure, recordFailure } from "./failure.js";
-import { type Fronts, openFronts } from "./front/fronts.js";
 import { createLimits } from "./front/limits.js";
 import { openOperations } from "./front/operations.js";
-import { Metrics } from "./http/observing/metrics.js";
-import { Readiness } from "./http/observing/readiness.js";
 import { requirePublicUrl } from "./http/origins.js";
 import { isRefusedByBrowsers } from "./http/ports.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
-import type { Services } from "./http/services.js";
 import type { TransportName } from "./http/transport/transport.js";
-import { MirroredLog, mirroredOperator, obeyWithholding, tellErasing } from "./mirror.js";
-import { joinNode, NO_CHECKPOINTS, ReplicatedNode } from "./node.js";
-import { openingOf } from "./opening/opening.js";
-import { type OpenedOperator, openOperator } from "./opening/operator.js";
+import { openMirror } from "./mirror.js";
+import { openNode } from "./node.js";
 import { readWriters } from "./opening/writers.js";
 import { createLogger, type Logger, type LogSink } from "./process/logger.js";
 import { openFileLimit, possibleConnections, tooFewFiles } from "./process/machine.js";
 import { VERSION } from "./process/version.js";
-import {
-  completeSettings,
-  failurePath,
-  type GivenSettings,
-  operatorPublicKeyPath,
-  publishedHeadPath,
-  type Settings,
-} from "./settings/settings.js";
+import { type Ground, openWriter, type Service } from "./service.js";
+import { completeSettings, type GivenSettings, type Settings } from "./settings/settings.js";
 import { transportOf } from "./startcheck.js";
-import { logNameOf } from "./tlog/tlog.js";
-import { SharedVerification } from "./verification.js";
 
 export type { LogSink, WriteLine } from "./process/logger.js";
 export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings/settings.js";
@@ -109,7 +88,6 @@ export interface Stopped {
 /** The share of the time for a stop in which parts are closed. The rest is for the exit of the process. */
 const CLOSING_SHARE = 0.9;
 const REFUSED_PORT = "browsers, and fetch in programs, send nothing to this port: choose another one for them";
-const DUTIES = "anchoring, webhooks and witnesses";
 
 /**
  * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps, or with `replication` too, a
@@ -137,151 +115,26 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const chosen = await transportOf(settings);
     const { transport, whyNotUws } = chosen;
     // Before anything is made: a list that cannot be used is a refusal.
-    const listed = settings.readOnly ? null : readWriters(settings);
+    const listed = readWriters(settings);
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     if (isRefusedByBrowsers(settings.port)) logger.warn({ port: settings.port }, REFUSED_PORT);
-    const { readOnly } = settings;
-    const isMirror = readOnly && settings.replication === null;
-    if (!isMirror) openDataDir(dataDir);
-    const own = readOnly ? null : await ownOperator(settings, pool, logger);
-    const operator = own?.operator ?? mirroredOperator(dataDir);
-    const signer = own?.signer;
-    if (signer) {
-      opened.addFoundation("the signer", () => signer.close());
-      signer.observe((trouble) => {
-        if (trouble) logger.error({ code: trouble.code }, trouble.message);
-        else logger.info({ signer: settings.signer }, "the signer is connected again");
-      });
-    }
-    const logName = settings.logName ?? defaultLogName(operator.fingerprint);
-    const joined = await joinNode(settings, operator, logName, logger);
-    if (joined) opened.addFoundation("the journal", () => joined.journal.close());
-    const opening: RegistryOptions = {
-      ...openingOf(settings, operator, listed),
-      pool,
-      ...(joined && { replicated: joined }),
-      // The operator's own nodes obey in any case.
-      keepsWithheld: readOnly && !settings.obeyWithholding,
-      onErasing: tellErasing(logger),
-    };
-    if (isMirror && settings.obeyWithholding) await obeyWithholding(opening.path, logger);
-    const mirror = isMirror ? await openRegistryReader(opening) : null;
-    const written = mirror ? null : await openRegistry(opening);
-    const registry: Registry = (mirror ?? written)!;
-    const { log } = registry;
-    opened.addFoundation("the log", () => registry.close());
-    if (!isMirror) await checkAfterFailure(failurePath(dataDir), log, logger);
-    const failed = new Promise<CairnlogError>((resolve) => {
-      log.observeFailure((failure) => {
-        recordFailure(failurePath(dataDir), failure, logger);
-        resolve(failure);
-      });
-    });
-    const published = isMirror ? null : new PublishedHead(publishedHeadPath(dataDir), log);
-    // A node of a replicated log may be behind what it has shown, until it leads.
-    if (!joined) published?.check();
-    if (published) {
-      published.start();
-      opened.addFoundation("the newest head shown", () => published.stop());
-    }
-    const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
-    if (mirrored) opened.addFoundation("the mirror", () => mirrored.close());
-    const checkpointName = logNameOf(settings, log);
-    const isHeld = joined ? { isHeld: () => joined.journal.hasLease } : {};
-    const duties = new Duties({
-      settings,
-      registry,
-      operator,
-      logName: checkpointName,
-      logger,
-      refuted: (error) => written?.log.refute(error),
-      ...isHeld,
-    });
-    const isFollower = options.follow ?? false;
-    const node =
-      joined && published && written
-        ? new ReplicatedNode({ joined, log: written.log, duties, published, settings, isFollower, logger })
-        : null;
-    if (!mirrored && !node) {
-      opened.addWork(DUTIES, () => duties.close());
-      await duties.begin();
-    }
-    const metrics = new Metrics(log);
-    opened.addFoundation("the metrics", () => metrics.close());
-    let fronts: Fronts | null = null;
-    const readiness = new Readiness({
-      log,
-      operator,
-      stuck: () => fronts?.stuck ?? [],
-      freeBytes: () => freeBytes(dataDir),
-      minFreeBytes: settings.minFreeBytes,
-      oldestReader: () => log.diskUsage.oldestReader,
-      isReadOnly: isMirror,
-      writer: readOnly ? undefined : written?.log,
-      node: node ?? undefined,
-      warnings: () => duties.tlog?.warnings ?? [],
-    });
-    const services: Services = {
-      readiness,
-      metrics,
-      anchoring: { anchor: () => duties.anchoring.anchor(), status: () => duties.anchoring.status() },
-      verification: new SharedVerification(log),
-      checkpoints: mirrored ?? (readOnly ? NO_CHECKPOINTS : new Checkpoints(log, operator, checkpointName)),
-      tlog: (mirrored?.tlog ?? node?.tlog ?? duties.tlog)!,
-      replication: node && joined && { role: joined.standing, status: () => node.status },
-    };
-    watchDuties(metrics, duties, { publishes: !mirrored, isCosigned: settings.witnesses !== null });
-    if (node) metrics.watchReplication(node);
-    metrics.watchCertificate(() => certificate?.expires ?? null);
-    if (signer) metrics.watchSigner(signer);
-    if (written && !readOnly) {
-      metrics.watchClock(written.log);
-      written.log.observeClock((refusal) => {
-        if (refusal) logger.error({ code: refusal.code }, refusal.message);
-        else logger.info("the clock is believed again");
-      });
-    }
-    metrics.watchDisk({
-      freeBytes: () => freeBytes(dataDir),
-      get usage() {
-        return log.diskUsage;
-      },
-    });
+    const service = await openService({ settings, listed, pool, logger, opened }, options.follow ?? false);
+    const { registry, operator, services, failed } = service;
+    service.metrics.watchCertificate(() => certificate?.expires ?? null);
     const limits = createLimits(settings);
-    const parts = {
-      settings,
-      registry,
-      // Front ends of their own are for those that write.
-      writer: readOnly ? null : (written?.log ?? null),
-      operator,
-      services,
-      role: joined?.standing.buffer ?? null,
-      chosen,
-      limits,
-      tls,
-      maxConnections,
-      listed,
-      logger,
-      isOwnLogger: options.logger !== undefined,
-    };
-    const serving = openFronts(parts);
-    fronts = serving;
-    metrics.watchFronts(() => serving.reports());
-    opened.addWork("the front ends and their connections", () => serving.close());
+    const isOwnLogger = options.logger !== undefined;
+    const shown = { registry, operator, services, settings, listed };
+    const fronts = service.openFronts({ ...shown, chosen, limits, tls, maxConnections, logger, isOwnLogger });
+    opened.addWork("the front ends and their connections", () => fronts.close());
     let metricsUrl: string | null = null;
     if (metricsAddress) {
-      const operations = openOperations({ registry, services, chosen, isReadOnly: readOnly, logger });
+      const operations = openOperations({ registry, services, chosen, isReadOnly: settings.readOnly, logger });
       opened.addWork("the operator's address", () => operations.close());
       const port = await operations.listen(metricsAddress.host, metricsAddress.port);
       metricsUrl = urlOf("http", metricsAddress.host, port);
     }
-    const port = await serving.listen(host, settings.port);
-    // Before the connections: who waits for a calendar is told at once.
-    opened.addWork(DUTIES, () => duties.close());
-    if (node) {
-      opened.addWork("replication", () => node.stop());
-      node.start();
-    }
+    const port = await fronts.listen(host, settings.port);
+    service.begin();
     const url = urlOf(tls ? "https" : "http", host, port);
     const { fingerprint } = operator;
     logger.info(
@@ -292,12 +145,12 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         transport: transport.name,
         operator: fingerprint,
         dataDir,
-        entries: log.size,
+        entries: registry.log.size,
       },
       "listening",
     );
     // No warning: there may be no such credential, and /readyz says it as long as it is so.
-    if (opening.hardwareRoots?.isEmpty && !readOnly) logger.info(DECLARATIONS_BELIEVED);
+    if (registry.credentials.believesDeclarations && !settings.readOnly) logger.info(DECLARATIONS_BELIEVED);
     let stopping: Promise<Stopped> | null = null;
     return {
       address: { host, port },
@@ -312,14 +165,14 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       async renewCertificate() {
         if (!certificate) return null;
         certificate.check();
-        await serving.renewCertificate();
+        await fronts.renewCertificate();
         return new Date(certificate.expires).toISOString();
       },
       renewWriters() {
-        const renewed = readOnly ? null : readWriters(settings);
+        const renewed = readWriters(settings);
         if (!renewed) return null;
         registry.writers.renew(renewed);
-        serving.renewWriters(renewed);
+        fronts.renewWriters(renewed);
         return renewed.length;
       },
       close(observe) {
@@ -329,10 +182,10 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     };
     async function stop(observe?: (part: string) => void): Promise<Stopped> {
       logger.info("stopping");
-      const { size } = log;
+      const { size } = registry.log;
       const { hanging, errors } = await opened.close(stopMs, observe);
       if (errors.length > 0) throw errors[0];
-      const isSettled = written?.log.isSettled ?? true;
+      const isSettled = service.isSettled();
       if (hanging.length > 0) logger.error({ hanging, isSettled }, "stopped, and left what hangs");
       else logger.info({ entries: size }, "stopped");
       return { hanging, isSettled };
@@ -343,23 +196,10 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
   }
 }
 
-/** The operator key of a log that is written here. */
-async function ownOperator(settings: Settings, pool: Pool, logger: Logger): Promise<OpenedOperator> {
-  const opened = await openOperator(settings, logger, pool);
-  // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writePrivateFile(operatorPublicKeyPath(settings.dataDir), opened.operator.public.pem);
-  return opened;
-}
-
-/** @throws CairnlogError `storage-failed` */
-function openDataDir(path: string): void {
-  try {
-    closeToOthers(path);
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new CairnlogError("storage-failed", `The data directory ${path} cannot be written (${code}).`, { cause });
-  }
+function openService(ground: Ground, isFollower: boolean): Promise<Service> {
+  const { replication, readOnly } = ground.settings;
+  if (replication !== null) return openNode(ground, replication, isFollower);
+  return readOnly ? openMirror(ground) : openWriter(ground);
 }
 
 /** How many connections are taken. @throws CairnlogError `precondition-failed` */

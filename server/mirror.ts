@@ -5,16 +5,58 @@
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../engine/base/error.js";
 import { type OperatorKey, publicOperatorKey } from "../engine/crypto/signer/operator-key.js";
-import { type Erasure, eraseWithheld } from "../engine/log/history/erase.js";
+import { eraseWithheld } from "../engine/log/history/erase.js";
 import { Rfc6962Growth } from "../engine/log/rfc6962/growth.js";
 import type { LogReader } from "../engine/log/view/reader.js";
 import { projection } from "../engine/registry/events/projection.js";
+import { openRegistryReader } from "../engine/registry/registry.js";
+import { Duties } from "./duties.js";
+import { failureOf } from "./failure.js";
+import { openFront } from "./front/fronts.js";
 import type { Tlog } from "./http/services.js";
+import { openingOf } from "./opening/opening.js";
 import type { Logger } from "./process/logger.js";
-import { checkpointPath, operatorPublicKeyPath, tlogCheckpointPath, tlogVkeyPath } from "./settings/settings.js";
+import { type Ground, type Service, serviceOf, tellErasing } from "./service.js";
+import {
+  checkpointPath,
+  failurePath,
+  operatorPublicKeyPath,
+  tlogCheckpointPath,
+  tlogVkeyPath,
+} from "./settings/settings.js";
+import { logNameOf } from "./tlog/tlog.js";
 
 /** Milliseconds that this process may be behind the one that writes. */
 const REFRESH_MS = 1_000;
+
+/** @throws CairnlogError as `mirroredOperator` and `openRegistryReader` do */
+export async function openMirror(ground: Ground): Promise<Service> {
+  const { settings, pool, logger, opened } = ground;
+  const { dataDir } = settings;
+  const operator = mirroredOperator(dataDir);
+  const options = { ...openingOf(settings, operator, null), pool };
+  if (settings.obeyWithholding) await obeyWithholding(options.path, logger);
+  const registry = await openRegistryReader(options);
+  const { log } = registry;
+  opened.addFoundation("the log", () => registry.close());
+  const failed = failureOf(log, failurePath(dataDir), logger);
+  const mirrored = new MirroredLog(log, dataDir, logger);
+  opened.addFoundation("the mirror", () => mirrored.close());
+  // They never begin here, and only show how far the log's own service is.
+  const duties = new Duties({ settings, registry, operator, logName: logNameOf(settings, log), logger, refuted() {} });
+  return serviceOf(ground, {
+    registry,
+    operator,
+    failed,
+    duties,
+    checkpoints: mirrored,
+    tlog: mirrored.tlog,
+    replication: null,
+    readiness: { isReadOnly: true },
+    openFronts: openFront,
+    isSettled: () => true,
+  });
+}
 
 /** The public half of the key of the log in a data directory. @throws CairnlogError `not-found`, `invalid-key` */
 export function mirroredOperator(dataDir: string): OperatorKey {
@@ -25,19 +67,11 @@ export function mirroredOperator(dataDir: string): OperatorKey {
   return publicOperatorKey(pem);
 }
 
-/** Says that payloads are taken from the disk, which may take long, or why they are not. */
-export const tellErasing =
-  (logger: Pick<Logger, "info" | "error">): NonNullable<Erasure["onErasing"]> =>
-  (payloads, refusal) => {
-    if (refusal) logger.error({ payloads, reason: refusal.message }, "withheld payloads stay on the disk");
-    else logger.info({ payloads }, "taking withheld payloads from the disk");
-  };
-
 /**
  * Takes withheld payloads from a mirror, unless a monitor writes it: then that is the monitor's to do.
  * @throws CairnlogError as `eraseWithheld` does, but `in-use`
  */
-export async function obeyWithholding(path: string, logger: Pick<Logger, "info" | "warn" | "error">): Promise<void> {
+async function obeyWithholding(path: string, logger: Pick<Logger, "info" | "warn" | "error">): Promise<void> {
   try {
     await eraseWithheld({ path, projection, onErasing: tellErasing(logger) });
   } catch (error) {

@@ -35,7 +35,7 @@ export async function faultsBeforeStart(settings: Settings): Promise<readonly st
     () => certificate !== null && key !== null && checkTls({ certificate, key }),
     () => hardwareRoots !== null && openHardwareRoots(hardwareRoots),
     () => witnesses !== null && readWitnessPolicy(witnesses),
-    () => readOnly || readWriters(settings),
+    () => readWriters(settings),
     () => readOnly || checkOperatorKey(settings),
     () => checkDirectory(dataDir),
   ];

@@ -148,17 +148,9 @@ export interface Owned {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
-  const { path, operator, clock, name, minFreeBytes, budgets, keepsWithheld, onErasing } = options;
-  const given = {
-    ...{ keepsWithheld, onErasing },
-    ...(name !== undefined && { name }),
-    ...(minFreeBytes !== undefined && { minFreeBytes }),
-    ...(budgets && { budgets }),
-    ...(clock && { clock }),
-    ...options.replicated,
-  };
-  const log = await openLog({ path, signer: operator, projection, ...given });
-  return registryOver(log, options);
+  // Without the pool: a verification of the log starts threads of its own, which let all others go first.
+  const { pool, operator, replicated, ...given } = options;
+  return registryOver(await openLog({ ...given, signer: operator, projection, ...replicated }), options);
 }
 
 /**

@@ -14,15 +14,11 @@ import type { Settings } from "../settings/settings.js";
 import { Front } from "./front.js";
 import { FrontThreads, freePort } from "./threads.js";
 
-interface FrontsParts {
+export interface FrontsParts {
   readonly settings: Settings;
   readonly registry: Registry;
-  /** Null where the log is written elsewhere. */
-  readonly writer: LogWriter | null;
   readonly operator: OperatorKey;
   readonly services: Services;
-  /** Words of the role of a node (`replication/role.ts`); null for a service that is alone. */
-  readonly role: SharedArrayBuffer | null;
   readonly chosen: ChosenTransport;
   readonly limits: Limits | null;
   readonly tls: TlsFiles | null;
@@ -56,14 +52,16 @@ export interface Fronts {
   close(): Promise<void>;
 }
 
-export function openFronts(parts: FrontsParts): Fronts {
-  const { settings, chosen, writer } = parts;
+/** The front ends of a service that writes `log`. */
+export function openFronts(parts: FrontsParts, log: LogWriter): Fronts {
+  const { settings, chosen } = parts;
   // With `node:http` threads cannot share a port on Node 20.
   const count = chosen.transport.name === "uws" ? settings.frontEnds : Math.min(1, settings.frontEnds);
-  return writer && count > 0 ? threads(parts, writer, count) : sameThread(parts);
+  return count > 0 ? threads(parts, log, count) : openFront(parts);
 }
 
-function sameThread(parts: FrontsParts): Fronts {
+/** The one front end of a service whose log is written elsewhere, in this thread. */
+export function openFront(parts: FrontsParts): Fronts {
   // An app of uWebSockets.js keeps its certificate. One with a new certificate listens beside it.
   const isShared = parts.tls !== null && parts.chosen.transport.name === "uws";
   const front = new Front({ ...parts, maxPendingBytes: parts.settings.maxPendingBytes });
@@ -90,7 +88,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
       operatorKey: operator.public.pem,
       metricsType: services.metrics.contentType,
       vkey: services.tlog.vkey,
-      role: parts.role,
+      role: services.replication?.role.buffer ?? null,
       limits: limits?.buffer ?? null,
       tls,
       maxConnections,

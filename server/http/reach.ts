@@ -17,10 +17,10 @@ const CONFIRMATIONS = 2;
 
 export class Reach {
   readonly #log: Pick<Log, "size">;
-  readonly #role: RoleReader | null;
+  readonly #role: Omit<RoleReader, "buffer"> | null;
 
   /** @param role of a node of a replicated log; null for a mirror, which never knows whether it has everything */
-  constructor(log: Pick<Log, "size">, role: RoleReader | null) {
+  constructor(log: Pick<Log, "size">, role: Omit<RoleReader, "buffer"> | null) {
     this.#log = log;
     this.#role = role;
   }

@@ -13,11 +13,11 @@ type Given = Pick<Settings, "writers">;
 const ruleOf = ({ writers }: Given): WritersRule => WRITERS_RULES.find((rule) => rule === writers) ?? "file";
 
 /**
- * The list that the settings name; null where they name none.
+ * The list that the settings name; null where they name none, or the log is written elsewhere.
  * @throws CairnlogError `precondition-failed` if it cannot be read; `invalid-input` with the line, or if it is empty
  */
-export function readWriters(settings: Given): readonly AllowedSigner[] | null {
-  if (ruleOf(settings) !== "file") return null;
+export function readWriters(settings: Given & { readonly readOnly?: boolean }): readonly AllowedSigner[] | null {
+  if (settings.readOnly || ruleOf(settings) !== "file") return null;
   const path = settings.writers;
   let text: string;
   try {

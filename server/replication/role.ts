@@ -9,6 +9,8 @@ const NOT_LEADING = new CairnlogError("not-leader", "Another node writes this lo
 
 /** What front ends see. */
 export interface RoleReader {
+  /** The words that all threads share. */
+  readonly buffer: SharedArrayBuffer;
   readonly leads: boolean;
   /** Whether it has had no news of the log for too long. */
   readonly isStale: boolean;
@@ -20,6 +22,7 @@ export interface RoleReader {
 export function roleIn(buffer: SharedArrayBuffer): RoleReader {
   const words = new Int32Array(buffer);
   return {
+    buffer,
     get leads() {
       return Atomics.load(words, LEADS) === 1;
     },

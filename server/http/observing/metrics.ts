@@ -11,9 +11,10 @@ import type { CosigningStatus } from "../../cosigning/cosigning.js";
 import { openFileLimit, openFiles } from "../../process/machine.js";
 import { stderrLines } from "../../process/stderr.js";
 import { VERSION } from "../../process/version.js";
+import type { ReplicationStatus } from "../../replication/replication.js";
 import { addCosigningMetrics } from "./cosigningmetrics.js";
 import { Delay, type FrontFigures, type Lateness } from "./measures.js";
-import { addReplicationMetrics, type ReplicationFigures } from "./replicationmetrics.js";
+import { type Appending, addReplicationMetrics } from "./replicationmetrics.js";
 import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
 
 /** Bounds for one stage of a batch, in seconds. */
@@ -142,9 +143,9 @@ export class Metrics {
   }
 
   /** Shows the free space of the disk and the use of the log's file. */
-  watchDisk(disk: { freeBytes(): number; readonly usage: Log["diskUsage"] }): void {
-    this.#asked(Gauge, "cairnlog_disk_free_bytes", "Bytes free on the disk of the log.", () => disk.freeBytes());
-    const usage = this.#perText(() => disk.usage);
+  watchDisk(freeBytes: () => number, askUsage: () => Log["diskUsage"]): void {
+    this.#asked(Gauge, "cairnlog_disk_free_bytes", "Bytes free on the disk of the log.", freeBytes);
+    const usage = this.#perText(askUsage);
     this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's files.", () => usage().fileBytes);
     this.#asked(
       Gauge,
@@ -215,8 +216,8 @@ export class Metrics {
   }
 
   /** Shows how a node of a replicated log stands. */
-  watchReplication(figures: ReplicationFigures): void {
-    addReplicationMetrics(this.#registry, figures);
+  watchReplication(status: () => ReplicationStatus, appending: Appending): void {
+    addReplicationMetrics(this.#registry, status, appending);
   }
 
   /** Shows the state of anchoring. */

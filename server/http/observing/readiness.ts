@@ -20,7 +20,7 @@ const LOG_AHEAD_S = 300;
 /** Commits of a read that stays open: the files grow meanwhile, by up to some 30 KB a commit. */
 const OLD_READER_COMMITS = 10_000;
 
-interface ReadinessParts {
+export interface ReadinessParts {
   readonly log: Pick<Log, "size" | "frozen" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
   /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */
@@ -36,7 +36,7 @@ interface ReadinessParts {
   /** Whether clock and log are believed; absent where nothing is appended. */
   readonly writer?: Pick<LogWriter, "clockRefusal" | "secondsAhead" | "refuted"> | undefined;
   /** At a node of a replicated log: whether it leads, and why it is of no use now. */
-  readonly node?: { readonly leads: boolean; readonly trouble: string | null } | undefined;
+  readonly node?: { leads(): boolean; trouble(): string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
   readonly warnings?: () => readonly string[];
 }
@@ -81,8 +81,9 @@ export class Readiness {
     const stuck = this.#parts.stuck();
     if (stuck.length) throw unready(`Threads that serve HTTP do not answer: ${stuck.join(", ")}.`);
     const { node } = this.#parts;
-    if (node?.trouble) throw unready(node.trouble);
-    if (node && !node.leads) return [];
+    const trouble = node?.trouble();
+    if (trouble) throw unready(trouble);
+    if (node?.leads() === false) return [];
     const { writer } = this.#parts;
     const disbelief = writer?.refuted ?? writer?.clockRefusal;
     if (disbelief) throw unready(disbelief.message);

@@ -5,13 +5,12 @@ import type { ReplicationStatus } from "../../replication/replication.js";
 /** Bounds, in seconds. */
 const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
 
-export interface ReplicationFigures {
-  readonly status: ReplicationStatus;
-  /** Has `observer` called with the seconds that each append took. */
-  observe(observer: (times: { readonly append: number; readonly readBack: number }) => void): void;
+/** What calls `observeAppend` with the seconds that each append took. */
+export interface Appending {
+  observeAppend: (times: { readonly append: number; readonly readBack: number }) => void;
 }
 
-export function addReplicationMetrics(registry: Registry, figures: ReplicationFigures): void {
+export function addReplicationMetrics(registry: Registry, status: () => ReplicationStatus, appending: Appending): void {
   const registers = [registry];
   const gauge = (name: string, help: string, value: (status: ReplicationStatus) => number) =>
     new Gauge({
@@ -19,7 +18,7 @@ export function addReplicationMetrics(registry: Registry, figures: ReplicationFi
       help,
       registers,
       collect() {
-        this.set(value(figures.status));
+        this.set(value(status()));
       },
     });
   gauge("leader", "1 while this node writes the log.", ({ role }) => (role === "leader" ? 1 : 0));
@@ -43,8 +42,8 @@ export function addReplicationMetrics(registry: Registry, figures: ReplicationFi
     buckets: DURATIONS,
     registers,
   });
-  figures.observe((times) => {
+  appending.observeAppend = (times) => {
     append.observe(times.append);
     readBack.observe(times.readBack);
-  });
+  };
 }

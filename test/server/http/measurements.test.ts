@@ -33,10 +33,11 @@ const http = {
 const measures = new Measures();
 const served = { ...http, transport: "node", answers: { waiting: 27, held: 28, givenUp: 29 } } as const;
 metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(served), lateness: null }]);
-metrics.watchDisk({
-  freeBytes: () => 31,
-  usage: { fileBytes: 32, mapBytes: 33, readers: 34, oldestReader: 35 },
-} as never);
+const usage = { fileBytes: 32, mapBytes: 33, readers: 34, oldestReader: 35 } as never;
+metrics.watchDisk(
+  () => 31,
+  () => usage,
+);
 const anchoring = { failures: 41, due: false, since: 42 };
 metrics.watchAnchoring({
   get failures() {

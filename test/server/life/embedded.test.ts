@@ -1,4 +1,6 @@
 /** A service inside of another program: settings as values, a logger of its own, an address of its own for metrics. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -143,3 +145,16 @@ async function startedWithout() {
   await server.close();
   return server;
 }
+
+test("a log that is behind what was shown of it is refused, as often as it is started", async () => {
+  const given = { ...small(), dataDir: temporaryFolder(), logLevel: "silent" } as const;
+  const service = await startServer(given);
+  const { sth } = await service.registry.log.append({ event_type: "note", payload: {} });
+  await service.close();
+  const file = join(given.dataDir, "published.json");
+  const shown = JSON.stringify({ ...sth, tree_size: sth.tree_size + 1 });
+  writeFileSync(file, shown);
+  for (let starts = 0; starts < 2; starts++)
+    await expect(startServer(given)).rejects.toMatchObject({ code: "corrupt-log" });
+  expect(readFileSync(file, "utf8")).toBe(shown);
+});
