@@ -5,6 +5,10 @@
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import { inSpan, registeredTracer } from "../../engine/base/tracing.js";
 import { traceHeaders } from "../process/tracing.js";
+import { type Patience, patientFetch, throughOutages } from "./patience.js";
+
+/** Milliseconds for one attempt. */
+const REQUEST_MS = 60_000;
 
 /** Sends a request in a span of its own, in which `traceHeaders` names that span. */
 export function inClientSpan<T extends { readonly status: number }>(
@@ -31,3 +35,7 @@ export function traced(send: typeof fetch = (...request) => fetch(...request)): 
     });
   };
 }
+
+/** Waits through rate limits and short outages, as a monitor must. All attempts of a request are one span. */
+export const persistentFetch = (patience: Patience): typeof fetch =>
+  traced(patientFetch(throughOutages, { requestMs: REQUEST_MS, ...patience }));

@@ -34,7 +34,6 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/cli/operate/parent.ts": "test/server/life/parent kills its children, time and again",
   "server/cli/operate/serve.ts": OF_A_PROCESS,
   "server/cli/operate/stopping.ts": OF_A_PROCESS,
-  "server/cli/connection/patience.ts": OF_A_CALL,
   "server/cli/replication/promote.ts": OF_A_PROCESS,
   "server/client/base/http.ts": OF_A_CALL,
   "server/client/signing/receipts.ts": OF_A_CALL,
@@ -45,8 +44,8 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/reach.ts": "one look at the start",
   "server/http/servers/node/connection.ts": "lingers once, with a connection that is being closed",
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
-  "server/monitor/patience.ts": OF_A_CALL,
   "server/opening/operator.ts": "waits for the signer at the start",
+  "server/outgoing/patience.ts": OF_A_CALL,
   "server/replication/replication.ts": "test/server/replication kills nodes and servers",
   "server/webhooks/schedule.ts": "timers of the deliverer, which test/webhooks replaces by its own",
 };

@@ -46,7 +46,7 @@ describe("a directory larger than the limit", () => {
 
   test("is waited for with --wait; an interrupt then says what was recorded", async () => {
     const run = attest("--wait");
-    await run.prints(/limit is reached; going on at/, "stderr");
+    await run.prints(/limit is reached; trying again at/, "stderr");
     await interrupt("SIGINT");
     const { code, stderr } = await run.ended;
     expect(code).toBe(1);

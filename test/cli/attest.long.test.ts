@@ -41,7 +41,7 @@ test("attest waits out a limit of a minute, and says when one lasts longer", asy
   await service.stop();
   expect(run.code).toBe(1);
   // The requests for the operator key and the receipts used up the general limit at least once.
-  expect(run.stderr).toMatch(/limit is reached; going on in \d+ s/);
+  expect(run.stderr).toMatch(/limit is reached; trying again in \d+ s/);
   expect(run.stdout.match(/entry \d+/g)).toHaveLength(4);
   expect(run.stderr).toMatch(/"attestation" is used up/);
   expect(run.stderr.match(/Try again in/g)).toHaveLength(1);

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Patience, patientFetch } from "#cairnlog/server/cli/connection/patience.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
+import { type Patience, patientFetch, throughLimits } from "#cairnlog/server/outgoing/patience.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -109,7 +109,7 @@ describe("a limit", () => {
   async function limited(
     retryAfter: string | undefined,
     times = Number.POSITIVE_INFINITY,
-    patience: Patience = {},
+    { isEndless, ...patience }: Patience & { isEndless?: boolean } = {},
     headers: Readonly<Record<string, string>> = {},
   ) {
     let asked = 0;
@@ -119,9 +119,8 @@ describe("a limit", () => {
       response.writeHead(isOver ? 200 : 429, { ...wait, ...headers }).end();
     });
     const pauses: number[] = [];
-    const said = vi.spyOn(console, "error").mockImplementation(() => {});
-    const { status } = await patientFetch(patience, async (ms) => void pauses.push(ms))(url);
-    said.mockRestore();
+    const sleep = async (ms: number) => void pauses.push(ms);
+    const { status } = await patientFetch(throughLimits(isEndless), { say: () => {}, sleep, ...patience })(url);
     return { status, pauses, asked };
   }
 
@@ -143,9 +142,11 @@ describe("a limit", () => {
 
   test("of any length is waited out on request, as often as it comes, and the time of its end is said", async () => {
     const said: string[] = [];
-    const patience: Patience = { isEndless: true, say: (sentence) => said.push(sentence) };
+    const patience = { isEndless: true, say: (sentence: string) => said.push(sentence) };
     expect(await limited("3600", 7, patience)).toEqual({ status: 200, pauses: Array(7).fill(3_600_000), asked: 8 });
-    expect(said[0]).toMatch(/^The service's limit is reached; going on at (?:\w+ \w+ \d+ \d+ )?\d\d:\d\d, in 1 h\.$/);
+    expect(said[0]).toMatch(
+      /^The service's limit is reached; trying again at (?:\w+ \w+ \d+ \d+ )?\d\d:\d\d, in 1 h\.$/,
+    );
     // A smaller request can use what is left.
     const some = await limited("3600", 7, patience, { "ratelimit-remaining": "2" });
     expect(some).toEqual({ status: 429, pauses: [], asked: 1 });

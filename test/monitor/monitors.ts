@@ -5,12 +5,12 @@ import type { Entry, TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor, type MonitorOptions } from "#cairnlog/server/monitor/monitor.js";
-import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { temporaryFolder } from "../server/harness.js";
 
 /** A `fetch` with short pauses between attempts, so that a lie which looks like an outage costs no time. */
 export const hastyFetch = (said: string[] = [], requestMs = 20_000): typeof fetch =>
-  patientFetch({
+  persistentFetch({
     signal: new AbortController().signal,
     say: (sentence) => said.push(sentence),
     sleep: async () => {},

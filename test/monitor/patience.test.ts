@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, expect, test } from "vitest";
 import { MAX_ANSWER_BYTES, OversizedAnswer } from "#cairnlog/server/client/base/body.js";
-import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
@@ -31,7 +31,7 @@ async function patience(...answers: [status: number, headers?: Record<string, st
   });
   const said: string[] = [];
   const pauses: number[] = [];
-  const patient = patientFetch({
+  const patient = persistentFetch({
     signal: new AbortController().signal,
     say: (sentence) => said.push(sentence),
     sleep: async (ms) => void pauses.push(ms),
@@ -153,7 +153,7 @@ test("an interruption ends a request at once", async () => {
     interrupted.abort(new Error("enough"));
   });
   const said: string[] = [];
-  const patient = patientFetch({ signal: interrupted.signal, say: (sentence) => said.push(sentence) });
+  const patient = persistentFetch({ signal: interrupted.signal, say: (sentence) => said.push(sentence) });
   await expect(patient(url)).rejects.toThrow("enough");
   expect([asked, said]).toEqual([1, []]);
 });
@@ -161,7 +161,7 @@ test("an interruption ends a request at once", async () => {
 test("an interruption ends a wait at once", async () => {
   const url = await serve((_, response) => void response.writeHead(429, { "retry-after": "600" }).end());
   const interrupted = new AbortController();
-  const patient = patientFetch({ signal: interrupted.signal, say: () => interrupted.abort() });
+  const patient = persistentFetch({ signal: interrupted.signal, say: () => interrupted.abort() });
   await expect(patient(url)).rejects.toMatchObject({ name: "AbortError" });
 });
 
@@ -175,7 +175,7 @@ test("a log is followed through its own rate limits, and the default ones are wa
     said.push(sentence);
     interrupted.abort();
   };
-  const { monitor } = newMonitor(service.url, { fetch: patientFetch({ signal: interrupted.signal, say }) });
+  const { monitor } = newMonitor(service.url, { fetch: persistentFetch({ signal: interrupted.signal, say }) });
   // Twelve requests are enough for the first round; the second one begins to wait.
   await monitor.round();
   expect(monitor.size).toBe(450);

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { SpanKind } from "@opentelemetry/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { post } from "#cairnlog/server/monitor/notice.js";
-import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { startControlled } from "./controlled.js";
 import { startTestService, type TestService } from "./harness.js";
@@ -148,7 +148,7 @@ describe("with an SDK", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const { signal } = new AbortController();
     const before = spans.length;
-    await patientFetch({ signal, say: () => {}, sleep: async () => {} })(url, { headers: { accept: "text/plain" } });
+    await persistentFetch({ signal, say: () => {}, sleep: async () => {} })(url, { headers: { accept: "text/plain" } });
     await post(url, { kind: "stalled", sentence: "" } as unknown as Parameters<typeof post>[1]);
     server.close();
     const [question, notice, ...others] = spans.slice(before);

@@ -2,6 +2,7 @@
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { sparingStore } from "../../client/base/demonstration.js";
 import { type Client, ClientError, createClient, type Store } from "../../client/index.js";
+import { type Patience, patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { isOrigin } from "../../wire/origin.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
@@ -10,7 +11,6 @@ import { required, UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import type { Styled } from "../terminal/table.js";
 import { rememberedFor } from "./config-file.js";
-import { type Patience, patientFetch } from "./patience.js";
 import { namedServer, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 
@@ -55,13 +55,13 @@ export interface ConnectionValues {
 /**
  * Does `work` with a client made from the options. A renewed session is kept. Evidence against the log is written to a
  * file, and the error names the file.
- * @param patience with the service's limits
+ * @param isEndless whether every limit of the service is waited for, however long it lasts
  * @throws UsageError for options of the wrong form; ClientError
  */
 export async function withClient<T>(
   values: ConnectionValues,
   work: (client: Client, folder: StateFolder) => Promise<T>,
-  patience: Patience = {},
+  { isEndless, ...patience }: Patience & { readonly isEndless?: boolean } = {},
 ): Promise<T> {
   const servers = serversOf(values.server);
   const [server] = servers;
@@ -75,7 +75,7 @@ export async function withClient<T>(
   const client = createClient({
     server: servers,
     publicOrigin: publicOriginOf(values.as),
-    fetch: patientFetch(patience),
+    fetch: patientFetch(throughLimits(isEndless), patience),
     store: telling(folder.store, server, operatorKey !== undefined || values.json === true, patience.say),
     signer,
     // A command with a key needs no session, and the session may be another key's.

@@ -11,7 +11,7 @@ import { ClientError } from "../../client/index.js";
 import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alarm.js";
 import { MonitorFolder } from "../../monitor/folder.js";
 import { post } from "../../monitor/notice.js";
-import { patientFetch } from "../../monitor/patience.js";
+import { persistentFetch } from "../../outgoing/traced.js";
 import { readInterval, readNumber, webAddress } from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
 import { flag, text, textOr, texts, type Values } from "../line/options.js";
@@ -122,7 +122,7 @@ class Run {
     const options = {
       server: this.#server,
       folder: this.#folder,
-      fetch: patientFetch({ signal: this.#interrupted, say: (sentence) => this.#say(sentence) }),
+      fetch: persistentFetch({ signal: this.#interrupted, say: (sentence) => this.#say(sentence) }),
       patience: this.#patience,
       onProgress: (what: "entries" | "audit", done: number, total: number) => this.#showProgress(what, done, total),
     };

@@ -7,7 +7,7 @@ import { ClientError } from "../../client/index.js";
 import { ServedTiles } from "../../client/log/served.js";
 import { OPERATOR_KEY } from "../../client/static/layout.js";
 import { Misbehaviour } from "../../monitor/alarm.js";
-import { patientFetch } from "../../monitor/patience.js";
+import { persistentFetch } from "../../outgoing/traced.js";
 import { BucketTarget } from "../../publishing/bucket.js";
 import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget } from "../../publishing/publisher.js";
 import { type EntrySource, PublishedEntries, ServiceEntries } from "../../publishing/source.js";
@@ -107,11 +107,7 @@ class Run {
   }
 
   #patient(send?: typeof fetch): typeof fetch {
-    return patientFetch({
-      signal: this.#interrupted,
-      say: (sentence) => this.#say(sentence),
-      ...(send && { send }),
-    });
+    return persistentFetch({ signal: this.#interrupted, say: (sentence) => this.#say(sentence), send });
   }
 
   async toItsEnd(): Promise<number> {

@@ -2,15 +2,16 @@
  * `cairnlog attest`: hashes files and signs on this machine, submits the attestations, verifies the receipts, and keeps
  * them beside the files. Neither a file nor the private key leaves this machine.
  */
+
 import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { hiddenTitle, type PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type EnvelopeSubject, envelopeSubject, type Manifest } from "../../../engine/verify/index.js";
 import type { Client, Subject } from "../../client/index.js";
+import { byTheClock, duration } from "../../outgoing/patience.js";
 import { CONNECTION_OPTIONS, requireKey, withClient } from "../connection/connection.js";
 import { explain } from "../connection/explain.js";
-import { duration } from "../connection/patience.js";
 import { Beside, OutFile, type Places } from "../files/beside.js";
 import { wellFormed } from "../files/disk-names.js";
 import { hashForOthers } from "../files/file-hash.js";
@@ -132,7 +133,9 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
         for (const failure of failures) run.failed(failure);
         return run.attestAll(client);
       };
-      return withClient(values, work, { isEndless: values.wait, signal, say: (sentence) => run.say(sentence) });
+      // An interrupt ends waits alone: what was sent may be on the log, and its receipt is on its way.
+      const sleep = (ms: number) => byTheClock(ms, signal);
+      return withClient(values, work, { isEndless: values.wait, sleep, say: (sentence) => run.say(sentence) });
     });
   },
 });

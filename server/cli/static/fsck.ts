@@ -1,6 +1,6 @@
 /** `cairnlog fsck LOG`: checks published files against their checkpoint. */
 import type { Policy } from "../../../engine/verify/index.js";
-import { patientFetch } from "../../monitor/patience.js";
+import { persistentFetch } from "../../outgoing/traced.js";
 import { checkPublished, type PublishedReport } from "../../publishing/check.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
@@ -17,7 +17,7 @@ export async function fsckPublished(place: string, policy: Policy, json: boolean
   try {
     const report = await interruptible((signal) =>
       checkPublished({
-        files: filesAt(place, (send) => patientFetch({ signal, say, ...(send && { send }) })),
+        files: filesAt(place, (send) => persistentFetch({ signal, say, send })),
         policy,
         signal,
         progress: (done, total) => {

@@ -4,8 +4,8 @@ import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.js";
 import { type PublishedEntry, type PublishedKey, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
+import { patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { readNumber, report } from "../connection/connection.js";
-import { patientFetch } from "../connection/patience.js";
 import { hashFile } from "../files/file-hash.js";
 import { readSigners } from "../files/signers.js";
 import { text } from "../line/options.js";
@@ -41,7 +41,7 @@ async function openLog({ log, vkey, policy }: StaticValues): Promise<StaticLog> 
   if (vkey === undefined && policy === undefined)
     throw new UsageError("--log goes with --vkey or --policy, which say what is trusted");
   return StaticLog.open(
-    filesAt(log, (send) => (send ? send : patientFetch())),
+    filesAt(log, (send) => (send ? send : patientFetch(throughLimits()))),
     trustedBy(vkey, policy),
   );
 }

@@ -10,7 +10,7 @@ import { formatVkey, type Policy } from "../../../engine/verify/index.js";
 import { FULL_TILE } from "../../client/log/served.js";
 import { StaticLog } from "../../client/static/log.js";
 import { Mirror } from "../../monitor/mirror.js";
-import { patientFetch } from "../../monitor/patience.js";
+import { persistentFetch } from "../../outgoing/traced.js";
 import { readPublicKey } from "../files/public-key.js";
 import { UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
@@ -35,7 +35,7 @@ export async function restoreStatic(
     throw new UsageError(`${to} has the private key of a log: a mirror needs a directory of its own`);
   const say = (sentence: string) => console.error(printable(sentence));
   const log = await StaticLog.open(
-    filesAt(from, (send) => patientFetch({ signal, say, ...(send && { send }) })),
+    filesAt(from, (send) => persistentFetch({ signal, say, send })),
     policy,
   );
   const operators = await log.operators(operatorKey === undefined ? undefined : readPublicKey(operatorKey));

@@ -1,6 +1,6 @@
 /** Requests to nodes that may be dead, frozen or cut off, by a client that goes on at another node. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { within } from "#cairnlog/server/monitor/patience.js";
+import { within } from "#cairnlog/server/outgoing/patience.js";
 import type { Random } from "../../reliability/random.js";
 import type { Node } from "../rig/node.js";
 import type { Facts } from "./facts.js";

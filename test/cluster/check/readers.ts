@@ -9,7 +9,7 @@ import { ClientError, createClient } from "#cairnlog/server/client/index.js";
 import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor } from "#cairnlog/server/monitor/monitor.js";
-import { within } from "#cairnlog/server/monitor/patience.js";
+import { within } from "#cairnlog/server/outgoing/patience.js";
 import { Balancer } from "../../balancer.js";
 import { newManifest, newSigner, type TestManifest } from "../../server/signers.js";
 import type { Rig } from "../rig/rig.js";

@@ -8,7 +8,7 @@ import { Http } from "#cairnlog/server/client/base/http.js";
 import { ServedTiles } from "#cairnlog/server/client/log/served.js";
 import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
-import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { temporaryFolder } from "../../server/harness.js";
 import { StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
 
@@ -27,7 +27,7 @@ test("the largest bundle that there can be is read, by a patient monitor too, an
   const one = Buffer.alloc(2 + 65_535, "e");
   one.writeUInt16BE(65_535);
   const largest = Buffer.concat(Array.from({ length: 256 }, () => one));
-  const patient = patientFetch({ signal: new AbortController().signal, say: () => {} });
+  const patient = persistentFetch({ signal: new AbortController().signal, say: () => {} });
   for (const waits of [false, true]) {
     let content = largest;
     const plain: typeof fetch = async () => new Response(content as BodyInit);
