@@ -9,8 +9,8 @@ import { HASH } from "../store/schema/schema.js";
 
 const BEFORE = Buffer.from(',"payload":');
 const BEHIND = Buffer.from(',"previous_hash":');
-/** How the payload of an entry begins that has lost it, as `spellWithheld` writes it. */
-const LOST = Buffer.from('null,"withheld_by":');
+/** In the place of a payload that an entry has lost, or of one that has lost its name, as `spellWithheld` writes it. */
+const LOST = /^(?:null|\{.*\}),"withheld_by":\d+$/s;
 const NUMBER_BYTES = 4;
 const LOSS_BYTES = NUMBER_BYTES + HASH;
 
@@ -75,7 +75,7 @@ export function withoutPayloads(
 
 function isLost(entry: Buffer): boolean {
   const payload = payloadIn(entry);
-  return payload !== undefined && entry.subarray(payload.from, payload.from + LOST.length).equals(LOST);
+  return payload !== undefined && LOST.test(entry.toString("latin1", payload.from, payload.to));
 }
 
 /** The bytes behind a batch. */

@@ -10,7 +10,7 @@
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
 import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
-import { PAYLOAD_WITHHELD } from "../../engine/verify/events/withheld.js";
+import { isCut, PAYLOAD_WITHHELD, withoutName } from "../../engine/verify/events/withheld.js";
 import {
   canonicalJson,
   type Entry,
@@ -257,7 +257,7 @@ export class Monitor {
           shown: head,
         });
       if (head && isFromFuture(head)) throw await this.#caught("future-head", fromFuture(head), { shown: head });
-      if (entry.payload === null) await this.#expectWithheld(entry);
+      if (isCut(entry)) await this.#expectWithheld(entry);
       signed = head !== null;
       previous = entry;
       received.push({ entry, head });
@@ -392,13 +392,14 @@ export class Monitor {
 
   /** Whether an entry is not served as it was mirrored because its payload is withheld since, and for no other reason. */
   async #isWithheldSince(entry: Entry, ours: Entry): Promise<boolean> {
-    if (entry.payload !== null || ours.payload === null) return false;
+    if (!isCut(entry) || isCut(ours)) return false;
     await this.#expectWithheld(entry);
+    if (entry.payload && canonicalJson(entry.payload) !== canonicalJson(withoutName(ours.payload))) return false;
     const { withheld_by: _, ...rest } = entry;
     return content({ ...rest, payload: ours.payload }) === content(ours);
   }
 
-  /** A payload that is not served must be withheld by an entry: a log that only refuses misbehaves. */
+  /** A payload that is not served whole must be withheld by an entry: a log that only refuses misbehaves. */
   async #expectWithheld(entry: Entry): Promise<void> {
     try {
       await this.#watch.checkContent(entry);

@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { CairnlogError } from "../../engine/base/error.js";
 import { toHex } from "../../engine/verify/bytes/encoding.js";
-import { withholdingFault, withholdingIn } from "../../engine/verify/events/withheld.js";
+import { isCut, withholdingFault, withholdingIn } from "../../engine/verify/events/withheld.js";
 import {
   type Entry,
   formatVkey,
@@ -201,7 +201,7 @@ class Check {
         goesOn(entries, index, this.#size)?.message ??
         (this.#operators && (await headFault(entries, this.#operators))));
     for (const { entry } of fault ? [] : entries!) {
-      if (entry.payload === null) this.#withheld.set(entry.id, { entry, path });
+      if (isCut(entry)) this.#withheld.set(entry.id, { entry, path });
       if (withholdingIn(entry)) this.#withholding.set(entry.id, entry);
     }
     if (fault) this.#find(path, bytes, fault);

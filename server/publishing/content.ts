@@ -170,11 +170,12 @@ export class Content {
   /** Takes out of what was published before, and of what was just fetched, what is withheld since. */
   async #takeBack(): Promise<void> {
     for (const by of this.#withholding) {
-      const leafIndex = await this.#leafIndexOf(withholdingIn(by)!.entry_id);
+      const { entry_id, member } = withholdingIn(by)!;
+      const leafIndex = await this.#leafIndexOf(entry_id);
       await takeBack(this.#target, { by, leafIndex }, (path) => this.#maker.wrong(path, true));
       const index = Math.floor(leafIndex / FULL_TILE);
       const records = this.#records.get(index);
-      if (records) this.#records.set(index, withoutLeaf(records, leafIndex));
+      if (records && !member) this.#records.set(index, withoutLeaf(records, leafIndex));
     }
   }
 

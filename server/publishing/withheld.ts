@@ -5,7 +5,7 @@
  * A run of the index whose parts were replaced in part has a record twice, and the fence of before.
  */
 
-import { withholdingFault } from "../../engine/verify/events/withheld.js";
+import { isCut, withholdingFault, withholdingIn, withoutName } from "../../engine/verify/events/withheld.js";
 import type { Entry } from "../../engine/verify/index.js";
 import { FULL_TILE } from "../client/log/served.js";
 import { parseBundle } from "../client/static/bundle.js";
@@ -35,6 +35,8 @@ export async function takeBack(target: Target, withheld: Withheld, gone: (path: 
     const bytes = await withoutPayload(target, path, withheld);
     if (bytes) await replace(path, bytes);
   }
+  // What is shown of an entry about a key is still about that.
+  if (withholdingIn(withheld.by)!.member) return;
   for (const run of await runsWith(target, withheld.leafIndex)) {
     const { records, parts } = await recordsIn(target, run);
     const left = withoutLeaf(records, withheld.leafIndex);
@@ -58,9 +60,10 @@ async function withoutPayload(target: Target, path: string, { by, leafIndex }: W
   const stored = await target.read(path);
   const entries = stored && (await parseBundle(stored.bytes));
   const found = entries?.[leafIndex % FULL_TILE];
-  if (!entries || !found?.entry.payload) return undefined;
-  const { id, timestamp, event_type, payload: _, ...rest } = found.entry;
-  const entry = { id, timestamp, event_type, payload: null, withheld_by: by.id, ...rest };
+  if (!entries || !found || isCut(found.entry)) return undefined;
+  const { id, timestamp, event_type, payload, ...rest } = found.entry;
+  const shown = withholdingIn(by)!.member ? withoutName(payload) : null;
+  const entry = { id, timestamp, event_type, payload: shown, withheld_by: by.id, ...rest };
   if (withholdingFault(entry, by) !== undefined) return undefined;
   return compressedBundle(entries.map((one) => (one === found ? { ...found, entry } : one)));
 }

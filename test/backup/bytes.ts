@@ -1,9 +1,10 @@
 /** An attestation, and a byte by byte search in files for what must not be in them of its payload. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { anyEvent } from "../anyevent.js";
 import type { TestService } from "../server/harness.js";
-import { newManifest, newSigner, submission } from "../server/signers.js";
+import { newManifest, newSigner, registration, submission } from "../server/signers.js";
 
 /** Files below a folder that have one of these bytes, each with which. */
 export function holding(folder: string, secrets: Readonly<Record<string, Buffer>>, path = ""): string[] {
@@ -47,12 +48,26 @@ export const secretsOf = (payload: Readonly<Record<string, string>> & { readonly
 /** How the operator withholds it. */
 export const ORDER = { reason: "An order.", basis: null };
 
-/** Attests on a service, after other entries. @returns the entry's id, and what is searched for of its payload */
+const NAME = "Holundergelee";
+
+/** Withholds what `attestSecrets` recorded. */
+export async function withholdSecrets(
+  { server: { registry } }: TestService,
+  { id, named }: { readonly id: number; readonly named: number },
+): Promise<void> {
+  await withhold(registry.log, id, ORDER);
+  await withhold(registry.log, named, { ...ORDER, member: "pseudonym" });
+}
+
+/** Attests and names a key on a service, with other entries between. @returns the entries' ids, and what is searched for of their payloads */
 export async function attestSecrets(service: TestService) {
+  const holder = newSigner();
+  const { body } = await service.post("/keys/register", registration(holder, NAME));
   await service.server.registry.log.append(Array.from({ length: 20 }, (_, n) => anyEvent({ n })));
   const manifest = newManifest("Zwetschgenkuchen mit Zimt");
   manifest.document.tags = ["Quittengelee"];
   const sent = submission(newSigner(), manifest, { intent_statement: "Sauerampfersuppe" });
   const id: number = (await service.post("/attestations", sent)).body.log_entry_id;
-  return { id, secrets: secretsOf((await service.get(`/log/${id}`)).body.payload) };
+  const { payload } = (await service.get(`/log/${id}`)).body;
+  return { id, named: body.log_entry_id as number, secrets: { ...secretsOf(payload), ...formsOf({ name: NAME }) } };
 }

@@ -5,14 +5,13 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { FLUSH_ENTRIES } from "#cairnlog/engine/store/postings/postings.js";
 import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { newPair } from "../server/endorsements.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
-import { attestSecrets, holding, ORDER } from "./bytes.js";
+import { attestSecrets, holding, withholdSecrets } from "./bytes.js";
 
 /** A service with an attestation and as many entries behind it, and what is searched for of its payload. */
 async function attested(dataDir: string, behind: number) {
@@ -33,6 +32,9 @@ async function shownBy(service: TestService, id: number): Promise<string[]> {
     `/log/proof/${id - 1}?tree_size=${tree_size}`,
     `/log/consistency?from=${id}&to=${tree_size}`,
     "/log?tags=Quittengelee",
+    "/log?title=Holundergelee",
+    "/keys?per_page=200",
+    "/keys/search?pseudonym=Holundergelee",
     "/log/tile/2/0/0.p/20",
   ];
   return Promise.all(paths.map(async (path) => (await service.get(path)).text));
@@ -41,11 +43,11 @@ async function shownBy(service: TestService, id: number): Promise<string[]> {
 test("the start after a payload was withheld takes it from the disk, and nothing else", async () => {
   const dataDir = temporaryFolder();
   // So many that their postings are written.
-  let { service, id, secrets } = await attested(dataDir, FLUSH_ENTRIES);
+  let { service, id, named, secrets } = await attested(dataDir, FLUSH_ENTRIES);
   const pair = await newPair(service);
   await service.server.registry.passwords.set(pair.endorsed.fingerprint, { password: "correct horse battery staple" });
   await expect.poll(() => holding(dataDir, secrets)).toContain("log/postings/data.mdb: title folded");
-  await withhold(service.server.registry.log, id, ORDER);
+  await withholdSecrets(service, { id, named });
   const before = await shownBy(service, id);
   const password = service.server.registry.log.row("passwords", pair.endorsed.fingerprint);
   expect(password).toBeDefined();
@@ -75,8 +77,8 @@ test("the start after a payload was withheld takes it from the disk, and nothing
 
 test("a start that ends while it takes something from the disk is finished by the next one", async () => {
   const dataDir = temporaryFolder();
-  let { service, id, secrets } = await attested(dataDir, 0);
-  await withhold(service.server.registry.log, id, ORDER);
+  let { service, id, named, secrets } = await attested(dataDir, 0);
+  await withholdSecrets(service, { id, named });
   const before = await shownBy(service, id);
   await service.close();
   const erased = temporaryFolder();

@@ -16,6 +16,7 @@ test("withholds a payload of a service that runs, and of one that has stopped; t
   const data = join(scratch.path, "data");
   let service = await startService(data);
   const client = createClient({ server: service.url, signer: asSigner(newSigner()) });
+  const { log_entry_id: named, fingerprint } = await client.keys.register({ pseudonym: "Holundergelee" });
   const attest = async (title: string) =>
     (await client.attest({ title, content_hash: newManifest().document.content_hash })).receipt.log_entry_id;
   const [first, second] = [await attest("Zwetschgenkuchen"), await attest("Quittengelee")];
@@ -34,24 +35,39 @@ test("withholds a payload of a service that runs, and of one that has stopped; t
   });
   const again = await withhold(`${first}`, ...said, "--server", service.url);
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining(`withheld by entry ${second + 1}`) });
+  const name = ["--member", "pseudonym", "--reason", "Asked by its holder."];
+  expect(await withhold(`${named}`, ...said, "--member", "fingerprint")).toMatchObject({ code: 2 });
+  expect(await withhold(`${second}`, ...name, "--server", service.url)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Only registrations and successions"),
+  });
   await service.stop();
 
   expect(await withhold("1", ...said)).toMatchObject({ code: 1, stderr: expect.stringContaining("Only attestations") });
+  expect(await withhold(`${named}`, ...name)).toMatchObject({
+    code: 0,
+    stdout: `Entry ${second + 2} withholds the name in entry ${named}.\n`,
+  });
   expect(await withhold(`${second}`, "--reason", "x".repeat(501))).toMatchObject({ code: 1 });
   expect(await withhold(`${second}`, ...said)).toMatchObject({
     code: 0,
-    stdout: `Entry ${second + 2} withholds what entry ${second} says.\n`,
+    stdout: `Entry ${second + 3} withholds what entry ${second} says.\n`,
   });
-  expect(holding(data, formsOf({ first: "Zwetschgenkuchen", second: "Quittengelee" }))).toEqual([]);
+  expect(holding(data, formsOf({ first: "Zwetschgenkuchen", second: "Quittengelee", name: "Holundergelee" }))).toEqual(
+    [],
+  );
   service = await startService(data);
   const state = ["--server", service.url, "--state", join(scratch.path, "state")];
-  const shown = await cairnlog(["log", "show", `${first}`, `${second}`, ...state]);
+  const shown = await cairnlog(["log", "show", `${named}`, `${first}`, `${second}`, ...state]);
   expect(shown, shown.stderr).toMatchObject({ code: 0 });
   expect(shown.stdout).toContain(`withheld by the operator, entry ${second + 1}`);
-  expect(shown.stdout).toContain(`withheld by the operator, entry ${second + 2}`);
+  expect(shown.stdout).toContain(`withheld by the operator, entry ${second + 3}`);
+  expect(shown.stdout).toContain(`the operator withholds the name, entry ${second + 2}`);
+  const key = await cairnlog(["keys", "show", fingerprint, ...state]);
+  expect(key, key.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("withheld") });
   const listed = await cairnlog(["log", "tail", "--lines", "10", ...state]);
   expect(listed.stdout).toContain(`withheld by entry ${second + 1}`);
-  for (const text of [shown.stdout, listed.stdout, listed.stderr]) expect(text).not.toMatch(/kuchen|gelee/);
+  for (const text of [shown.stdout, key.stdout, listed.stdout, listed.stderr]) expect(text).not.toMatch(/kuchen|gelee/);
   expect(await cairnlog(["fsck", "--data", data])).toMatchObject({ code: 1 });
   await service.stop();
   expect(await cairnlog(["fsck", "--data", data])).toMatchObject({ code: 0 });

@@ -1,9 +1,8 @@
 /** Mirrors and payloads that are withheld: on their disk they keep what they have, unless they are told to obey. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { anyEvent } from "../anyevent.js";
-import { attestSecrets, holding, ORDER } from "../backup/bytes.js";
+import { attestSecrets, holding, withholdSecrets } from "../backup/bytes.js";
 import { startTestService } from "../server/harness.js";
 import { newMonitor } from "./monitors.js";
 
@@ -17,7 +16,7 @@ const served = (folder: string, settings = {}) =>
   startTestService({ SERVICE_DATA_DIR: folder, SERVICE_READ_ONLY: "on", ...settings });
 
 test("one that obeys has no byte of it after the round that tells so, also while it is served", async () => {
-  const { service, log, id, secrets } = await attested();
+  const { service, log, id, named, secrets } = await attested();
   const obeying = newMonitor(service.url, { obeysWithholding: true });
   const keeping = newMonitor(service.url);
   for (const { monitor } of [obeying, keeping]) await monitor.round();
@@ -25,7 +24,7 @@ test("one that obeys has no byte of it after the round that tells so, also while
   const mirror = await served(obeying.folder.mirror);
   expect((await mirror.get(`/log/${id}`)).body.payload).toMatchObject({ document_title: "Zwetschgenkuchen mit Zimt" });
 
-  await withhold(log, id, ORDER);
+  await withholdSecrets(service, { id, named });
   const shown = (await service.get(`/log/${id}`)).text;
   for (const { monitor } of [obeying, keeping]) await monitor.round();
   expect(holding(obeying.folder.path, secrets)).toEqual([]);
@@ -48,8 +47,8 @@ test("one that obeys has no byte of it after the round that tells so, also while
 });
 
 test("one that was made afterwards never has a byte of it", async () => {
-  const { service, log, id, secrets } = await attested();
-  await withhold(log, id, ORDER);
+  const { service, id, named, secrets } = await attested();
+  await withholdSecrets(service, { id, named });
   for (const obeysWithholding of [true, false]) {
     const { monitor, folder } = newMonitor(service.url, { obeysWithholding });
     await monitor.round();
@@ -59,10 +58,10 @@ test("one that was made afterwards never has a byte of it", async () => {
 });
 
 test("a service that is told to obey takes it from a mirror that nobody writes, and leaves that to a monitor otherwise", async () => {
-  const { service, log, id, secrets } = await attested();
+  const { service, id, named, secrets } = await attested();
   const { monitor, folder } = newMonitor(service.url);
   await monitor.round();
-  await withhold(log, id, ORDER);
+  await withholdSecrets(service, { id, named });
   await monitor.round();
   const shown = (await service.get(`/log/${id}`)).text;
   const obeying = { SERVICE_OBEY_WITHHOLDING: "on" };

@@ -1,6 +1,8 @@
 /** Payloads that the operator withholds, under a monitor: no alarm where an entry says so, and one where the log only refuses. */
 import { expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
+import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
+import { payloadHash, withoutName } from "#cairnlog/engine/verify/events/withheld.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { anyEvent } from "../anyevent.js";
 import { newClient } from "../client/clients.js";
@@ -33,6 +35,8 @@ test("what is withheld after it was mirrored is kept, and what was withheld befo
   const early = newMonitor(service.url);
   await early.monitor.round();
   await withhold(log, id, said);
+  // The attestation's key was registered with it.
+  await withhold(log, id - 1, { ...said, member: "pseudonym" });
   const late = newMonitor(service.url);
   for (const { monitor } of [early, late]) {
     await monitor.round({ audit: true });
@@ -58,3 +62,44 @@ test.each([{}, { withheld_by: 1 }, { withheld_by: 4 }, { withheld_by: 99 }])(
     await late.monitor.close();
   },
 );
+
+test("a log that withholds a name, and shows another thing of the entry than it was, is caught", async () => {
+  const { log, proxy, id } = await attested();
+  const early = newMonitor(proxy.url);
+  await early.monitor.round();
+  const registered = log.entry(id - 1)!;
+  const payload = { ...withoutName(registered.payload), key_algorithm: "rsa-2048" };
+  const shown = (withheld_by: number) =>
+    at(isPage, (page) => ({
+      ...page,
+      entries: page.entries.map((entry: Entry) => (entry.id === id - 1 ? { ...entry, payload, withheld_by } : entry)),
+    }));
+  // Its entry has the hash of something else.
+  const { log_entry_id: by } = await withhold(log, id - 1, { ...said, member: "pseudonym" });
+  proxy.lie = shown(by);
+  for (const { monitor } of [early, newMonitor(proxy.url)]) {
+    await caught(monitor.round({ audit: true }), "bad-entry", /does not withhold it/);
+    await monitor.close();
+  }
+});
+
+test("a log whose entry has the hash of another thing than there was is caught by whoever has mirrored that", async () => {
+  const { log, proxy, id } = await attested();
+  const early = newMonitor(proxy.url);
+  await early.monitor.round();
+  const { entry_hash, payload: was } = log.entry(id - 1)!;
+  const payload = { ...withoutName(was), key_algorithm: "rsa-2048" };
+  const lie = {
+    ...{ entry_id: id - 1, entry_hash, payload_hash: payloadHash(was!), reason: "r", basis: null, member: "pseudonym" },
+    ...{ fingerprint: String(was!.fingerprint), shown_hash: payloadHash(payload) },
+  };
+  const { log_entry_id: withheld_by } = await log.append(eventOf("payload_withheld", lie));
+  // This log shows nothing that is not so.
+  expect(log.entry(id - 1)).toMatchObject({ payload: was });
+  proxy.lie = at(isPage, (page) => ({
+    ...page,
+    entries: page.entries.map((entry: Entry) => (entry.id === id - 1 ? { ...entry, payload, withheld_by } : entry)),
+  }));
+  await caught(early.monitor.round({ audit: true }), "changed-entry", /not served as it was mirrored/);
+  await early.monitor.close();
+});

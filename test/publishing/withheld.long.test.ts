@@ -13,6 +13,8 @@ import { expectEntries } from "./entries.js";
 import { expectWhole, LiveLog, served } from "./logs.js";
 
 const TITLE = "Zwetschgenkuchen";
+const NAME = "Holundergelee";
+const ada = newSigner();
 const manifest = newManifest(TITLE);
 const secret = manifest.document.content_hash.slice("sha256:".length);
 
@@ -25,7 +27,7 @@ const publish = (target: string, ...args: string[]) => cairnlog(["publish", log.
 
 beforeAll(async () => {
   log = await LiveLog.start(200);
-  const ada = newSigner();
+  await log.register(ada, NAME);
   withheld = await log.attest(ada, manifest);
   await log.attest(ada, newManifest("Another"));
   await log.grow(250);
@@ -34,8 +36,10 @@ beforeAll(async () => {
   expect(await publish(before)).toMatchObject({ code: 0 });
   cpSync(before, after, { recursive: true });
   const said = { reason: "An order.", basis: null };
-  expect((await withhold(log.service.server.registry.log, withheld, said)).log_entry_id).toBe(301);
-  await log.service.checkpointed(301);
+  const { registry } = log.service.server;
+  expect((await withhold(registry.log, withheld, said)).log_entry_id).toBe(301);
+  expect((await withhold(registry.log, 201, { ...said, member: "pseudonym" })).log_entry_id).toBe(302);
+  await log.service.checkpointed(302);
   expect(await publish(after)).toMatchObject({ code: 0, stderr: "" });
 });
 
@@ -46,15 +50,15 @@ function showing(folder: string, path = ""): string[] {
     if (statSync(join(folder, file)).isDirectory()) return showing(folder, file);
     const bytes = readFileSync(join(folder, file));
     const text = file.startsWith("entries/") ? gunzipSync(bytes).toString() : bytes.toString("hex");
-    return text.includes(TITLE) || text.includes(secret) ? [file] : [];
+    return [TITLE, NAME, secret].some((one) => text.includes(one)) ? [file] : [];
   });
 }
 
 test("no file shows it afterwards, and all of them are those of the log", async () => {
   expect(showing(before)).toEqual(["entries/000", "entries/000.p/250", "index/0-256/0"]);
   expect(showing(after)).toEqual([]);
-  await expectWhole(reader(after), 301);
-  await expectEntries(reader(after), log.service, 301);
+  await expectWhole(reader(after), 302);
+  await expectEntries(reader(after), log.service, 302);
   const checked = await cairnlog(["fsck", after, "--vkey", await log.vkey()]);
   expect(checked, checked.stdout + checked.stderr).toMatchObject({ code: 0 });
   const again = await publish(after, "--audit", "--json");
@@ -68,6 +72,9 @@ test("a reader has it proven that it is withheld, and believes no file that only
   expect(entry).toMatchObject({ payload: null, withheld_by: 301 });
   for await (const { entry } of (await openStaticLog({ log: url, trusted })).about(secret))
     expect.fail(`entry ${entry.id} is found`);
+  expect(await (await openStaticLog({ log: url, trusted })).key(ada.fingerprint)).toMatchObject({
+    ...{ pseudonym: "withheld", public_key: ada.publicKey, status: "active" },
+  });
   const lying = temporaryFolder();
   cpSync(after, lying, { recursive: true });
   const text = gunzipSync(readFileSync(join(lying, "entries/000"))).toString();
@@ -76,6 +83,13 @@ test("a reader has it proven that it is withheld, and believes no file that only
   await expect(refused).rejects.toMatchObject({ code: "log-misbehaved" });
   const checked = await cairnlog(["fsck", lying, "--vkey", trusted]);
   expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("does not withhold it")]);
+  // Nothing but the name may be other than it was.
+  writeFileSync(join(lying, "entries/000"), text.replace('"key_algorithm":"ed25519"', '"key_algorithm":"rsa-2048"'));
+  const other = (await openStaticLog({ log: await served(lying), trusted })).key(ada.fingerprint);
+  await expect(other).rejects.toMatchObject({
+    code: "log-misbehaved",
+    detail: expect.stringContaining("does not withhold it"),
+  });
 });
 
 test("it is taken out where an earlier run was broken off in the middle of that", async () => {
@@ -85,7 +99,7 @@ test("it is taken out where an earlier run was broken off in the middle of that"
   for (const path of ["index/0-256/0", "entries/000"]) cpSync(join(after, path), join(target, path));
   expect(await publish(target)).toMatchObject({ code: 0, stderr: "" });
   expect(showing(target)).toEqual([]);
-  await expectEntries(reader(target), log.service, 301);
+  await expectEntries(reader(target), log.service, 302);
   expect(existsSync(join(target, "index/0-256/fence"))).toBe(true);
 });
 
@@ -97,13 +111,14 @@ test("a mirror is made of the files without it: its heads and proofs are those o
   const mirror = await startTestService({ SERVICE_DATA_DIR: to, SERVICE_READ_ONLY: "on" });
   for (const path of [
     `/log/${withheld}`,
+    `/keys/${ada.fingerprint}`,
     `/log/proof/${withheld - 1}?tree_size=300`,
     "/log/heads?from=190&limit=100",
     "/log/consistency?from=100&to=300",
     "/log?page=2&per_page=150",
   ])
     expect((await mirror.get(path)).text, path).toBe((await log.service.get(path)).text);
-  expect((await mirror.post("/log/verify")).body).toMatchObject({ valid: true, entry_count: 301 });
+  expect((await mirror.post("/log/verify")).body).toMatchObject({ valid: true, entry_count: 302 });
   await mirror.close();
 });
 
@@ -113,6 +128,6 @@ test("copies of published files lose it, too", async () => {
   for (const copy of [old, fresh]) {
     expect(await cairnlog(["publish", after, copy, "--entries"])).toMatchObject({ code: 0 });
     expect(showing(copy)).toEqual([]);
-    await expectEntries(reader(copy), log.service, 301);
+    await expectEntries(reader(copy), log.service, 302);
   }
 });

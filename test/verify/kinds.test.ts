@@ -62,7 +62,7 @@ describe("every kind", () => {
     expect(ATTESTATION_KIND.webhook).toBe("attestation.created");
   });
 
-  test("that names endorsing keys changes the graph, and a registration does not", () => {
+  test("that names endorsing keys, or takes their name, changes the graph, and a registration does not", () => {
     const changing = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
     expect([...changing].sort()).toEqual([
       "acceptance_revocation",
@@ -73,6 +73,7 @@ describe("every kind", () => {
       "key_revocation",
       "key_succession",
       "operator_key_rotation",
+      "payload_withheld",
     ]);
   });
 

@@ -15,7 +15,7 @@ import { eventIn, isWithheld, withholdableFault, withholdingFault } from "../../
 import { canonicalJson, canonicalJsonWithin } from "../../verify/json/canonical.js";
 import { checkIJson, MAX_DEPTH, parseJson } from "../../verify/json/ijson.js";
 import { anyObject, nullable, objectOf, positiveInteger, text, where } from "../../verify/json/shape.js";
-import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest } from "../../verify/tree/entry.js";
+import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest, isCut } from "../../verify/tree/entry.js";
 import { isProofOf } from "../anchor/proof.js";
 import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
 import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
@@ -140,7 +140,7 @@ export class HistoryReader {
     if (version === 2) checkOrder(previous, canonical);
 
     // Nothing can be computed of a payload that is withheld. The entry after it, and the head over both, vouch for its hash.
-    const preimage = entry.payload && preimageText(version, canonicalPayload, entry.previous_hash, canonical);
+    const preimage = isCut(entry) ? null : preimageText(version, canonicalPayload, entry.previous_hash, canonical);
     if (preimage !== null && this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
       refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
     const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
@@ -215,12 +215,12 @@ function parsed(bytes: Uint8Array): Parsed {
   if (spelled !== undefined) return { entry, canonicalPayload: spelled, json: given };
   checkIJson(text, value);
   if (misfit !== undefined) refuse(`This is not a log entry. ${misfit}`);
-  if (entry.payload === null) {
+  if (isCut(entry)) {
     if (!isWithheld(entry)) refuse(withholdingFault(entry, undefined)!);
     // The type is not hashed: an end of the log, for example, cannot be told without its payload.
-    const fault = withholdableFault(entry.event_type);
+    const fault = entry.payload ? undefined : withholdableFault(entry.event_type);
     if (fault !== undefined) refuse(fault);
-    return { entry, canonicalPayload: "null", json: Buffer.from(spellWithheld(entry, entry.withheld_by!), "utf8") };
+    return { entry, canonicalPayload: "", json: Buffer.from(spellWithheld(entry), "utf8") };
   }
   const canonicalPayload = canonicalJson(entry.payload);
   return { entry, canonicalPayload, json: Buffer.from(spellEntry(entry, canonicalPayload), "utf8") };

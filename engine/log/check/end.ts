@@ -8,7 +8,7 @@ import { CairnlogError } from "../../base/error.js";
 import { verifySync } from "../../crypto/keys/signatures.js";
 import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
-import { type Entry, entryHash } from "../../verify/tree/entry.js";
+import { type Entry, entryHash, isCut } from "../../verify/tree/entry.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import type { Operators } from "../operator/operators.js";
 import type { Frontier } from "../read/frontier.js";
@@ -48,7 +48,7 @@ function hashOf(text: Buffer): string | null {
   try {
     const entry = JSON.parse(text.toString("utf8")) as Entry;
     // There is nothing to hash, and the head below is over this one.
-    return entry.payload === null ? entry.entry_hash : entryHash(entry);
+    return isCut(entry) ? entry.entry_hash : entryHash(entry);
   } catch {
     return null;
   }

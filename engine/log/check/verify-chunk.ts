@@ -12,7 +12,7 @@ import type { Batch, HeadInfo, HeadRecord } from "../../store/schema/batch.js";
 import { HASH } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { checkServiceEntry } from "../../verify/events/eventcheck.js";
-import { isWithholdable } from "../../verify/events/withheld.js";
+import { isShownAs } from "../../verify/events/withheld.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/tree/entry.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
@@ -22,6 +22,7 @@ import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
+import { mayBeWithheld } from "../read/withheld.js";
 import { formatTimestamp, parseTimestamp } from "../state/clock.js";
 import { instantOf } from "../state/instant.js";
 import type { LoggedEvent } from "../state/projection.js";
@@ -203,7 +204,7 @@ class Chunk {
   #checkWithheld(entry: Entry): void {
     const row = this.#derived.get("withheld", entry.id);
     const isSo = row?.withheld_by === entry.withheld_by && row?.entry_hash === entry.entry_hash;
-    if (!isSo || !isWithholdable(entry.event_type))
+    if (!isSo || !mayBeWithheld(entry, row!) || !isShownAs(entry.payload, row!))
       this.#entryError(
         entry.id,
         "payload-missing",

@@ -19,6 +19,7 @@ import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import { BATCH_BYTES } from "../../store/schema/batch.js";
 import { FORMAT, RECORD_TABLES } from "../../store/schema/schema.js";
 import { openStore, postingsFolder, type Store, type StoreOptions, type StoreReader } from "../../store/store.js";
+import { isCut } from "../../verify/events/withheld.js";
 import { DERIVED_ANEW, refilingFor } from "../apply/derive.js";
 import { EntryReader } from "../read/reader.js";
 import { type Withheld, withheldIn } from "../read/withheld.js";
@@ -112,7 +113,7 @@ function pendingIn(store: StoreReader): Pending {
   if (meta?.format !== FORMAT || meta.rebuilding) return NOTHING;
   const stored = new EntryReader(store);
   const withheld = withheldIn(store, stored, sizeOf(store));
-  return { payloads: withheld.leaves.filter((leaf) => stored.entry(leaf)!.payload !== null).length, withheld };
+  return { payloads: withheld.leaves.filter((leaf) => !isCut(stored.entry(leaf)!)).length, withheld };
 }
 
 /** Makes the copy. When this resolves, it is complete and on disk. */

@@ -1,7 +1,13 @@
 /** Withholds a payload, for the operator. */
 import { CairnlogError, inputError } from "../../base/error.js";
-import { isWithheld, isWithholdable, payloadHash, type Withholding } from "../../verify/events/withheld.js";
-import type { Entry } from "../../verify/tree/entry.js";
+import {
+  isWithheld,
+  isWithholdable,
+  payloadHash,
+  type Withholding,
+  withoutName,
+} from "../../verify/events/withheld.js";
+import { type Entry, namesKey } from "../../verify/tree/entry.js";
 import type { Executor, Receipt } from "../state/executor.js";
 import { withheldBefore, withholdPayload } from "./withholding.js";
 
@@ -11,14 +17,14 @@ interface Withholder extends Pick<Executor, "execute"> {
 }
 
 /** What the operator says when a payload is withheld. */
-export type Said = Pick<Withholding, "reason" | "basis">;
+export type Said = Pick<Withholding, "reason" | "basis" | "member">;
 
 /**
- * Withholds the payload of an entry. Resolves when that is on disk, and nobody is shown the payload any more.
+ * Withholds the payload of an entry, or the name of the key in it. Resolves when that is on disk, and nobody is shown the payload any more.
  * @throws CairnlogError `not-found`; `already-exists` if it is withheld; `invalid-input` for an entry from which a state
  *   follows, or by which the operator answers for something; and as `Log.execute` does
  */
-export async function withhold(log: Withholder, entryId: number, { reason, basis }: Said): Promise<Receipt> {
+export async function withhold(log: Withholder, entryId: number, { reason, basis, member }: Said): Promise<Receipt> {
   for (const [member, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
     if ([...text].length > most) throw invalid(member, `At most ${most} characters.`);
   if (reason === "") throw invalid("reason", "It must say something.");
@@ -26,14 +32,23 @@ export async function withhold(log: Withholder, entryId: number, { reason, basis
   if (!entry) throw new CairnlogError("not-found", `The log has no entry ${entryId}.`);
   if (isWithheld(entry)) throw withheldBefore(entryId, entry.withheld_by);
   const { event_type, entry_hash, payload } = entry;
-  if (!payload || !isWithholdable(event_type))
+  const isMeant = member === undefined ? isWithholdable(event_type) : namesKey(event_type);
+  if (!payload || !isMeant)
     throw inputError(
-      `Entry ${entryId} is of type ${event_type}. Only attestations and encrypted claims can be withheld: what holds for keys, endorsements and requests follows from all others, and the operator answers for his own.`,
+      `Entry ${entryId} is of type ${event_type}. ${member === undefined ? ONLY_STATEMENTS : "Only registrations and successions of keys have a pseudonym."}`,
     );
   const withholding = { entry_id: entryId, entry_hash, payload_hash: payloadHash(payload), reason, basis };
-  const { receipts } = await log.execute(withholdPayload, withholding);
+  const named = member && {
+    member,
+    fingerprint: String(payload.fingerprint),
+    shown_hash: payloadHash(withoutName(payload)),
+  };
+  const { receipts } = await log.execute(withholdPayload, { ...withholding, ...named });
   return receipts[0]!;
 }
+
+const ONLY_STATEMENTS =
+  "Only attestations and encrypted claims can be withheld: what holds for keys, endorsements and requests follows from all others, and the operator answers for his own. Of a registration or succession, the pseudonym can be (member).";
 
 const invalid = (member: string, message: string): CairnlogError =>
   inputError(`/${member}: ${message}`, { details: [{ path: `/${member}`, message }] });

@@ -12,17 +12,16 @@ import type { DerivedWriter, LoggedEvent } from "../state/projection.js";
 export function applyWithholding(event: LoggedEvent, state: DerivedWriter): void {
   const withholding = withholdingIn(event);
   if (!withholding || withholding.entry_id >= event.id) return;
-  const { entry_id, entry_hash } = withholding;
+  const { entry_id, entry_hash, shown_hash } = withholding;
   if (state.get("withheld", entry_id)?.entry_hash !== entry_hash)
-    state.put("withheld", entry_id, { withheld_by: event.id, entry_hash });
+    state.put("withheld", entry_id, { withheld_by: event.id, entry_hash, ...(shown_hash && { shown_hash }) });
 }
 
 /** @throws CairnlogError `already-exists` for a payload that is withheld */
 export const withholdPayload = define("log.withhold", (transaction: Transaction, withholding: Withholding): void => {
   const row = transaction.get("withheld", withholding.entry_id);
   if (row?.entry_hash === withholding.entry_hash) throw withheldBefore(withholding.entry_id, row.withheld_by);
-  const { entry_id, entry_hash, payload_hash, reason, basis } = withholding;
-  transaction.append(eventOf(PAYLOAD_WITHHELD, { entry_id, entry_hash, payload_hash, reason, basis }));
+  transaction.append(eventOf(PAYLOAD_WITHHELD, withholding));
 });
 
 export const withheldBefore = (entryId: number, by: number): CairnlogError =>

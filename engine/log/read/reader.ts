@@ -7,8 +7,10 @@ import { CairnlogError } from "../../base/error.js";
 import { Lately, Recent } from "../../base/recent.js";
 import type { Place } from "../../store/lmdb/places.js";
 import type { Batch, StoredHead } from "../../store/schema/batch.js";
+import type { WithheldRow } from "../../store/schema/rows.js";
 import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
+import { type WithheldEntry, withoutName } from "../../verify/events/withheld.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp } from "../state/clock.js";
@@ -22,8 +24,8 @@ const MAX_KEPT = 4096;
 
 /** Tells how an entry is withheld. */
 export interface Withholdings {
-  /** Id of the entry that withholds the payload at a leaf index; undefined if it is shown. */
-  by(leafIndex: number): number | undefined;
+  /** What is withheld of the entry at a leaf index; undefined if nothing is. */
+  row(leafIndex: number): WithheldRow | undefined;
 }
 
 /** Entry hashes of neighbouring leaves, 32 bytes each. */
@@ -84,8 +86,8 @@ export class EntryReader {
 
   /** The entry as it is served. Do not write to it: later callers may get the same bytes. */
   json(index: number): Buffer | undefined {
-    const by = this.#withheld?.by(index);
-    if (by !== undefined) return Buffer.from(spellWithheld(this.#parsed(index)!, by), "utf8");
+    const row = this.#withheld?.row(index);
+    if (row) return Buffer.from(spellWithheld(withheldAs(this.#parsed(index)!, row)), "utf8");
     const served = this.#served.get(index);
     if (served) return served;
     const place = this.#glance(index);
@@ -100,8 +102,8 @@ export class EntryReader {
   }
 
   #shown(index: number, entry: Entry | undefined): Entry | undefined {
-    const by = this.#withheld?.by(index);
-    return entry === undefined || by === undefined ? entry : { ...entry, payload: null, withheld_by: by };
+    const row = this.#withheld?.row(index);
+    return entry && row ? withheldAs(entry, row) : entry;
   }
 
   #parsed(index: number): Entry | undefined {
@@ -169,6 +171,12 @@ export class EntryReader {
     return stored ? storedHeadOf(stored, treeSize) : this.#read(index, (batch, i) => headOf(batch, i, treeSize));
   }
 }
+
+const withheldAs = (entry: Entry, { withheld_by, shown_hash }: WithheldRow): WithheldEntry => ({
+  ...entry,
+  payload: shown_hash === undefined ? null : withoutName(entry.payload),
+  withheld_by,
+});
 
 function parsed(json: string, index: number): Entry {
   try {

@@ -1,5 +1,5 @@
 /**
- * Which entries a view shows without their payload, and by which entry each is withheld. There are few of them, so all are in
+ * Which entries a view shows without their payload, or without the name in it, and by which entry each is withheld. There are few of them, so all are in
  * memory. Reads for others go through here; checks of the log, rebuilds and copies on this disk read what is stored.
  */
 import { leastWhere } from "../../base/search.js";
@@ -7,13 +7,23 @@ import type { StoreReader } from "../../store/contract.js";
 import { type PostingList, without } from "../../store/postings/lists.js";
 import type { WithheldRow } from "../../store/schema/rows.js";
 import { POSTING, type PostingKind } from "../../store/schema/schema.js";
-import { isPayloadOf, isWithholdable, payloadHash, withholdingIn } from "../../verify/events/withheld.js";
+import {
+  isPayloadOf,
+  isShownAs,
+  isWithholdable,
+  payloadHash,
+  withholdingIn,
+  withoutName,
+} from "../../verify/events/withheld.js";
+import { type Entry, namesKey } from "../../verify/tree/entry.js";
 import type { CandidatePostings } from "./candidates.js";
 import type { EntryReader, Withholdings } from "./reader.js";
 import { Seams } from "./seams.js";
 
 /** Terms that say nothing of a payload. */
 const KEPT: readonly PostingKind[] = [POSTING.eventType, POSTING.digest];
+/** Terms that say something of the name in it. */
+const OF_NAMES: readonly PostingKind[] = [POSTING.titleWord, POSTING.earlierTitleWord, POSTING.pseudonymGram];
 
 type WithheldRows = Pick<StoreReader, "get" | "range">;
 
@@ -24,6 +34,8 @@ export class Withheld implements Withholdings {
   /** By leaf index: the row, once it is known that it counts. */
   #rows = new Map<number, WithheldRow>();
   #indexes: readonly number[] = [];
+  /** Those of them without any payload; made when it is asked for. */
+  #whole: readonly number[] | undefined;
   /** By the hash of a payload, as the withholding entry says it: the leaf index. Read when it is asked for. */
   readonly #byPayload = new Map<string, number>();
   readonly #unread: { readonly leafIndex: number; readonly by: number }[] = [];
@@ -67,10 +79,11 @@ export class Withheld implements Withholdings {
     const known = before.get(leafIndex);
     if (known?.withheld_by !== row.withheld_by || known.entry_hash !== row.entry_hash) {
       const entry = this.#stored.entry(leafIndex)!;
-      if (entry.entry_hash !== row.entry_hash || !isWithholdable(entry.event_type)) return undefined;
+      if (entry.entry_hash !== row.entry_hash || !mayBeWithheld(entry, row)) return undefined;
       this.#unread.push({ leafIndex, by });
     }
     this.#rows.set(leafIndex, row);
+    this.#whole = undefined;
     return leafIndex;
   }
 
@@ -84,8 +97,8 @@ export class Withheld implements Withholdings {
     return this.#indexes;
   }
 
-  by(leafIndex: number): number | undefined {
-    return this.#rows.size ? this.#rows.get(leafIndex)?.withheld_by : undefined;
+  row(leafIndex: number): WithheldRow | undefined {
+    return this.#rows.size ? this.#rows.get(leafIndex) : undefined;
   }
 
   /** The leaf index of the entry that has one of these payloads, and is shown without it. Does nothing if there is none such. */
@@ -104,9 +117,16 @@ export class Withheld implements Withholdings {
     return undefined;
   }
 
+  /** Leaf indexes of the entries of which a term says what is not shown. */
+  #without(term: string): readonly number[] {
+    if (isOf(OF_NAMES, term)) return this.#indexes;
+    this.#whole ??= this.#indexes.filter((leafIndex) => !this.#rows.get(leafIndex)!.shown_hash);
+    return this.#whole;
+  }
+
   /** The list of a term without the entries whose payload has the term and is not shown. */
   list(term: string, list: PostingList): PostingList {
-    return this.#indexes.length && !isKept(term) ? without(list, this.#indexes) : list;
+    return this.#indexes.length && !isOf(KEPT, term) ? without(list, this.#without(term)) : list;
   }
 
   /** Postings without those of payloads that are not shown. */
@@ -116,7 +136,9 @@ export class Withheld implements Withholdings {
       list: (term) => this.list(term, postings.list(term)),
       range: (low, high) => {
         const piece = postings.range(low, high);
-        return isKept(low) ? piece : { ...piece, indexes: piece.indexes.filter((index) => !this.#rows.has(index)) };
+        if (isOf(KEPT, low)) return piece;
+        const isLeftOut = (row: WithheldRow | undefined) => row && (!row.shown_hash || isOf(OF_NAMES, low));
+        return { ...piece, indexes: piece.indexes.filter((index) => !isLeftOut(this.#rows.get(index))) };
       },
       rangeCount: (low, high) => postings.rangeCount(low, high),
     };
@@ -136,4 +158,11 @@ export function withheldIn(
   return withheld;
 }
 
-const isKept = (term: string): boolean => KEPT.some((kind) => kind === term.charCodeAt(0));
+/** Whether an entry, as it is stored, may be without what a row withholds of it. */
+export const mayBeWithheld = ({ event_type, payload }: Entry, row: WithheldRow): boolean =>
+  row.shown_hash === undefined
+    ? isWithholdable(event_type)
+    : payload !== null && namesKey(event_type) && isShownAs(withoutName(payload), row);
+
+const isOf = (kinds: readonly PostingKind[], term: string): boolean =>
+  kinds.some((kind) => kind === term.charCodeAt(0));

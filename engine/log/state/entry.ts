@@ -3,6 +3,8 @@
  * The same canonical payload text goes into the hash and into the stored JSON.
  */
 import { hash } from "node:crypto";
+import type { WithheldEntry } from "../../verify/events/withheld.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
 import type { Entry } from "../../verify/tree/entry.js";
 
 /** JSON text of everything a version 2 hash covers, behind the domain prefix. */
@@ -63,9 +65,9 @@ export function spellEntry(entry: Omit<Entry, "payload" | "ots_proof">, canonica
   return spell(id, time, type, canonicalPayload, before, entry_hash, version, digests);
 }
 
-/** An entry whose payload is withheld, as it is served, without `ots_proof`. */
-export const spellWithheld = (entry: Omit<Entry, "payload" | "ots_proof">, withheldBy: number): string =>
-  spellEntry(entry, `null,"withheld_by":${withheldBy}`);
+/** An entry whose payload is withheld, or the name in it, as it is served, without `ots_proof`. */
+export const spellWithheld = ({ payload, withheld_by, ...entry }: WithheldEntry): string =>
+  spellEntry(entry, `${payload ? canonicalJson(payload) : null},"withheld_by":${withheld_by}`);
 
 /** The one spelling of an entry, for what is appended and for what is imported. All texts but the hash are JSON. */
 const spell = (

@@ -254,7 +254,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   isWithheld(id: number): boolean {
     if (!this.withheld.count) return false;
     const leafIndex = this.leafIndexOf(id);
-    return leafIndex !== undefined && this.withheld.by(leafIndex) !== undefined;
+    return leafIndex !== undefined && this.withheld.row(leafIndex) !== undefined;
   }
 
   /** The entry with this id, or undefined. */

@@ -9,6 +9,8 @@ import type { TermTable } from "../../store/postings/termtable.js";
 import { POSTING } from "../../store/schema/schema.js";
 import { type EventType, isEventType, isPredicate } from "../../verify/events/kinds.js";
 import { actingKey } from "../../verify/events/possession.js";
+import { withholdingIn } from "../../verify/events/withheld.js";
+import { WITHHELD_NAME } from "../../verify/tree/entry.js";
 import {
   ATTESTATION_TERM,
   attestationIdTerm,
@@ -41,7 +43,7 @@ const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   operator_key_rotation: { apply: applyOperatorRotation },
   log_frozen: {},
   log_continues: {},
-  payload_withheld: {},
+  payload_withheld: { apply: applyWithheldName },
   endorsement_offer: { apply: applyOffer },
   endorsement_acceptance: { apply: applyAcceptance },
   endorsement_withdrawal: { apply: applyWithdrawal },
@@ -123,6 +125,13 @@ function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint, known));
+}
+
+/** A key whose name is withheld has none any more, if it has the name by that entry. */
+function applyWithheldName(event: LoggedEvent, state: DerivedWriter): void {
+  const { entry_id, fingerprint } = withholdingIn(event) ?? {};
+  const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
+  if (row && row.log_entry_id === entry_id) state.put("keys", row.fingerprint, { ...row, pseudonym: WITHHELD_NAME });
 }
 
 /** An operator key that is registered like any other ends with its term. The new one is what it was before. */

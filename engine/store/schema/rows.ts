@@ -399,4 +399,6 @@ export interface WithheldRow {
   readonly withheld_by: number;
   /** Hash of the entry whose payload it is. */
   readonly entry_hash: string;
+  /** Hash of what is shown of the payload; absent if nothing is. */
+  readonly shown_hash?: string;
 }

@@ -177,7 +177,7 @@ export const EVENT_KINDS = {
     about: [],
   }),
   payload_withheld: kind({
-    // By the operator. `withheld.ts` says what follows from it.
+    // By the operator. `withheld.ts` says what follows from it, and what it has if it withholds a name alone.
     payload: {
       entry_id: positiveInteger,
       entry_hash: hexHash,
@@ -185,6 +185,8 @@ export const EVENT_KINDS = {
       reason: text,
       basis: nullable(text),
     },
+    // Graphs show names.
+    changesGraph: true,
     scope: "keys",
     label: "Payload withheld",
     tone: "warning",

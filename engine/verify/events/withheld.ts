@@ -1,13 +1,14 @@
 /**
- * Entries whose payload the operator withholds (docs/spec, chapter Withheld). Such an entry is served with the payload null,
- * and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so do the
+ * Entries whose payload the operator withholds (docs/spec, chapter Withheld). Such an entry is served with the payload null, or
+ * with another name in it, and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so do the
  * chain, the trees, the heads and all proofs.
  */
 import type { JsonObject } from "../json/shape.js";
-import { type Entry, entryHash } from "../tree/entry.js";
+import { type Entry, entryHash, isCut, WITHHELD_NAME } from "../tree/entry.js";
 import { canonicalHash } from "./hashed.js";
 import { isPredicate, type KindedEvent, type PayloadOf, payloadMisfit } from "./kinds.js";
 
+export { isCut };
 export const PAYLOAD_WITHHELD = "payload_withheld";
 
 /**
@@ -16,8 +17,8 @@ export const PAYLOAD_WITHHELD = "payload_withheld";
  */
 export type EntryVerdict = "valid" | "withheld" | "invalid";
 
-/** An entry without its payload. */
-export type WithheldEntry = Entry & { readonly payload: null; readonly withheld_by: number };
+/** An entry without its payload, or without the name in it. */
+export type WithheldEntry = Entry & { readonly withheld_by: number };
 
 /** What an entry of the operator says of the payload that it withholds. */
 export interface Withholding {
@@ -29,13 +30,19 @@ export interface Withholding {
   readonly reason: string;
   /** What obliges the operator: a law or an order. */
   readonly basis: string | null;
+  /** The only thing in the payload that is withheld; all of it if absent. */
+  readonly member?: "pseudonym";
+  /** The key that had the name; only with `member`. */
+  readonly fingerprint?: string;
+  /** SHA-256 of what is shown instead, canonical, hex; only with `member`: so the operator answers for one form of it. */
+  readonly shown_hash?: string;
 }
 
 const NOTHING: JsonObject = Object.freeze({});
 
 /** Whether an entry has the form of one whose payload is withheld. Only `withholdingFault` says whether it rightly has. */
 export const isWithheld = (entry: Entry): entry is WithheldEntry =>
-  entry.payload === null && typeof entry.withheld_by === "number" && entry.withheld_by > entry.id;
+  isCut(entry) && typeof entry.withheld_by === "number" && entry.withheld_by > entry.id;
 
 /** An entry as an event: with nothing as its payload if that is withheld. */
 export const eventIn = <T extends Pick<Entry, "event_type" | "payload">>(entry: T): T & KindedEvent => ({
@@ -66,8 +73,12 @@ export function withholdingIn(event: Pick<Entry, "event_type" | "payload">): Wit
   if (event.event_type !== PAYLOAD_WITHHELD || event.payload === null) return undefined;
   const { event_type, payload } = event;
   if (payload.event_type !== PAYLOAD_WITHHELD || payloadMisfit({ event_type, payload }) !== undefined) return undefined;
+  const { member, fingerprint, shown_hash } = payload as Partial<Withholding>;
   const { entry_id, entry_hash, payload_hash, reason, basis } = payload as PayloadOf<typeof PAYLOAD_WITHHELD>;
-  return { entry_id, entry_hash, payload_hash, reason, basis };
+  const withholding = { entry_id, entry_hash, payload_hash, reason, basis };
+  if (member === undefined) return withholding;
+  const isName = member === "pseudonym" && fingerprint && shown_hash;
+  return isName ? { ...withholding, member, fingerprint, shown_hash } : undefined;
 }
 
 /**
@@ -78,9 +89,24 @@ export function withholdingIn(event: Pick<Entry, "event_type" | "payload">): Wit
 export function withholdingFault(entry: Entry, by: Entry | undefined): string | undefined {
   if (!isWithheld(entry)) return "No entry of the operator withholds a payload that is missing.";
   const withholding = by?.id === entry.withheld_by ? withholdingIn(by) : undefined;
-  if (withholding?.entry_id !== entry.id || withholding.entry_hash !== entry.entry_hash)
-    return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
-  return withholdableFault(entry.event_type);
+  const isIt =
+    withholding?.entry_id === entry.id &&
+    withholding.entry_hash === entry.entry_hash &&
+    isShownAs(entry.payload, withholding);
+  if (!isIt) return `The payload is missing, and entry ${entry.withheld_by} does not withhold it.`;
+  return entry.payload ? undefined : withholdableFault(entry.event_type);
+}
+
+/** A payload without the name in it. */
+export const withoutName = (payload: JsonObject | null): JsonObject => ({ ...payload, pseudonym: WITHHELD_NAME });
+
+/** Whether a payload is what is to be shown of one. */
+export function isShownAs(payload: JsonObject | null, { shown_hash }: Pick<Withholding, "shown_hash">): boolean {
+  try {
+    return (payload === null ? undefined : payloadHash(payload)) === shown_hash;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether a payload that somebody has kept is the one that the entry had. Needs nothing but the entry hash. */

@@ -40,9 +40,9 @@ export interface Entry {
   readonly timestamp: string;
   /** Not hashed. */
   readonly event_type: string;
-  /** Null if the operator withholds it (`withheld.ts`). */
+  /** Null if the operator withholds it, and with another name if he withholds that (`withheld.ts`). */
   readonly payload: JsonObject | null;
-  /** Id of the entry by which the operator withholds the payload; present only where the payload is null. Not hashed. */
+  /** Id of the entry by which the operator withholds the payload or the name in it. Not hashed. */
   readonly withheld_by?: number;
   /** Null for the first entry. */
   readonly previous_hash: string | null;
@@ -153,6 +153,19 @@ export function entryPreimage(
   return utf8(V2_PREFIX + canonicalJson({ payload, previous_hash, timestamp }));
 }
 
+/** Stands where an entry named a key, if the operator withholds the name. */
+export const WITHHELD_NAME = "withheld";
+
+/** Whether events of a type name a key. */
+export const namesKey = (eventType: string): boolean => /^key_(registration|succession)$/.test(eventType);
+
+/**
+ * Whether an entry has the form of one that is shown without its payload, or without the name in it: then no hash of it can be
+ * computed. Only `withholdingFault` says whether it rightly has.
+ */
+export const isCut = ({ event_type, payload, withheld_by }: Pick<Entry, "event_type" | "payload" | "withheld_by">) =>
+  payload === null || (withheld_by !== undefined && namesKey(event_type) && payload.pseudonym === WITHHELD_NAME);
+
 /** SHA-256 of the entry's preimage in lower-case hex. @throws CairnlogError as `entryPreimage` does. */
 export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "timestamp" | "chain_version">): string {
   return toHex(kernel.sha256(entryPreimage(entry)));
@@ -166,7 +179,7 @@ export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "time
 export function checkEntry(entry: Entry, sha256: (preimage: Uint8Array) => Uint8Array = sha2_256): EntryProblem[] {
   const misfit = ENTRY(entry, "");
   if (misfit !== undefined) return [{ code: "malformed-entry", message: misfit }];
-  const problems = entry.payload === null ? [NOT_SHOWN] : contentProblems(entry, sha256);
+  const problems = isCut(entry) ? [NOT_SHOWN] : contentProblems(entry, sha256);
   const primary = entry.entry_hashes.filter((digest) => digest.is_primary);
   if (primary.length !== 1 || primary[0]!.algorithm !== "sha2-256" || primary[0]!.digest_hex !== entry.entry_hash) {
     problems.push({

@@ -39,6 +39,7 @@ const OPTIONS = {
   hours: textOr("N", "24", "hours for which it is good, 1 to 720"),
   reason: text("TEXT", "why the log ends, or a payload is withheld; everybody can read it on the log"),
   basis: text("TEXT", "what obliges you to withhold it: a law, an order; on the log, too"),
+  member: text("pseudonym", "withhold the name of a key alone, and show all else of its registration or succession"),
   successor: text("URL", "address of the log that goes on; with --vkey"),
   vkey: text("VKEY", "verifier key of that log's checkpoints: cairnlog operator vkey prints it there"),
   server: text(
@@ -82,10 +83,10 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
       takes: ["reason", "successor", "vkey", "server", "as", "at"],
     },
     withhold: {
-      form: "ENTRY --reason TEXT [--basis TEXT] [--server URL] [--data DIR]",
+      form: "ENTRY --reason TEXT [--basis TEXT] [--member pseudonym] [--server URL] [--data DIR]",
       about:
-        "Withholds what an attestation or an encrypted claim says from everybody: the service shows its hash and place, and the entry that says why. This cannot be taken back. What is on disk stays there, and so does what others have copied.",
-      takes: ["reason", "basis", "server", "as"],
+        "Withholds what an attestation or an encrypted claim says from everybody: the service shows its hash and place, and the entry that says why. With --member pseudonym, it withholds the name in a registration or succession of a key. This cannot be taken back. What is on disk stays there, and so does what others have copied.",
+      takes: ["reason", "basis", "member", "server", "as"],
     },
     continue: {
       form: "--predecessor URL --predecessor-key FILE.pem [--data DIR]",
@@ -179,6 +180,7 @@ async function freeze(values: Given): Promise<number> {
 async function withholdEntry(values: Given, operands: readonly string[]): Promise<number> {
   const entryId = readNumber(only(operands, "ENTRY"), "ENTRY");
   const reason = required(values.reason, "--reason");
+  const member = values.member === undefined ? undefined : { member: memberOf(values.member) };
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
   const publicOrigin = publicOriginOf(values.as);
@@ -187,16 +189,23 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
     const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
     const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
-    const withheld_by = await withholdPayload(place, key, entryId, { reason, basis });
+    const withheld_by = await withholdPayload(place, key, entryId, { reason, basis, ...member });
     console.log(
       values.json
-        ? printableJson({ entry_id: entryId, withheld_by, reason, basis })
-        : printable(`Entry ${withheld_by} withholds what entry ${entryId} says.`),
+        ? printableJson({ entry_id: entryId, withheld_by, reason, basis, ...member })
+        : printable(
+            `Entry ${withheld_by} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.`,
+          ),
     );
   } finally {
     for (const signer of signers) await signer.close();
   }
   return 0;
+}
+
+function memberOf(member: string): "pseudonym" {
+  if (member !== "pseudonym") throw new UsageError("--member must be pseudonym: nothing else can be withheld alone");
+  return member;
 }
 
 async function goOn(values: Given): Promise<number> {

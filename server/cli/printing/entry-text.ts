@@ -1,6 +1,6 @@
 /** Log entries as people read them. */
 
-import { isWithheld, membersIn } from "../../../engine/verify/events/withheld.js";
+import { isWithheld, membersIn, type WithheldEntry } from "../../../engine/verify/events/withheld.js";
 import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../client/log/proven.js";
 import { coloured, facts, isFingerprint, row, type Styled, shortFingerprint } from "../terminal/table.js";
@@ -65,14 +65,22 @@ export function entryFacts(entry: Entry, leafIndex: number, proven: Parameters<t
       ...proven,
     ]),
     coloured("bold", "content"),
-    isWithheld(entry)
-      ? `  withheld by the operator, entry ${entry.withheld_by}; place, time and hash are proven, the content is not shown`
-      : facts(
-          Object.entries(membersIn(entry)).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)]),
-        ),
+    ...(isWithheld(entry) ? [withheldText(entry)] : []),
+    ...(entry.payload
+      ? [
+          facts(
+            Object.entries(entry.payload).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)]),
+          ),
+        ]
+      : []),
   ].join("\n");
   return { styled };
 }
+
+const withheldText = ({ withheld_by, payload }: WithheldEntry): string =>
+  payload
+    ? `  the operator withholds the name, entry ${withheld_by}; place and hash are proven, all else is his word`
+    : `  withheld by the operator, entry ${withheld_by}; place, time and hash are proven, the content is not shown`;
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 

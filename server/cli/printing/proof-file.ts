@@ -1,4 +1,6 @@
 /** Proof files (c2sp.org/tlog-proof) in `cairnlog verify`: checked offline, by verifier keys or by a policy. */
+
+import { isCut } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
   checkEntry,
@@ -105,7 +107,7 @@ async function verifyProof(text: string, policy: Policy, entryHash?: string): Pr
   const { origin, treeSize } = verdict.checkpoint;
   const witnesses = verdict.cosigned.map(({ witness }) => witness.name);
   const place = { entry, leaf_index: proof.index, origin, tree_size: treeSize, witnesses };
-  if (entry?.payload !== null) return { valid: true, verdict: "valid", withheld_by: null, reason: null, ...place };
+  if (!entry || !isCut(entry)) return { valid: true, verdict: "valid", withheld_by: null, reason: null, ...place };
   const by = withholding === undefined ? undefined : await verifyProof(withholding, policy);
   if (by && !by.valid) return refused(`The proof of the entry that withholds the payload does not hold: ${by.reason}`);
   if (by && by.origin !== origin) return refused("The entry that withholds the payload is in another log.");

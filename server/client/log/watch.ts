@@ -4,7 +4,7 @@
  * here was chosen by whoever answers; the store alone is trusted.
  */
 
-import { isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
+import { isCut, isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
   checkOtsProof,
@@ -245,7 +245,7 @@ export class Watch {
       id,
       checkServiceEntry(entry).find(({ code }) => code !== "withheld"),
     );
-    if (entry.payload !== null) return;
+    if (!isCut(entry)) return;
     const { withheld_by = 0 } = entry;
     const shown = isWithheld(entry) && this.#proven(withheld_by, null, 0, this.#shown(withheld_by));
     const by = shown ? (await this.owed(shown, { entry })).entry : undefined;

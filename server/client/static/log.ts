@@ -4,7 +4,7 @@
  * witnesses. What the index leaves out is not noticed.
  */
 import { toHex } from "../../../engine/verify/bytes/encoding.js";
-import { isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
+import { isCut, isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
 import {
   type Entry,
   OperatorKeys,
@@ -112,7 +112,7 @@ export class StaticLog {
   /** A payload that is missing must be withheld by another entry. */
   async #checked(found: PublishedEntry): Promise<PublishedEntry> {
     const { entry } = found;
-    if (entry.payload !== null) return found;
+    if (!isCut(entry)) return found;
     const by = isWithheld(entry) ? await this.#find(entry.withheld_by).catch(orNotFound) : undefined;
     const fault = withholdingFault(entry, by?.entry);
     if (fault === undefined) return found;

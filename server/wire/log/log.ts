@@ -37,7 +37,10 @@ export const Entry = Type.Object(
       freeForm("Content of the event; may have `tags`, an array of strings. Null if the operator withholds it."),
     ),
     withheld_by: Type.Optional(
-      Type.Integer({ minimum: 1, description: "The entry by which the payload is withheld; only if it is null." }),
+      Type.Integer({
+        minimum: 1,
+        description: "The entry by which the payload is withheld, or the name in it: then `pseudonym` is `withheld`.",
+      }),
     ),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,

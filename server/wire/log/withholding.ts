@@ -7,7 +7,16 @@ const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Why the
 const Basis = Type.String({ maxLength: 200, description: "What obliges the operator: a law, an order; on the log." });
 
 export const WithholdPayload = Type.Object(
-  { reason: Reason, basis: Type.Optional(nullable(Basis)) },
+  {
+    reason: Reason,
+    basis: Type.Optional(nullable(Basis)),
+    member: Type.Optional(
+      Type.Enum(["pseudonym"], {
+        description:
+          "Of a registration or succession of a key, its name alone: `withheld` is shown instead. Absent for the whole payload, which only attestations and encrypted claims can lose.",
+      }),
+    ),
+  },
   { title: "WithholdPayload", description: "What the log says of it. Do not repeat what the payload says." },
 );
 

@@ -7,14 +7,23 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { operatorSigner } from "../../crash/load.js";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
-import { bearerOf, registeredSigner } from "../../server/proofs.js";
-import { canonical, newManifest, sha256, submission, type TestSigner } from "../../server/signers.js";
+import { bearerOf } from "../../server/proofs.js";
+import {
+  canonical,
+  newManifest,
+  newSigner,
+  registration,
+  sha256,
+  submission,
+  type TestSigner,
+} from "../../server/signers.js";
 import { accountOf, newLookupKey, sealed } from "../signing/claimants.js";
 import { type Operation, operationsOf } from "../tour.js";
 
 const TITLE = "Zwetschgenkuchen";
 const TAG = "quittengelee";
 const STATEMENT = "Sauerampfersuppe";
+const NAME = "Holundergelee";
 const REASON = { reason: "A court has ordered it.", basis: "Case 12/26" };
 
 let service: TestService;
@@ -25,6 +34,8 @@ let operations: Operation[];
 /** The attestation and the claim that are withheld. */
 let attested: number;
 let claimed: number;
+/** The registration whose name is withheld. */
+let named: number;
 /** What none may show afterwards. */
 let secrets: readonly string[];
 let values: Readonly<Record<string, readonly (string | number)[]>>;
@@ -41,7 +52,8 @@ let receipt: any;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_FRONT_ENDS: "2" });
   operations = operationsOf(await service.openApi());
-  signer = await registeredSigner(service);
+  signer = newSigner();
+  named = (await service.post("/keys/register", registration(signer, NAME))).body.log_entry_id;
   expect((await service.post("/users", accountOf(signer))).status).toBe(201);
   await service.post("/attestations", submission(signer, newManifest("Before")));
   submitted = submission(signer, manifest, { intent_statement: STATEMENT });
@@ -58,10 +70,10 @@ beforeAll(async () => {
   const { manifest_hash, attestation_id } = (await service.get(`/log/${attested}`)).body.payload;
   secrets = [
     ...[TITLE, TAG, STATEMENT, documentHash, manifest_hash, attestation_id, submitted.signature],
-    ...[payload.ciphertext, payload.commitment, lookup],
+    ...[payload.ciphertext, payload.commitment, lookup, NAME],
   ] as string[];
   values = {
-    entry_id: [attested, claimed],
+    entry_id: [attested, claimed, named],
     leaf_index: [attested - 1],
     fingerprint: [signer.fingerprint],
     lookup_key: [lookup],
@@ -80,7 +92,8 @@ beforeAll(async () => {
       manifest_hash,
       manifest_hash.slice(0, 6),
     ],
-    title: [TITLE, TITLE.slice(0, 3).toLowerCase()],
+    title: [TITLE, TITLE.slice(0, 3).toLowerCase(), NAME.toLowerCase()],
+    pseudonym: [NAME.slice(0, 2), NAME.toLowerCase()],
     document_hash: [content_hash, documentHash],
     scope: ["all", "attestations", "claims"],
     format: ["csv", "json"],
@@ -144,11 +157,14 @@ describe("a withheld payload", () => {
     expectProblem(await service.post("/log/9999/withhold", REASON, operator), 404);
     for (const body of [{}, { reason: "" }, { reason: "x".repeat(501) }, { reason: "x", basis: "x".repeat(201) }])
       expectProblem(await service.post(`/log/${attested}/withhold`, body, operator), 422);
-    const { body: listed } = await service.get("/log");
-    const registered = listed.entries.find((entry: { event_type: string }) => entry.event_type === "key_registration");
-    const refused = await service.post(`/log/${registered.id}/withhold`, REASON, operator);
+    const refused = await service.post(`/log/${named}/withhold`, REASON, operator);
     expectProblem(refused, 422);
     expect(refused.body.detail).toContain("Only attestations and encrypted claims can be withheld");
+    const ofName = { ...REASON, member: "pseudonym" };
+    const nameless = await service.post(`/log/${attested}/withhold`, ofName, operator);
+    expectProblem(nameless, 422);
+    expect(nameless.body.detail).toContain("Only registrations and successions of keys have a pseudonym");
+    expectProblem(await service.post(`/log/${named}/withhold`, { ...REASON, member: "fingerprint" }, operator), 422);
   });
 
   test("is shown by no route afterwards, nor after a restart, and is proven as before", async () => {
@@ -159,6 +175,10 @@ describe("a withheld payload", () => {
       "get_audit_export",
       "get_claims",
       "get_claims_entry_id",
+      "get_graph_fingerprint",
+      "get_keys",
+      "get_keys_fingerprint",
+      "get_keys_search",
       "get_log",
       "get_log_audit_trail",
       "get_log_by_fingerprint_fingerprint",
@@ -194,7 +214,24 @@ describe("a withheld payload", () => {
       },
       entry_hash: body.entry_hash,
     });
+    const registered = (await service.get(`/log/${named}`)).body;
+    const ofName = { ...REASON, member: "pseudonym" };
+    const name = await service.post(`/log/${named}/withhold`, ofName, operator);
+    expect(name.status).toBe(200);
+    expectProblem(await service.post(`/log/${named}/withhold`, ofName, operator), 409);
     expect([...(await showing(service))]).toEqual([]);
+    const payload = { ...registered.payload, pseudonym: "withheld" };
+    const withheld = { ...registered, payload, withheld_by: name.body.log_entry_id };
+    expect((await service.get(`/log/${named}`)).body).toEqual(withheld);
+    const { fingerprint } = signer;
+    expect((await service.get(`/log/${name.body.log_entry_id}`)).body.payload).toEqual({
+      ...{ event_type: "payload_withheld", entry_id: named, entry_hash: registered.entry_hash, fingerprint },
+      ...{ payload_hash: sha256(canonical(registered.payload)), shown_hash: sha256(canonical(payload)), ...ofName },
+    });
+    const key = (await service.get(`/keys/${fingerprint}`)).body;
+    expect(key).toMatchObject({ pseudonym: "withheld", status: "active", log_entry_id: named });
+    for (const text of ["withheld", NAME])
+      expect((await service.get(`/keys/search?pseudonym=${text}`)).body.total).toBe(0);
     const shown = await service.get(`/log/${attested}`, { "if-none-match": tag });
     expect(shown.status).toBe(200);
     expect(shown.body).toMatchObject({ id: attested, payload: null, withheld_by: body.log_entry_id });
@@ -235,6 +272,10 @@ describe("a withheld payload", () => {
     await service.close();
     service = await startTestService({ SERVICE_DATA_DIR: dataDir });
     expect([...(await showing(service))]).toEqual([]);
+    expect((await service.get(`/log/${named}`)).body).toEqual(withheld);
+    expect((await service.get(`/keys/${fingerprint}`)).body).toEqual(key);
+    expect((await service.get("/keys/search?pseudonym=withheld")).body.total).toBe(0);
+    expect((await service.post("/log/verify")).body).toMatchObject({ valid: true });
     expect(await proofsOf()).toEqual(proofs);
   });
 });

@@ -119,7 +119,7 @@ test("what is withheld costs the same however much was before, and what is read 
     store.refresh();
     withheld.take([12]);
     expect([withheld.leaves, read.splice(0), rows.splice(0)]).toEqual([[4, 9, 11, 17, 21], [11], [12]]);
-    expect(withheld.by(11)).toBe(35);
+    expect(withheld.row(11)?.withheld_by).toBe(35);
     withheld.take([12]);
     withheld.restore();
     expect([withheld.leaves, read]).toEqual([[4, 9, 11, 17, 21], []]);

@@ -25,11 +25,11 @@ afterAll(async () => {
   await cluster.remove();
 });
 
-const secrets = formsOf({ title: "Zwetschgenkuchen" });
+const secrets = formsOf({ title: "Zwetschgenkuchen", name: "Holundergelee" });
 const textOf = async (url: string, path: string) => (await fetch(`${url}/api/v1${path}`)).text();
 /** Records of the journal, and files of the servers' tables, that hold the payload. */
 const rowsWithIt = async () => {
-  const text = `SELECT count(*) FROM cairnlog.record WHERE position('Zwetschgen'::bytea in body) > 0`;
+  const text = `SELECT count(*) FROM cairnlog.record WHERE position('Zwetschgen'::bytea in body) + position('Holunder'::bytea in body) > 0`;
   return Number((await cluster.primary.query(text, "cairnlog"))[0]![0]);
 };
 const filesWithIt = async () => {
@@ -41,21 +41,25 @@ test("its rows lose them, its files do with a command, and a node to come never 
   const client = createClient({ server: leader.url, signer: asSigner(newSigner()) });
   const attest = async (title: string) =>
     (await client.attest({ title, content_hash: "1".padStart(64, "0") })).receipt.log_entry_id;
-  await attest("before");
+  const { log_entry_id: named } = await client.keys.register({ pseudonym: "Holundergelee" });
   const id = await attest("Zwetschgenkuchen");
   await attest("behind");
-  expect(await rowsWithIt()).toBe(1);
+  expect(await rowsWithIt()).toBe(2);
   const proof = `/log/proof/${id - 1}?tree_size=${id}`;
   const before = await textOf(leader.url, proof);
-  const withheld = await nodes.command(
-    ...(["a", "operator", "withhold", `${id}`, "--reason", "An order.", "--server", leader.url] as const),
-  );
-  expect(withheld, withheld.stderr).toMatchObject({ code: 0 });
+  const withhold = async (...what: string[]) => {
+    const said = ["--reason", "An order.", "--server", leader.url];
+    const withheld = await nodes.command("a", "operator", "withhold", ...what, ...said);
+    expect(withheld, withheld.stderr).toMatchObject({ code: 0 });
+  };
+  await withhold(`${id}`);
+  await expect.poll(rowsWithIt).toBe(1);
+  expect((await filesWithIt()).filter((line) => line.includes(": title"))).not.toEqual([]);
+  await withhold(`${named}`, "--member", "pseudonym");
   await expect.poll(rowsWithIt).toBe(0);
-  expect(await filesWithIt()).not.toEqual([]);
   expect(await nodes.command("a", "replicate", "erase", "--json")).toMatchObject({
     code: 0,
-    stdout: '{"withheld":1}\n',
+    stdout: '{"withheld":2}\n',
   });
   await expect.poll(filesWithIt).toEqual([]);
   expect(await nodes.command("a", "replicate", "check")).toMatchObject({ code: 0 });
@@ -64,7 +68,14 @@ test("its rows lose them, its files do with a command, and a node to come never 
   const late = await nodes.start("b");
   expect(await headAt(late.url, newest)).toEqual(await headAt(leader.url, newest));
   expect(holding(nodes.dataOf("b"), secrets)).toEqual([]);
-  for (const path of [`/log/${id}`, proof, `/log/heads?from=1&limit=${newest}`, "/log?per_page=100"])
+  for (const path of [
+    `/log/${id}`,
+    `/log/${named}`,
+    "/keys",
+    proof,
+    `/log/heads?from=1&limit=${newest}`,
+    "/log?per_page=100",
+  ])
     expect(await textOf(late.url, path)).toBe(await textOf(leader.url, path));
   expect(await textOf(late.url, proof)).toBe(before);
   expect(await late.stop()).toBe(0);

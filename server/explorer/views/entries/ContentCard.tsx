@@ -1,7 +1,7 @@
 /** What an entry says: a sentence and the members that people ask for; folded below it, all of the payload as JSON. */
 import type { JSX } from "preact";
 import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/events/kinds.js";
-import { membersIn } from "../../../../engine/verify/events/withheld.js";
+import { isCut, membersIn } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { SEARCH_MEMBERS } from "../../../../engine/verify/keys/contract.js";
 import {
@@ -44,7 +44,15 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
       </p>
       <Facts facts={factsOf(entry)} />
       <p class="soft note">
-        Names are self-declared: whoever holds a key chose its name, and several keys may have the same one.
+        {isCut(entry) ? (
+          <>
+            The operator withholds the name of the key:{" "}
+            <a href={addressOf(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why, and has
+            the hash of all that is shown here.
+          </>
+        ) : (
+          "Names are self-declared: whoever holds a key chose its name, and several keys may have the same one."
+        )}
       </p>
       <details class="content-json">
         <summary>All that was recorded, as JSON</summary>

@@ -2,6 +2,7 @@
  * One entry, verified: its hash from its content, its place in the tree from its hash, the tree from the signed head.
  */
 import { useState } from "preact/hooks";
+import { isCut } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import {
@@ -89,7 +90,7 @@ function Parts({ proven, around, signatures }: PartsProps) {
     <>
       <ContentCard entry={entry} />
       <SummaryCard proven={proven} around={around} signatures={signatures} />
-      {entry.payload !== null && <HashCard entry={entry} />}
+      {!isCut(entry) && <HashCard entry={entry} />}
       <TreeCard proof={proof} head={head} />
       <div class="downloads">
         {hasService() && (

@@ -1,6 +1,7 @@
 /** What this page found about the entry: whether the log proves it, and whether the signature in it fits. */
 
 import { kindOf } from "../../../../engine/verify/events/kinds.js";
+import { isCut } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
@@ -25,10 +26,11 @@ export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVer
         checked: {error instanceof ClientError ? error.detail : "this page failed."}
       </Verdict>
     );
-  if (entry.payload === null)
+  if (isCut(entry))
     return (
       <Verdict finding="open">
-        The log proves that it has this entry, and that the operator withholds what it says: entry {entry.withheld_by}.
+        The log proves that it has this entry, and that the operator withholds{" "}
+        {entry.payload ? "the name in it; all else is his word" : "what it says"}: entry {entry.withheld_by}.
       </Verdict>
     );
   if (checked === undefined) return <Verdict finding="busy">Checking the signature in this entry…</Verdict>;

@@ -1,4 +1,6 @@
 /** Facts about an entry, in sentences; this page has verified each of them. */
+
+import { isCut } from "../../../../engine/verify/events/withheld.js";
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { Card, Check, Facts, Hash, Time } from "../../components/index.js";
@@ -24,8 +26,10 @@ export function SummaryCard({ proven: { entry, proof, head }, around, signatures
   return (
     <Card title="Verified in this page">
       <div class="check-list">
-        {entry.payload === null ? (
-          <p class="soft">Its content is withheld, so nothing but the tree says that this is its hash, and its time.</p>
+        {isCut(entry) ? (
+          <p class="soft">
+            What it says is withheld, or a part of it, so nothing but the tree says that this is its hash, and its time.
+          </p>
         ) : (
           <Check holds>Its content matches its entry hash.</Check>
         )}
@@ -57,8 +61,8 @@ export function SummaryCard({ proven: { entry, proof, head }, around, signatures
       />
       <p class="soft note">
         {(entry.chain_version ?? 1) === 2
-          ? entry.payload === null
-            ? "Without the content, this page can verify neither the time nor the event type."
+          ? isCut(entry)
+            ? "Without all of the content, this page can verify neither the time nor the event type."
             : "The hash does not cover the event type, so this page cannot verify it."
           : "In version 1, the hash covers neither the time nor the event type, so this page cannot verify them."}
       </p>
@@ -76,9 +80,9 @@ function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; arou
   if (!previous) return <p class="soft check-waiting">Comparing with the entry before it…</p>;
   return (
     <Check holds={previous.entry_hash === entry.previous_hash}>
-      {entry.payload === null ? "It names the hash" : "Its hash covers that"} of{" "}
+      {isCut(entry) ? "It names the hash" : "Its hash covers that"} of{" "}
       <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>
-      {entry.payload !== null && ", and through it every earlier entry"}.
+      {!isCut(entry) && ", and through it every earlier entry"}.
     </Check>
   );
 }

@@ -10,7 +10,8 @@ export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
   route({
     method: "POST",
     path: "/api/v1/log/{entry_id}/withhold",
-    summary: "Withhold the payload of an attestation or an encrypted claim from everybody; for the operator alone",
+    summary:
+      "Withhold the payload of an attestation or an encrypted claim, or the name of a key, from everybody; for the operator alone",
     proving: "operator",
     authorize: (asking) => gate.operatorOnly(asking),
     params: EntryParams,
@@ -18,8 +19,8 @@ export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
     answer: PayloadWithheld,
     refusals: [401, 403, 404, 409],
     limit: "general",
-    async handle({ params, body: { reason, basis = null } }) {
-      const { log_entry_id, leaf_index, entry_hash, sth } = await withhold(log, params.entry_id, { reason, basis });
+    async handle({ params, body: { basis = null, ...said } }) {
+      const { log_entry_id, leaf_index, entry_hash, sth } = await withhold(log, params.entry_id, { basis, ...said });
       return { log_entry_id, leaf_index, entry_hash, sth };
     },
   }),
