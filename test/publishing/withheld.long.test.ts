@@ -5,23 +5,30 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
+import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { openStaticLog } from "#cairnlog/server/client/static/log.js";
 import { cairnlog } from "../cli/harness.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
-import { newManifest, newSigner } from "../server/signers.js";
+import { newManifest, newSigner, sha256, type TestManifest } from "../server/signers.js";
 import { expectEntries } from "./entries.js";
 import { expectWhole, LiveLog, served } from "./logs.js";
 
 const TITLE = "Zwetschgenkuchen";
 const NAME = "Holundergelee";
 const ada = newSigner();
-const manifest = newManifest(TITLE);
+const content = "What a court has ordered to be taken back.";
+const manifest: TestManifest = {
+  document: { title: TITLE, content_hash: `sha256:${sha256(content)}` },
+  attestations: [],
+};
 const secret = manifest.document.content_hash.slice("sha256:".length);
 
 let log: LiveLog;
 /** The log with the payload, and the same folder after it was withheld. */
 const [before, after] = [temporaryFolder(), temporaryFolder()];
 let withheld: number;
+/** What somebody has kept of its receipt: the entry. */
+let receipt: { readonly entry: Entry };
 const reader = (folder: string) => (path: string) => readFile(join(folder, path)).catch(() => undefined);
 const publish = (target: string, ...args: string[]) => cairnlog(["publish", log.url, target, "--entries", ...args]);
 
@@ -29,6 +36,7 @@ beforeAll(async () => {
   log = await LiveLog.start(200);
   await log.register(ada, NAME);
   withheld = await log.attest(ada, manifest);
+  receipt = { entry: log.service.server.registry.log.entry(withheld)! };
   await log.attest(ada, newManifest("Another"));
   await log.grow(250);
   expect(await publish(before)).toMatchObject({ code: 0 });
@@ -130,4 +138,39 @@ test("copies of published files lose it, too", async () => {
     expect(showing(copy)).toEqual([]);
     await expectEntries(reader(copy), log.service, 302);
   }
+});
+
+test("verify says of the file that it is withheld, and by which entry, to whoever has kept its receipt", async () => {
+  const vkey = await log.vkey();
+  const papers = temporaryFolder();
+  const file = join(papers, "report.txt");
+  writeFileSync(file, content);
+  const verify = (folder: string, ...more: string[]) =>
+    cairnlog(["verify", file, "--log", folder, "--vkey", vkey, ...more]);
+  const sentence = "The operator withholds this, as entry 301 says: An order.";
+  // The files say nothing of it to others.
+  expect(await verify(after)).toMatchObject({ code: 1, stdout: expect.stringContaining("No entry of the 302") });
+  writeFileSync(`${file}.attestation.json`, "{}");
+  expect(await verify(after)).toMatchObject({ code: 1 });
+  writeFileSync(`${file}.attestation.2.json`, JSON.stringify(receipt));
+  expect(await verify(after)).toMatchObject({ code: 3, stdout: `${file}: withheld\n  ${sentence}\n` });
+  const { code, stdout } = await verify(after, "--json", "--signer", ada.fingerprint);
+  expect({ code, ...JSON.parse(stdout) }).toMatchObject({
+    ...{ code: 3, valid: false, verdict: "withheld", withheld_by: 301, reason: sentence, leaf_index: withheld - 1 },
+    entry: { id: withheld, payload: null },
+  });
+  expect(await verify(after, "--signer", newSigner().fingerprint)).toMatchObject({ code: 1 });
+  expect(await verify(before)).toMatchObject({ code: 0 });
+  // A receipt of another file, and one whose payload the entry did not have.
+  writeFileSync(file, "other");
+  expect(await verify(after)).toMatchObject({ code: 1 });
+  writeFileSync(file, content);
+  const changed = { ...receipt.entry, payload: { ...receipt.entry.payload, document_title: "Other" } };
+  writeFileSync(`${file}.attestation.2.json`, JSON.stringify({ ...receipt, entry: changed }));
+  expect(await verify(after)).toMatchObject({ code: 1 });
+  // An index from before names it.
+  const cached = temporaryFolder();
+  cpSync(after, cached, { recursive: true });
+  cpSync(join(before, "index"), join(cached, "index"), { recursive: true });
+  expect(await verify(cached)).toMatchObject({ code: 3, stdout: expect.stringContaining(sentence) });
 });

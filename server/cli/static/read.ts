@@ -14,9 +14,11 @@ import { endSentences } from "../printing/ending.js";
 import { entriesHeading, entryFacts, entryRow } from "../printing/entry-text.js";
 import { quoted } from "../printing/names.js";
 import { printProof, trustedBy } from "../printing/proof-file.js";
+import { exitCode } from "../printing/verdict.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type facts, shortFingerprint } from "../terminal/table.js";
 import { filesAt } from "./place.js";
+import { withheldAbout } from "./withheld.js";
 
 /** Options of commands that read a service or published files. */
 export const STATIC_OPTIONS = {
@@ -154,6 +156,7 @@ async function nameOf(log: StaticLog, fingerprint: string): Promise<string> {
 
 const VALID = { valid: true, verdict: "valid", withheld_by: null, reason: null } as const;
 const INVALID = { valid: false, verdict: "invalid", withheld_by: null } as const;
+const WITHHELD = { valid: false, verdict: "withheld" } as const;
 
 /** Says who signed files, by the entries about them. @returns the exit code */
 export async function verifyStatic(
@@ -165,15 +168,15 @@ export async function verifyStatic(
   const frozen = await log.end();
   const { origin, treeSize: tree_size } = log.verdict.checkpoint;
   const witnesses = log.verdict.cosigned.map(({ witness }) => witness.name);
-  let holds = true;
+  const isMeant = (entry: Entry) =>
+    !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload?.signer_key_fingerprint);
+  const count = { wrong: 0, withheld: 0 };
   for (const file of files) {
     const found: PublishedEntry[] = [];
-    for await (const one of log.about(await hashFile(file))) found.push(one);
+    const hash = await hashFile(file);
+    for await (const one of log.about(hash)) found.push(one);
     const signed = found.filter(({ entry }) => kindOf(entry.event_type)?.scope === "attestations");
-    const named = signed.filter(
-      ({ entry }) =>
-        !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload?.signer_key_fingerprint),
-    );
+    const named = signed.filter(({ entry }) => isMeant(entry));
     const verdict = { origin, tree_size, witnesses, ...(frozen && { frozen }) };
     for (const { entry, leafIndex } of named) {
       const key = await keyOf(log, entry);
@@ -182,14 +185,21 @@ export async function verifyStatic(
       if (key && !values.json) await printKey(log, key);
     }
     if (named.length) continue;
-    holds = false;
+    const withheld = await withheldAbout(log, file, hash, isMeant);
+    if (withheld) {
+      count.withheld++;
+      const { leafIndex: leaf_index, ...told } = withheld;
+      printProof(file, { ...verdict, ...WITHHELD, ...told, leaf_index }, values.json);
+      continue;
+    }
+    count.wrong++;
     const reason = signed.length
       ? "None of those that you named has signed it."
       : `No entry of the ${tree_size} is about this file, says the index.`;
     printProof(file, { ...verdict, ...INVALID, reason, entry: null, leaf_index: null }, values.json);
   }
   if (frozen && !values.json) console.log(printable(endSentences(frozen)));
-  return holds ? 0 : 1;
+  return exitCode(count);
 }
 
 /** The key that signed, at the checkpoint; null if the index has no entry that records it. */

@@ -106,7 +106,8 @@ alone each FILE is a proof file: checks that its entry has the hash it claims an
 has signed that, and that enough of your witnesses have.
 
 With --log the receipts are not needed: the files of a published log say who signed each FILE, as the log recorded it. Every entry is
-checked to be in the tree of the checkpoint; that the index names all of them, nothing proves.
+checked to be in the tree of the checkpoint; that the index names all of them, nothing proves. Of what the operator withholds, the
+files say nothing: a receipt beside FILE tells which entry that is.
 
 With --online the service is asked whether the signer's key was revoked, replaced or has expired, and with --trust how far you trust it.`,
   options: OPTIONS,
