@@ -1,7 +1,7 @@
 /**
  * How long work lets others go first. One thread serves everybody, so work that takes some milliseconds is cut into pieces.
  * Of all pieces that wait, whoever they are for, only one runs in a turn: twelve clients at once wait for each other, not the
- * rest.
+ * rest. A `setImmediate` elsewhere gathers what comes in one turn, to do it at once.
  */
 import { readlinkSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";

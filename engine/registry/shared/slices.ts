@@ -3,6 +3,7 @@
  * generator that pauses often, and all such queries together get one short slice in each turn of the event loop.
  */
 import { CairnlogError } from "../../base/error.js";
+import { turn } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
 
 /** Work that pauses at every `yield`. The work between two pauses should take well below a millisecond. */
@@ -74,13 +75,13 @@ export class Slices {
     while (this.#jobs.length < MAX_STARTED && this.#waiting.length) this.#jobs.push(this.#waiting.shift()!);
     if (this.#scheduled || !this.#jobs.length) return;
     this.#scheduled = true;
-    const turn = () => {
+    const slice = () => {
       this.#scheduled = false;
       this.#slice();
       this.#schedule();
     };
-    if (this.#isBusy()) setTimeout(turn, PAUSE_MS);
-    else setImmediate(turn);
+    if (this.#isBusy()) setTimeout(slice, PAUSE_MS);
+    else void turn().then(slice);
   }
 
   #isBusy(): boolean {

@@ -6,7 +6,7 @@
  * There are two bounds. `loose` costs nothing: every row takes a whole way of its own. `tight` reads branch pages to find which
  * rows share their pages; it is asked for only when the file has no room for the loose one.
  */
-import { setImmediate } from "node:timers/promises";
+import { turn } from "../../base/turns.js";
 import { keyValueToBuffer } from "../../native/lmdb.js";
 import type { Key } from "../schema/schema.js";
 import { tableAt } from "./file/descent.js";
@@ -138,7 +138,7 @@ async function pagesFor(
   const touched = { leaves: 0, branches: 0 };
   let [keysBytes, longest] = [0, 0];
   for (let from = 0; from < keys.length; from += TURN_KEYS) {
-    if (from) await setImmediate();
+    if (from) await turn();
     // Pages that several turns touch count several times.
     const encoded = keys.slice(from, from + TURN_KEYS).map((key) => Buffer.from(keyValueToBuffer(key)));
     const { leaves, branches } = touchedPages(file, PAGE, tree, encoded.sort(Buffer.compare));

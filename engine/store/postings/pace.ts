@@ -3,6 +3,8 @@
  * costs the same at every point of a merge. While none come in, it runs at full speed.
  */
 
+import { turn } from "../../base/turns.js";
+
 /** If nothing has come in for this time, background work at full speed delays nobody. */
 const IDLE_MS = 50;
 
@@ -32,13 +34,9 @@ export class Pace {
 
   /** Resolves when `fed` is at `mark`, or when nothing comes in; always after a turn of the event loop. */
   reached(mark: number): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#isFree || mark <= this.#fed) setImmediate(resolve);
-      else {
-        this.#waiting.push({ mark, resolve });
-        this.#timer ??= setTimeout(() => this.release(), IDLE_MS).unref();
-      }
-    });
+    if (this.#isFree || mark <= this.#fed) return turn();
+    this.#timer ??= setTimeout(() => this.release(), IDLE_MS).unref();
+    return new Promise((resolve) => this.#waiting.push({ mark, resolve }));
   }
 
   /** Lets all work run at full speed until more comes in. */
@@ -55,6 +53,6 @@ export class Pace {
       clearTimeout(this.#timer);
       this.#timer = undefined;
     }
-    for (const { resolve } of due) setImmediate(resolve);
+    for (const { resolve } of due) void turn().then(resolve);
   }
 }

@@ -2,7 +2,9 @@
  * Metrics for Prometheus. They have a registry of their own, because several services may run in one process. Values
  * that can be read at any time are read when Prometheus asks. A batch is observed as a whole, not entry by entry.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { turn } from "../../../engine/base/turns.js";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import type { Log } from "../../../engine/log/log.js";
 import { parseTimestamp } from "../../../engine/log/state/clock.js";
@@ -312,7 +314,7 @@ export class Metrics {
 
   async #write(): Promise<string> {
     const wait = this.#written + TEXT_INTERVAL_MS - performance.now();
-    await new Promise((resolve) => (wait > 0 ? setTimeout(resolve, wait) : setImmediate(resolve)));
+    await (wait > 0 ? sleep(wait) : turn());
     // A client that asks from now on may already know of newer events, so it waits for the next text.
     this.#next = null;
     this.#written = performance.now();
