@@ -7,7 +7,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { failed, registeredTracer } from "../../engine/base/tracing.js";
 import type { Logger } from "../process/logger.js";
 import { traceOf } from "../process/tracing.js";
-import { readBody } from "./body/body.js";
+import { parseBody } from "./body/body.js";
 import { type UploadBounds, Uploads } from "./body/uploads.js";
 import type { Exchange } from "./exchange.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
@@ -51,7 +51,6 @@ import type {
   TransportRequest,
   TransportResponse,
 } from "./transport/transport.js";
-import { NO_CANONICAL } from "./transport/wanted.js";
 
 /** Milliseconds in which bodies that have come are handled in one turn of the event loop; at least one is. */
 const TURN_MS = 5;
@@ -291,10 +290,9 @@ export class HttpServer {
     const { path, authorize, handle, bulk } = prepared.route;
     if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
     this.#options.catchUp?.();
-    const read = bytes && !prepared.route.isRaw ? readBody(bytes, prepared.plain) : null;
-    const body = read ? read.value : bytes;
+    const body = bytes && !prepared.route.isRaw ? parseBody(bytes) : bytes;
     const check = (proof: unknown) => {
-      exchange.context = checkedContext(prepared, resource, request, body, read?.canonical ?? NO_CANONICAL, proof);
+      exchange.context = checkedContext(prepared, resource, request, body, proof);
       return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);
     };
     const proof = authorize?.({ request, body, path });
@@ -319,8 +317,8 @@ export class HttpServer {
     const { prepared, context, request } = exchange;
     let answer: Answer;
     try {
-      const { status = 200, keep, spell } = prepared?.route ?? {};
-      answer = value instanceof Answer ? value : json(value, { status }, spell);
+      const { status = 200, keep } = prepared?.route ?? {};
+      answer = value instanceof Answer ? value : json(value, { status });
       if (keep) answer = kept(answer, keep(context!), request.ifNoneMatch);
     } catch (error) {
       this.#refuse(exchange, error);

@@ -1,7 +1,6 @@
 /** The routes by path, with readers for their input, and the answers to requests without a route. */
 import type { TObject, TSchema } from "typebox";
 import { CairnlogError } from "../../engine/base/error.js";
-import { PlainReader } from "./body/plain.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
 import type { PageRules } from "./pages.js";
@@ -44,7 +43,6 @@ export interface PreparedRoute {
   readonly readParams: ReturnType<typeof textReader> | null;
   readonly readQuery: ((query: string) => Context["query"]) | null;
   readonly checkBody: ReturnType<typeof checker> | null;
-  readonly plain: PlainReader | null;
   readonly tally: Tally;
 }
 
@@ -88,7 +86,6 @@ const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   readParams: route.params ? textReader(route.params) : null,
   readQuery: route.query ? queryReader(route.query) : null,
   checkBody: bodyCheck(route),
-  plain: route.wanted ? new PlainReader(route.wanted) : null,
   tally: tallies.open(route.method, route.path),
 });
 
@@ -113,7 +110,6 @@ export function checkedContext(
   resource: Resource,
   request: Request,
   body: unknown,
-  canonical: Context["canonical"],
   proof: unknown,
 ): Context {
   prepared.checkBody?.(body);
@@ -124,7 +120,6 @@ export function checkedContext(
     body,
     request,
     proof,
-    canonical,
   };
 }
 

@@ -81,9 +81,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
     await module("engine/registry/trust/config");
   const { textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
-  const { parseBody, readBody }: typeof import("#cairnlog/server/http/body/body.js") =
-    await module("server/http/body/body");
-  const { PlainReader }: typeof import("#cairnlog/server/http/body/plain.js") = await module("server/http/body/plain");
+  const { parseBody }: typeof import("#cairnlog/server/http/body/body.js") = await module("server/http/body/body");
   const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/apply/entry.js") =
     await module("engine/log/apply/entry");
   const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") = await module(
@@ -225,15 +223,6 @@ export async function loadTargets(dist: string): Promise<Target[]> {
       isJson: true,
       samples: ['{"payload":{"a":1}}'],
       run: (input) => {
-        const ways = [() => parseBody(input), () => readBody(input, new PlainReader({ member: "manifest" })).value];
-        const [general, plain] = ways.map((read) => {
-          try {
-            return JSON.stringify(read());
-          } catch (error) {
-            return String(error);
-          }
-        });
-        if (plain !== general) return disagree("a look at a plain body", plain, general);
         parseBody(input);
         return undefined;
       },

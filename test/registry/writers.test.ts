@@ -28,7 +28,7 @@ let titles = 0;
 /** What a key is told that writes: `written`, or the code of the refusal. */
 async function told({ registry, now }: World, signer: TestSigner): Promise<string> {
   const sent = submission(signer, manifestOf(`Title ${now} ${titles++}`));
-  return registry.attestations.submit(sent as never, null, undefined, CLIENT).then(
+  return registry.attestations.submit(sent as never, null, CLIENT).then(
     () => "written",
     (error) => error.code,
   );

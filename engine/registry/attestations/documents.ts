@@ -60,7 +60,7 @@ export async function signDocument(
   checkDocument(manifest);
   if (signature != null) {
     const submit = (signed: Manifest) =>
-      attestations.submit({ ...submission, manifest: signed, signature }, shown, undefined, client);
+      attestations.submit({ ...submission, manifest: signed, signature }, shown, client);
     try {
       return await submit(manifest);
     } catch (error) {

@@ -8,7 +8,6 @@ import type { LimitName } from "../limits/limits.js";
 import type { Answer } from "../transport/answer.js";
 import type { Keep } from "../transport/caching.js";
 import type { Request } from "../transport/request.js";
-import type { Canonical, Wanted } from "../transport/wanted.js";
 
 export type Method = "GET" | "POST" | "DELETE";
 
@@ -39,8 +38,6 @@ export interface Context<
   readonly request: Request;
   /** The result of `authorize`; undefined in a route without it. */
   readonly proof: W;
-  /** What the row wants of the body in canonical form. */
-  readonly canonical: Canonical;
 }
 
 /** A JSON value that nobody changes. */
@@ -81,14 +78,7 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly body?: B;
   /** The body is handed over as it came, in a `Buffer`. Nothing about it is checked but its size. */
   readonly isRaw?: true;
-  /** The member of the body, or of each item of a list in it, whose canonical bytes the handler uses if it came in them. */
-  readonly wanted?: Wanted;
   readonly answer: A;
-  /**
-   * The JSON text of the answer, exactly as `JSON.stringify` writes it, which is used if absent. Only for answers that are
-   * made often enough to be spelled member by member.
-   */
-  readonly spell?: (answer: Frozen<Static<A>>) => string;
   /** Status of the answer; 200 if absent. */
   readonly status?: 200 | 201;
   /** Media type of the answer; JSON if absent. */
@@ -127,14 +117,10 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
 }
 
 /** A row with any schemas. */
-export type Route = Omit<
-  Definition<TObject, TObject, TSchema, TSchema, unknown>,
-  "handle" | "keep" | "spell" | "reached"
-> & {
+export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep" | "reached"> & {
   handle(context: Context, refusal?: (error: unknown) => PartRefusal): unknown;
   readonly keep?: (context: Context) => Keep;
   readonly reached?: (context: Context) => boolean;
-  readonly spell?: (answer: never) => string;
 };
 
 /** Defines a route; the handler's types follow from the schemas. */

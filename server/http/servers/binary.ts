@@ -51,7 +51,7 @@ function uwsModule(): string {
 }
 
 /** @param packaged the folder `dist/uws` @returns path of the binary, which is taken out of its archive if need be */
-function uwsBinary(packaged: string): string {
+export function uwsBinary(packaged: string): string {
   const platform = `${process.platform}_${process.arch}`;
   const key = `${platform}_${process.versions.modules}`;
   const name = `uws_${key}.node`;

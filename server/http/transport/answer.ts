@@ -39,13 +39,9 @@ export class StreamedAnswer extends Answer {
   }
 }
 
-/** `value` as JSON. @param spell writes it, in place of `JSON.stringify` */
-export function json(
-  value: unknown,
-  options?: Partial<Omit<Answer, "body">>,
-  spell: (value: never) => string = JSON.stringify,
-): Answer {
-  const text = spell(value as never);
+/** `value` as JSON. */
+export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
+  const text = JSON.stringify(value);
   // A text of ASCII characters needs no memory of its own to be sent from.
   return new Answer(Buffer.byteLength(text) === text.length ? text : Buffer.from(text), options);
 }

@@ -15,7 +15,6 @@ import {
 import type { Gate } from "../../gate.js";
 import { checker } from "../../input.js";
 import { type Route, route } from "../../route/route.js";
-import { spellBatch, spellReceipt } from "./receipts.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];
 const ATTESTATIONS = "/api/v1/attestations";
@@ -35,12 +34,10 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       proving: "optional",
       authorize: (asking) => gate.shownKey(asking, asking.body),
       body: SubmitAttestation,
-      wanted: { member: "manifest" },
       answer: AttestationReceipt,
-      spell: spellReceipt,
       refusals: REFUSALS,
       limit: "attestation",
-      handle: ({ body, proof, canonical, request }) => attestations.submit(body, proof, canonical[0], request.client),
+      handle: ({ body, proof, request }) => attestations.submit(body, proof, request.client),
     }),
     route({
       method: "POST",
@@ -49,20 +46,18 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       proving: "optional",
       authorize: (asking): Promise<Possession | null> | Possession | null => gate.shownKey(asking, null),
       body: SubmitAttestations,
-      wanted: { member: "manifest", list: "submissions" },
       bulk: { frame: BatchFrame, count: ({ submissions }) => submissions.length },
       answer: AttestationBatch,
-      spell: spellBatch,
       refusals: [401, 403],
       limit: "attestation",
-      async handle({ body, proof, canonical, request }, refusal) {
+      async handle({ body, proof, request }, refusal) {
         // As with a single submission, a proof of its own counts before the session, and is checked before its form.
         const settled = await attestations.submitAll(
           body.submissions,
-          (submission, i) => {
+          (submission) => {
             const checked = (possession: Possession | null) => {
               checkSubmission(submission);
-              return { submission, possession, canonical: canonical[i] };
+              return { submission, possession };
             };
             return gate.shownKey(ALONE, submission)?.then(checked) ?? checked(proof);
           },

@@ -19,7 +19,6 @@ import {
   UWS_DOES_NOT_LOAD,
 } from "#cairnlog/server/http/routes/service/health.js";
 import type { Request } from "#cairnlog/server/http/transport/request.js";
-import { NO_CANONICAL } from "#cairnlog/server/http/transport/wanted.js";
 import { VERSION } from "#cairnlog/server/process/version.js";
 
 const row = (method: Route["method"], path: string, more: object = {}): Route =>
@@ -117,7 +116,7 @@ describe("the input of a handler", () => {
     row("DELETE", "/{name}/{id}", { body: BODY }),
   );
   const context = (method: string, asked: Request, body: unknown = null) =>
-    checkedContext(resource!.routes.get(method)!, resource!, asked, body, NO_CANONICAL, "proof");
+    checkedContext(resource!.routes.get(method)!, resource!, asked, body, "proof");
 
   test("is decoded and read by its schemas", () => {
     const asked = request("GET", ["a%2Fb", "7"], "name=x");
@@ -127,7 +126,6 @@ describe("the input of a handler", () => {
       body: null,
       request: asked,
       proof: "proof",
-      canonical: NO_CANONICAL,
     });
     // Without a query there are the defaults, each time.
     for (let i = 0; i < 2; i++) expect(context("GET", request("GET", ["a", "7"])).query).toEqual({ page: 1 });
