@@ -174,17 +174,23 @@ export class EndorsementQueries {
     const count = (counts: typeof received) => (_: number, row: EndorsementEdgeRow) => {
       counts[endorsementStatus(row, time)]++;
     };
+    const unaccepted = new Map<number, EndorsementStatus>();
     let alerts = 0;
     const walks = [
-      await this.#walk("acceptedEndorsements", key, count(received)),
       await this.#walk("endorsementsByEndorsed", key, (id, row) => {
-        if (row.accepted_at === null) count(received)(id, row);
+        if (row.accepted_at === null) unaccepted.set(id, endorsementStatus(row, time));
+      }),
+      // After those, so that what is accepted meanwhile is counted, and once.
+      await this.#walk("acceptedEndorsements", key, (id, row) => {
+        unaccepted.delete(id);
+        count(received)(id, row);
       }),
       await this.#walk("endorsementsByEndorser", key, count(issued)),
       await this.#walk("revocationAlerts", key, () => {
         alerts++;
       }),
     ];
+    for (const status of unaccepted.values()) received[status]++;
     return { received, issued, alerts, ...truncated(walks.includes(true)) };
   }
 
