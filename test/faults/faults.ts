@@ -122,21 +122,20 @@ async function prepare(dist: string, library: string, folder: string) {
       const actor = await client.actor();
       if (!actor) throw new Error(`without any fault the service refuses: ${client.problems}`);
       await client.work(actor);
-      // Every start after this one takes it from the disk.
-      const withholding = first === "create" ? await client.login(operatorIn(dataDir)) : null;
-      if (withholding !== null) await client.withhold(withholding);
-      const token = first === "end" ? await client.login(operatorIn(dataDir)) : null;
       const loaded = injector.calls().length;
-      if (token !== null) {
-        await client.end(token);
-        profile.end = injector.calls().slice(loaded);
-      }
+      const token = await client.login(operatorIn(dataDir));
+      if (token === null) throw new Error(`without any fault the service refuses its operator: ${client.problems}`);
+      const proven = injector.calls().length;
+      // The start that is looked at takes it from the disk, and so does that of each round.
+      await (first === "end" ? client.end(token) : client.withhold(token));
+      const done = injector.calls().length;
+      if (first === "end") profile.end = injector.calls().slice(proven);
       const end = await service.stop();
       if (end?.code !== 0 || client.problems.length)
         throw new Error(`without any fault: ${JSON.stringify(end)} ${client.problems} ${service.stderr}`);
-      if (token !== null) continue;
+      if (first === "end") continue;
       profile.load = injector.calls().slice(started, loaded);
-      profile.stop = injector.calls().slice(loaded);
+      profile.stop = injector.calls().slice(done);
     } finally {
       await service.kill();
       injector.close();
