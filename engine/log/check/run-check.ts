@@ -4,15 +4,9 @@
  */
 import { mayContain, probeOf } from "../../store/postings/bloom.js";
 import type { PostingTables } from "../../store/postings/contract.js";
-import {
-  BLOCK_RECORDS,
-  blocksOf,
-  fencesOf,
-  positionOf,
-  RECORD_BYTES,
-  RunReader,
-  type StoredRun,
-} from "../../store/postings/runs.js";
+import { MapBuilder } from "../../store/postings/maps.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "../../store/postings/records.js";
+import { blocksOf, fencesOf, positionOf, RunReader, type StoredRun } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { isFiltered, POSTING } from "../../store/schema/schema.js";
 import { text } from "../read/candidates.js";
@@ -56,12 +50,17 @@ export class RunCheck {
   #hasBlocks(tables: PostingTables, run: StoredRun): boolean {
     const { id, count, fences } = run;
     const firsts: Buffer[] = [];
+    const maps = new MapBuilder((number, map) => {
+      if (!tables.block(id, number)?.equals(map))
+        this.#report(`a bitmap of run ${id} of ${this.#what} does not say what its blocks do.`);
+    });
     let isWhole = true;
     for (let block = 0; block < blocksOf(run); block++) {
       const bytes = Math.min(BLOCK_RECORDS, count - block * BLOCK_RECORDS) * RECORD_BYTES;
       const records = tables.block(id, block);
       if (records?.length === bytes) {
         firsts.push(Buffer.from(records.subarray(0, RECORD_BYTES)));
+        if (isWhole && run.mapped) maps.add(block, Buffer.from(records));
         continue;
       }
       isWhole = false;
@@ -72,6 +71,7 @@ export class RunCheck {
       );
     }
     if (!isWhole) return false;
+    maps.finish();
     const expected = fencesOf(Buffer.concat(firsts));
     if (!Buffer.from(expected.buffer).equals(Buffer.from(fences.buffer)))
       this.#report(`the fences of run ${id} of ${this.#what} are not the first records of its blocks.`);

@@ -10,11 +10,18 @@ export function countOf(bits: Int32Array): number {
   return count;
 }
 
-/** `base` and the number of each bit that is set, ascending. */
-export function indexesOf(bits: Int32Array, base = 0): number[] {
-  const indexes = new Array<number>(countOf(bits));
-  for (let i = 0, at = 0; i < bits.length; i++)
-    for (let rest = bits[i]!; rest; rest &= rest - 1) indexes[at++] = base + i * 32 + 31 - Math.clz32(rest & -rest);
+/** `base` and the number of each bit that is set, ascending: up to `count` of them, from number `first` on. */
+export function indexesOf(bits: Int32Array, base = 0, first = 0, count = countOf(bits) - first): number[] {
+  const indexes: number[] = [];
+  let skipped = first;
+  for (let i = 0; i < bits.length && indexes.length < count; i++) {
+    const here = skipped && bitsIn(bits[i]!);
+    if (here && here <= skipped) skipped -= here;
+    else
+      for (let rest = bits[i]!; rest && indexes.length < count; rest &= rest - 1)
+        if (skipped) skipped--;
+        else indexes.push(base + i * 32 + 31 - Math.clz32(rest & -rest));
+  }
   return indexes;
 }
 

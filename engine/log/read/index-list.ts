@@ -75,7 +75,7 @@ function mergedAll(lists: readonly number[][]): number[] {
 /** How far a walk goes in one turn: some 4 ms. To make the lists again for the next one takes 0.1 ms for each. */
 export const TURN = {
   /** Leaf indexes in which every list is read, for all lists together. */
-  dense: 2 ** 18,
+  dense: 2 ** 22,
   /** More of them, if so few blocks of postings have to be read, or as much work be done, for all lists together. */
   blocks: 1_024,
 };
@@ -83,6 +83,8 @@ export const TURN = {
 const BLOCK = 512;
 /** Indexes that are looked for, one by one, in the time in which a block is read. */
 const SEARCHES = 16;
+/** Postings or words of bitmaps that are read in the time in which an index is looked for. */
+const READS = 64;
 
 const countIn = (list: Walkable, from: number, to: number): number => list.seek(to) - list.seek(from);
 const partsOf = ({ parts = 1 }: Walkable): number => parts;
@@ -107,22 +109,23 @@ export function reach(lists: readonly Walkable[], from: number, to: number, shar
 /** Indexes that all lists of a walk have, ascending. */
 export interface Found {
   readonly length: number;
-  indexes(): readonly number[];
-  /** Sets the bit number `index - from` of each. */
-  fill(bits: Int32Array, from: number): void;
+  /** All of them, or up to `count` from the one number `first` on. */
+  indexes(first?: number, count?: number): readonly number[];
+  /** Sets the bit number `index - base` of each. */
+  fill(bits: Int32Array, base: number): void;
 }
 
 export const foundIn = (indexes: readonly number[]): Found => ({
   length: indexes.length,
-  indexes: () => indexes,
-  fill(bits, from) {
-    for (const index of indexes) bits[(index - from) >>> 5]! |= 1 << ((index - from) & 31);
+  indexes: (first = 0, count = indexes.length) => indexes.slice(first, first + count),
+  fill(bits, base) {
+    for (const index of indexes) bits[(index - base) >>> 5]! |= 1 << ((index - base) & 31);
   },
 });
 
-const foundAs = (bits: Int32Array, from: number): Found => ({
+const foundAs = (bits: Int32Array, base: number): Found => ({
   length: countOf(bits),
-  indexes: () => indexesOf(bits, from),
+  indexes: (first, count) => indexesOf(bits, base, first, count),
   fill(into) {
     for (let i = 0; i < bits.length; i++) into[i]! |= bits[i]!;
   },
@@ -131,9 +134,10 @@ const foundAs = (bits: Int32Array, from: number): Found => ({
 /** The indexes in [from, to) that are in one of two, or in both. */
 export function either(one: Found, other: Found, from: number, to: number): Found {
   if (to - from > TURN.dense) return foundIn(merged(one.indexes(), other.indexes()));
-  const bits = newBits(to - from);
-  for (const found of [one, other]) found.fill(bits, from);
-  return foundAs(bits, from);
+  const base = baseOf(from);
+  const bits = newBits(to - base);
+  for (const found of [one, other]) found.fill(bits, base);
+  return foundAs(bits, base);
 }
 
 /** The indexes in [from, to) that all lists have. */
@@ -144,18 +148,26 @@ export function common(lists: readonly Walkable[], from: number, to: number): Fo
     .filter(({ list, count }) => count < to - from || !hasRanks(list));
   const [shortest, ...others] = weighed.sort((a, b) => a.count - b.count);
   if (!shortest) return foundIn(Array.from({ length: to - from }, (_, i) => from + i));
-  const isSparse = shortest.count * weighed.length * SEARCHES < sumOf(weighed, ({ count }) => count);
-  if (!others.length || isSparse || to - from > TURN.dense)
+  // Frequent postings have bitmaps.
+  const words = (to - from) / 32;
+  const isSparse = shortest.count * weighed.length * READS < sumOf(weighed, ({ count }) => Math.min(count, words));
+  if (isSparse || to - from > TURN.dense)
     return foundIn(others.reduce((found, { list }) => marked(list, found), shortest.list.between(from, to)));
-  const bits = newBits(to - from);
-  shortest.list.fill(bits, from, to);
+  const base = baseOf(from);
+  const bits = newBits(to - base);
+  shortest.list.fill(bits, base, to);
+  bits[0]! &= -1 << (from - base);
+  const more = newBits(to - base);
   for (const { list } of others) {
-    const more = newBits(to - from);
-    list.fill(more, from, to);
+    more.fill(0);
+    list.fill(more, base, to);
     for (let i = 0; i < bits.length; i++) bits[i]! &= more[i]!;
   }
-  return foundAs(bits, from);
+  return foundAs(bits, base);
 }
+
+/** Bit 0 stands for this index, so that the bits of lists are taken by words. */
+const baseOf = (from: number): number => from - (from % 32);
 
 /** Those of `indexes` that a list has. */
 function marked(list: Walkable, indexes: number[]): number[] {

@@ -163,7 +163,7 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
     const found = other ? either(one!, other, next, end) : one!;
     next = end;
     const matches = yield* checked.of(found);
-    page.add(matches.length, (rank, length) => matches.indexes().slice(rank, rank + length));
+    page.add(matches.length, (rank, length) => matches.indexes(rank, length));
     if (next >= to) return;
     yield;
     lists.drop();

@@ -3,7 +3,8 @@
  * lmdb, which do not compile in every project.
  */
 import type { RunRow } from "../schema/rows.js";
-import type { BlockSource, StoredRun } from "./runs.js";
+import type { BlockSource } from "./records.js";
+import type { StoredRun } from "./runs.js";
 
 /** The part of the store that `Postings` uses. */
 export interface PostingTables extends BlockSource {

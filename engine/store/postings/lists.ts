@@ -11,7 +11,7 @@ export interface PostingList {
   window(index: number, count: number): number[];
   /** All indexes in [from, to), ascending. */
   between(from: number, to: number): number[];
-  /** Sets the bit number `index - from` of every index in [from, to). */
+  /** Sets the bit number `index - from` of every index in [from, to). @param from a multiple of 32 */
   fill(bits: Int32Array, from: number, to: number): void;
   /** Sets the marks of those of `indexes`, which ascend, that are in this list. Costs a search for each. */
   mark(indexes: readonly number[], marks: Uint8Array): void;
@@ -23,8 +23,7 @@ export interface Segment {
   at(rank: number): number;
   seek(index: number): number;
   read(rank: number, count: number, into: number[]): void;
-  /** Sets the bit number `index - base` of `count` indexes from `rank` on. */
-  fill(rank: number, count: number, bits: Int32Array, base: number): void;
+  fill(bits: Int32Array, from: number, to: number): void;
   mark(indexes: readonly number[], marks: Uint8Array): void;
 }
 
@@ -43,9 +42,9 @@ export const inMemory = (indexes: Indexes): Segment => ({
   read: (rank, count, into) => {
     for (let i = 0; i < count; i++) into.push(indexes[rank + i]!);
   },
-  fill: (rank, count, bits, base) => {
-    for (let i = 0; i < count; i++) {
-      const bit = indexes[rank + i]! - base;
+  fill: (bits, from, to) => {
+    for (let rank = countBelow(indexes, from); rank < indexes.length && indexes[rank]! < to; rank++) {
+      const bit = indexes[rank]! - from;
       bits[bit >>> 5]! |= 1 << (bit & 31);
     }
   },
@@ -88,10 +87,7 @@ export const joined = (segments: readonly Segment[]): PostingList => ({
     return found;
   },
   fill(bits, from, to) {
-    for (const segment of segments) {
-      const rank = segment.seek(from);
-      segment.fill(rank, segment.seek(to) - rank, bits, from);
-    }
+    for (const segment of segments) segment.fill(bits, from, to);
   },
   mark(indexes, marks) {
     for (const segment of segments) segment.mark(indexes, marks);

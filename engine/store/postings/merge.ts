@@ -1,13 +1,6 @@
 /** Merges several sorted runs of neighbouring leaf indexes into one. */
-import {
-  BLOCK_RECORDS,
-  newBlock,
-  RECORD_BYTES,
-  type RecordBlock,
-  type Run,
-  type RunBuilder,
-  type RunReader,
-} from "./runs.js";
+import { BLOCK_RECORDS, newBlock, RECORD_BYTES, type RecordBlock } from "./records.js";
+import type { Run, RunBuilder, RunReader } from "./runs.js";
 
 /** Records merged before the event loop gets a turn: about 1 ms of work. */
 const SLICE_RECORDS = 4_096;

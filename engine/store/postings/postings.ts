@@ -235,7 +235,7 @@ export class Postings {
           seek: (index) =>
             index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, positionOf(term, index)) - first,
           read: (rank, count, into) => this.#reader.readIndexes(run, first + rank, count, into),
-          fill: (rank, count, bits, base) => this.#reader.fillBits(run, first + rank, count, bits, base),
+          fill: (bits, from, to) => this.#reader.fill(run, first, end, bits, from, to),
           mark: (indexes, marks) => this.#reader.mark(run, first, end, indexes, marks),
         });
     }
@@ -389,7 +389,7 @@ export class Postings {
     await this.#writeRun(
       id,
       blocks,
-      { level: 0, from: memory.from, to: memory.to, count, bloom, fences, folded: true },
+      { level: 0, from: memory.from, to: memory.to, count, bloom, fences, folded: true, mapped: true },
       [],
     );
     this.#frozen = null;
@@ -408,7 +408,9 @@ export class Postings {
       const isAlike = (run: Run) => run.level === level && run.folded === folded && run.titled === titled;
       if (!this.#merging.has(level) && group.every(isAlike)) return group;
     }
-    return null;
+    // A run of an older version has no bitmaps: it is written anew.
+    const old = this.#runs.find(({ level, mapped }) => !mapped && !this.#merging.has(level));
+    return old ? [old] : null;
   }
 
   async #merge(inputs: readonly Run[]): Promise<void> {
@@ -429,7 +431,16 @@ export class Postings {
     const { count, bloom } = builder;
     const { from, level, folded, titled } = inputs[0]!;
     const words = { ...(folded ? { folded } : {}), ...(titled ? { titled } : {}) };
-    const row = { level: level + 1, from, to: inputs.at(-1)!.to, count, bloom, fences, ...words };
+    const row = {
+      level: inputs.length > 1 ? level + 1 : level,
+      from,
+      to: inputs.at(-1)!.to,
+      count,
+      bloom,
+      fences,
+      ...words,
+      mapped: true,
+    };
     await this.#writeRun(id, pending, row, inputs);
     this.#leftOvers.push(...inputs.map((run) => run.id));
   }

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunCheck } from "#cairnlog/engine/log/check/run-check.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
+import { MAPS } from "#cairnlog/engine/store/postings/maps.js";
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS, RECORD_BYTES, type StoredRun } from "#cairnlog/engine/store/postings/runs.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/records.js";
+import type { StoredRun } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
@@ -190,4 +192,35 @@ test("a run with more or fewer postings than its entries make is named, with bot
     `run 2 of postings lacks the posting of entry ${BORDER + 1} of the kind 99.`,
     "run 2 of postings holds 101, but its entries make 102.",
   ]);
+});
+
+test("a bitmap that does not say what its blocks do, or is lost, or is looked for in vain", async () => {
+  const folder = openStore({ path: temporaryFolder(), mapSize: MAP_SIZE });
+  const postings = new Postings(folder.postings);
+  const size = 4_000;
+  const terms = addTerms(new TermTable(), 0, size);
+  postings.add(size, terms);
+  await postings.fileAll();
+  const found = (change: (map: Buffer) => Buffer | undefined, stored: Partial<StoredRun> = {}) => {
+    const sentences: string[] = [];
+    const tables = {
+      ...folder.postings,
+      run: (id: number) => ({ ...folder.postings.run(id), ...stored }),
+      block(run: number, number: number) {
+        const read = folder.postings.block(run, number);
+        return read && number >= MAPS ? change(Buffer.from(read)) : read;
+      },
+    };
+    const check = new RunCheck(tables, "postings", size, (sentence) => sentences.push(sentence));
+    check.check(terms);
+    check.finish();
+    return sentences;
+  };
+  const fault = ["a bitmap of run 1 of postings does not say what its blocks do."];
+  expect(found((map) => map)).toEqual([]);
+  expect(found((map) => changed(map, 9, map[9]! ^ 4))).toEqual(fault);
+  expect(found(() => undefined)).toEqual(fault);
+  // A run of an older version has none.
+  expect(found(() => undefined, { mapped: false })).toEqual([]);
+  await folder.close();
 });

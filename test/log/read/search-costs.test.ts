@@ -7,7 +7,7 @@ import { READS } from "#cairnlog/engine/log/read/plan.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { addLogTerms } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/runs.js";
+import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/records.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
@@ -26,6 +26,8 @@ function payloadOf(index: number) {
   if (isFew && index % 10 === 1) words.push(`z${index * 31}`, index % 4 ? `${LONG}s` : `${LONG}ed`);
   const tags = [`tag ${index % 10}`];
   if (isFew && index % 100 === 1) tags.push("few");
+  if (index % 10) tags.push("most");
+  if (index % 2) tags.push("half");
   const document = `sha256:${((index * 2_654_435_761) >>> 0).toString(16).padStart(8, "0")}${"0".repeat(56)}`;
   return { document_title: words.join(" "), tags, document_hash: isFew && index % 50 === 3 ? LONG : document };
 }
@@ -120,6 +122,20 @@ test.each<Criteria>([
     const words = criteria.title?.split(" ").length ?? 4;
     // Two look-ups to count, and four for each piece.
     expect(blocks).toBeLessThanOrEqual(Math.ceil((2 * total) / BLOCK_RECORDS) + words * runs * (8 + total / 1_000));
+    expect(entries).toBe(0);
+  }
+});
+
+test.each<[Criteria, lists: number]>([
+  [{ tags: ["most", "half"] }, 2],
+  [{ tags: ["most", "half"], eventTypes: ["note"] }, 3],
+  [{ tags: ["most", "half"], orTag: "tag 7" }, 3],
+  [{ tags: ["most", "half", "tag 7"] }, 3],
+])("%j reads bitmaps, and at the ends of its lists blocks", (criteria, lists) => {
+  for (const { search, runs } of [small, large]) {
+    const { blocks, entries } = search(criteria);
+    // Of each run: its place in both ends, what is before and behind its bitmaps, and two of those. A short run has none.
+    expect(blocks).toBeLessThanOrEqual(lists * runs * 9);
     expect(entries).toBe(0);
   }
 });

@@ -1,5 +1,5 @@
 /** Walks through postings that the test makes up: where they end, where they pause, and how much a search may match. */
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { arrayList, type IndexList, TURN } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
@@ -7,6 +7,11 @@ import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { heldMemory } from "../../held-memory.js";
 import { openTestLog } from "../harness.js";
+
+/** Short turns, so that the lists that outlast one are short, too. */
+const USUAL = { ...TURN };
+Object.assign(TURN, { dense: 2 ** 16 });
+afterAll(() => Object.assign(TURN, USUAL));
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 const HASH = "ab".repeat(32);

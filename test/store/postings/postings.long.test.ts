@@ -3,8 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { indexesOf } from "#cairnlog/engine/log/read/bits.js";
+import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
+import { MAPS } from "#cairnlog/engine/store/postings/maps.js";
 import { FLUSH_ENTRIES, MERGE_WIDTH, Postings, type RangePiece } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/runs.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/records.js";
 import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
@@ -52,6 +55,11 @@ test("lists equal a plain map at every stage", async () => {
         const count = pick(2000);
         expect(list.window(index, count)).toEqual(expected.slice(below, below + count));
       }
+      const [start, end] = [32 * pick(postings.size / 32), postings.size - pick(1000)];
+      const bits = new Int32Array(Math.ceil(Math.max(0, end - start) / 32));
+      list.fill(bits, start, end);
+      const set = expected.filter((held) => held >= start && held < end);
+      expect(indexesOf(bits, start)).toEqual(set);
       expect(() => list.at(expected.length)).toThrow(RangeError);
       expect(postings.first(term)).toBe(expected[0]);
     }
@@ -191,6 +199,46 @@ test("a merge that a restart interrupted leaves nothing behind once entries come
   expect(store.postings.runIds().every((id) => id !== 77)).toBe(true);
   expect(levels(store)).toEqual([1]);
   expect(postings.count).toBe(postings.size);
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+test("runs of an older version are written anew with bitmaps, and hold what they held", async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const half = hashedTerm(POSTING.tag, "half");
+  const older: PostingTables = {
+    ...store.postings,
+    writeRun: (run, blocks, { mapped: _, ...row }, replaced) =>
+      store.postings.writeRun(
+        run,
+        blocks.filter(([number]) => number < MAPS),
+        row,
+        replaced,
+      ),
+  };
+  const add = async (postings: Postings, entries: number) => {
+    const from = postings.size;
+    const indexes = Array.from({ length: entries }, (_, i) => from + i);
+    postings.add(from + entries, tableOf([[half, indexes.filter((index) => index % 2)]]));
+    await postings.settle();
+  };
+  const before = new Postings(older);
+  for (let i = 0; i < 5; i++) await add(before, FLUSH_ENTRIES);
+  await before.close();
+  const written = levels(store);
+  expect(storedRuns(store.postings).map(({ mapped }) => mapped)).toEqual([undefined, undefined]);
+
+  const postings = new Postings(store.postings);
+  await add(postings, 1);
+  expect(storedRuns(store.postings).map(({ mapped }) => mapped)).toEqual([true, true]);
+  expect(levels(store)).toEqual(written);
+  const list = postings.list(half);
+  expect(list.between(0, postings.size)).toEqual(Array.from({ length: list.length }, (_, i) => 2 * i + 1));
+  const bits = new Int32Array(postings.size / 32 + 1);
+  list.fill(bits, 0, postings.size);
+  expect(new Set(bits.subarray(0, -1))).toEqual(new Set([0xaaaaaaaa | 0]));
   await postings.close();
   await store.close();
   rmSync(path, { recursive: true, force: true });
