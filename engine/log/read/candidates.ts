@@ -35,7 +35,7 @@ export interface Condition {
   tooMany(): CairnlogError;
   /** Whether as many entries are read as may match: a complete hash is served however many entries have it. */
   readonly isServedWhole: boolean;
-  /** Entries that match for certain, if they are all that may match: then none is read. */
+  /** Entries that match for certain: none of these is read. */
   readonly exact?: () => IndexList;
 }
 

@@ -140,6 +140,17 @@ export function either(one: Found, other: Found, from: number, to: number): Foun
   return foundAs(bits, base);
 }
 
+/** Those of the found, which are in [from, to), that a list has, too. */
+export function alsoIn(list: IndexList, found: Found, from: number, to: number): Found {
+  if (to - from > TURN.dense) return foundIn(marked(list, [...found.indexes()]));
+  const base = baseOf(from);
+  const [bits, others] = [newBits(to - base), newBits(to - base)];
+  found.fill(bits, base);
+  list.fill(others, base, to);
+  for (let i = 0; i < bits.length; i++) bits[i]! &= others[i]!;
+  return foundAs(bits, base);
+}
+
 /** The indexes in [from, to) that all lists have. */
 export function common(lists: readonly Walkable[], from: number, to: number): Found {
   const weighed = lists

@@ -22,6 +22,8 @@ export interface Check {
   matches(entry: Entry): boolean;
   /** A condition for which not more than `READS` entries are read; undefined if all are. */
   readonly bounded: Condition | undefined;
+  /** Entries that meet it for certain, made again after each pause; undefined if none is known to. */
+  readonly exact: (() => IndexList) | undefined;
 }
 
 /** The other criteria of a search. */
@@ -55,10 +57,11 @@ export function* planned(conditions: readonly Condition[], others: Others, size:
   const lists = made.length + gathering.length;
   const read = lists ? shortest : others.most;
   if (bounded && lists + others.listCount <= 1 && read > READS) throw bounded.tooMany();
+  const exact = checked.length === 1 ? checked[0]!.exact : undefined;
   const kept: IndexList[] = [];
   for (const one of gathering) kept.push(yield* gathered(one, size));
   return {
     lists: () => [...kept, ...made.map((make) => make())],
-    check: checked.length ? { matches: (entry) => checked.every((one) => one.matches(entry)), bounded } : null,
+    check: checked.length ? { matches: (entry) => checked.every((one) => one.matches(entry)), bounded, exact } : null,
   };
 }

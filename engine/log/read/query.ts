@@ -9,6 +9,7 @@ import { POSTING } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { CandidatePostings, Condition, Slices } from "./candidates.js";
 import {
+  alsoIn,
   common,
   disjointUnion,
   either,
@@ -127,12 +128,24 @@ class Checked {
     return !this.#check;
   }
 
-  /** Those of the found that meet it. @throws CairnlogError `invalid-input` if too many entries would have to be read */
-  *of(found: Found): Slices<Found> {
+  /**
+   * Those of the found, which are in [from, to), that meet it.
+   * @throws CairnlogError `invalid-input` if too many entries would have to be read
+   */
+  *of(found: Found, from: number, to: number): Slices<Found> {
     const check = this.#check;
     if (!check) return found;
+    const certain = check.exact ? alsoIn(check.exact(), found, from, to) : foundIn([]);
+    if (certain.length === found.length) return found;
+    const rest = certain.indexes().values();
+    let next = rest.next();
     const matching: number[] = [];
     for (const index of found.indexes()) {
+      if (index === next.value) {
+        matching.push(index);
+        next = rest.next();
+        continue;
+      }
       if (++this.#reads > READS && check.bounded) throw check.bounded.tooMany();
       if (check.matches(this.#sources.entry(index)!)) matching.push(index);
       if (this.#reads % READ_STEPS === 0) yield;
@@ -161,8 +174,8 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
     const end = Math.min(...alternatives.map((walked) => reach(walked, next, to, alternatives.length)));
     const [one, other] = alternatives.map((walked) => common(walked, next, end));
     const found = other ? either(one!, other, next, end) : one!;
+    const matches = yield* checked.of(found, next, end);
     next = end;
-    const matches = yield* checked.of(found);
     page.add(matches.length, (rank, length) => matches.indexes(rank, length));
     if (next >= to) return;
     yield;

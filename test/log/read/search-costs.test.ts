@@ -16,6 +16,8 @@ import { MAP_SIZE, temporaryFolder } from "../harness.js";
 const SMALL = 3 * FLUSH_ENTRIES;
 const LARGE = 10 * SMALL;
 const LONG = "internationalization";
+/** The document of many entries, and their manifest. */
+const SAME = "e".repeat(64);
 /** Number of entries with the tag `few`. */
 const FEW = 82;
 
@@ -29,6 +31,7 @@ function payloadOf(index: number) {
   if (index % 10) tags.push("most");
   if (index % 2) tags.push("half");
   const document = `sha256:${((index * 2_654_435_761) >>> 0).toString(16).padStart(8, "0")}${"0".repeat(56)}`;
+  if (index % 40 === 9) return { tags, document_hash: `sha256:${SAME}`, manifest_hash: SAME };
   return { document_title: words.join(" "), tags, document_hash: isFew && index % 50 === 3 ? LONG : document };
 }
 
@@ -76,7 +79,7 @@ async function logOf(size: number) {
       if (done) return { total: value.total, ...counts };
     }
   };
-  return { search, runs: postings.runCount };
+  return { search, size, runs: postings.runCount };
 }
 
 const [small, large] = await Promise.all([logOf(SMALL), logOf(LARGE)]);
@@ -139,6 +142,14 @@ test.each<[Criteria, lists: number]>([
     expect(entries).toBe(0);
   }
 });
+
+test.each<Criteria>([{ search: SAME }, { search: `sha256:${SAME}`, tags: ["half"] }, { search: SAME, orTag: "most" }])(
+  "no entry is read of those that have the document that %j names",
+  (criteria) => {
+    for (const { search, size } of [small, large])
+      expect(search(criteria)).toMatchObject({ total: Math.ceil((size - 9) / 40), entries: 0 });
+  },
+);
 
 describe("what matches too much is refused before it is read", () => {
   /** A log in which everything matches, and nothing may be read. */
