@@ -43,12 +43,12 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   register: {
     group: PEOPLE,
     summary: "register a key",
-    load: async () => (await import("./identity/register.js")).register,
+    load: async () => (await import("./identity/lifecycle.js")).register,
   },
   writers: {
     group: PEOPLE,
     summary: "who may write to a log",
-    load: async () => (await import("./identity/writers.js")).writers,
+    load: async () => (await import("./identity/lifecycle.js")).writers,
   },
   login: {
     group: PEOPLE,
@@ -73,17 +73,17 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   request: {
     group: PEOPLE,
     summary: "ask another key for an attestation",
-    load: async () => (await import("./signing/request.js")).request,
+    load: async () => (await import("./signing/requests.js")).request,
   },
   respond: {
     group: PEOPLE,
     summary: "accept or decline a request for an attestation",
-    load: async () => (await import("./signing/respond.js")).respond,
+    load: async () => (await import("./signing/requests.js")).respond,
   },
   inbox: {
     group: PEOPLE,
     summary: "what happened to your requests, and which you got",
-    load: async () => (await import("./signing/inbox.js")).inbox,
+    load: async () => (await import("./signing/requests.js")).inbox,
   },
   policy: {
     group: PEOPLE,
@@ -93,7 +93,7 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   password: {
     group: PEOPLE,
     summary: "set or change the password of a key",
-    load: async () => (await import("./identity/password.js")).password,
+    load: async () => (await import("./identity/login.js")).password,
   },
   account: {
     group: PEOPLE,
@@ -103,12 +103,12 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   succeed: {
     group: PEOPLE,
     summary: "replace a key by a new one",
-    load: async () => (await import("./identity/succeed.js")).succeed,
+    load: async () => (await import("./identity/lifecycle.js")).succeed,
   },
   revoke: {
     group: PEOPLE,
     summary: "disable a key for ever",
-    load: async () => (await import("./identity/revoke.js")).revoke,
+    load: async () => (await import("./identity/lifecycle.js")).revoke,
   },
   log: {
     group: LOG,

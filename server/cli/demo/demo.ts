@@ -1,5 +1,15 @@
 /** `cairnlog demo`: a service with a filled log, and a tour of it. Nothing of it is left when it ends. */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { type GivenSettings, type RunningServer, type Settings, startServer } from "../../index.js";
@@ -10,14 +20,8 @@ import { none } from "../line/usage.js";
 import { LISTENING_OPTIONS, listeningEnvironment, settingsOf } from "../operate/environment.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
-import { rewrittenCopy } from "./rewritten.js";
 import { newPeople, play } from "./story.js";
 import { tour } from "./tour.js";
-
-const OPTIONS = {
-  ...LISTENING_OPTIONS,
-  json: flag("one line of JSON instead of the tour: both addresses and the directory"),
-} as const;
 
 const INTRODUCTION = {
   operatorName: DEMONSTRATION,
@@ -41,7 +45,10 @@ serves a copy of that log in which a name was changed. Prints a tour: what to lo
 terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.
 The copy listens on the next port. Of the variables of serve, PORT, HOST, SERVICE_PUBLIC_URL, SERVICE_ALLOWED_HOSTS,
 SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
-  options: OPTIONS,
+  options: {
+    ...LISTENING_OPTIONS,
+    json: flag("one line of JSON instead of the tour: both addresses and the directory"),
+  },
   notes: "Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood.",
   examples: "cairnlog demo",
   async run(operands, values) {
@@ -142,4 +149,20 @@ function listeningOf(environment: NodeJS.ProcessEnv): Listening {
     ...{ port, host, publicUrls, allowedHosts, transport },
     logLevel: environment.LOG_LEVEL ? logLevel : SETTINGS.logLevel,
   };
+}
+
+/**
+ * Copies the log of a data directory, and replaces a text in its entries by another of the same length. Nothing may be
+ * appended meanwhile: the file is copied as it is.
+ * @param to the new data directory, which is served without a private key
+ */
+function rewrittenCopy(from: string, to: string, [text, other]: readonly [string, string]): void {
+  mkdirSync(to, { mode: 0o700 });
+  cpSync(join(from, "log"), join(to, "log"), { recursive: true });
+  copyFileSync(join(from, "operator.pub.pem"), join(to, "operator.pub.pem"));
+  const file = join(to, "log", "data.mdb");
+  const bytes = readFileSync(file);
+  const [old, wanted] = [Buffer.from(text), Buffer.from(other)];
+  for (let at = bytes.indexOf(old); at !== -1; at = bytes.indexOf(old, at + old.length)) wanted.copy(bytes, at);
+  writeFileSync(file, bytes);
 }

@@ -12,19 +12,17 @@ import { subcommand } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 
-const OPTIONS = {
-  out: text("KEY.pem", "where the key goes"),
-  algorithm: textOr("ALGORITHM", "ed25519", "ed25519, ecdsa-p256 or rsa-2048"),
-  passphrase: flag("encrypt the key (scrypt and AES-256, as OpenSSL reads it), under a passphrase that is asked for"),
-  "passphrase-file": text("FILE", "the same under the passphrase that FILE holds; - reads standard input"),
-  json: flag("one line of JSON"),
-} as const;
-
 export const keygen = subcommand({
   forms: ["--out KEY.pem [--algorithm ed25519|ecdsa-p256|rsa-2048] [--passphrase]"],
   about: `Writes a new private key (PKCS#8 PEM, readable by you alone) and prints its fingerprint.
 The key never leaves this machine. An existing file is never overwritten.`,
-  options: OPTIONS,
+  options: {
+    out: text("KEY.pem", "where the key goes"),
+    algorithm: textOr("ALGORITHM", "ed25519", "ed25519, ecdsa-p256 or rsa-2048"),
+    passphrase: flag("encrypt the key (scrypt and AES-256, as OpenSSL reads it), under a passphrase that is asked for"),
+    "passphrase-file": text("FILE", "the same under the passphrase that FILE holds; - reads standard input"),
+    json: flag("one line of JSON"),
+  },
   examples: `cairnlog keygen --out me.pem
 cairnlog keygen --out me.pem --passphrase`,
   async run(operands, values) {

@@ -23,22 +23,20 @@ interface Page {
   readonly total: number;
 }
 
-const OPTIONS = {
-  server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
-  out: text("FILE", "a new file"),
-  format: textOr("ndjson|csv", "ndjson", "one entry a line, or a table"),
-  scope: text("SCOPE", "all (if absent), keys, attestations, endorsements, claims, requests"),
-  fingerprint: text("FP", "entries that name this key"),
-  "document-hash": text("HASH", "entries about this document"),
-  "start-date": text("WHEN", "entries from then on: a date, or a date-time"),
-  "end-date": text("WHEN", "entries until then; a date includes its whole day"),
-} as const;
-
 export const exportLog = subcommand({
   forms: ["--out FILE"],
   about: `Writes entries, oldest first: as NDJSON (one entry a line, as the log serves them) or as CSV.
 FILE may be - for standard output.`,
-  options: OPTIONS,
+  options: {
+    server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
+    out: text("FILE", "a new file"),
+    format: textOr("ndjson|csv", "ndjson", "one entry a line, or a table"),
+    scope: text("SCOPE", "all (if absent), keys, attestations, endorsements, claims, requests"),
+    fingerprint: text("FP", "entries that name this key"),
+    "document-hash": text("HASH", "entries about this document"),
+    "start-date": text("WHEN", "entries from then on: a date, or a date-time"),
+    "end-date": text("WHEN", "entries until then; a date includes its whole day"),
+  },
   examples: "cairnlog export --out log.ndjson",
   async run(operands, values) {
     none(operands);

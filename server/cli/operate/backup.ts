@@ -8,19 +8,17 @@ import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 
-const OPTIONS = {
-  data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
-  to: text("BACKUP", "where to; created when there is none"),
-  "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
-  json: flag("answer in JSON"),
-} as const;
-
 export const backup = subcommand({
   forms: ["--to BACKUP [--data DIR] [--operator-key FILE.pem]"],
   about: `Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is
 private (accounts, password hashes, webhooks and their secrets, anchors) as it is now. Keep BACKUP as secret as the data.
 The operator's private key is not in it: back that up apart.`,
-  options: OPTIONS,
+  options: {
+    data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
+    to: text("BACKUP", "where to; created when there is none"),
+    "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
+    json: flag("answer in JSON"),
+  },
   notes: "Exit codes: 0 done; 1 refused or failed, and the backup is as it was; 2 the command was not understood.",
   examples: "cairnlog backup --data ./data --to /backups/cairn",
   async run(operands, values) {

@@ -13,15 +13,6 @@ import { none, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 
-const OPTIONS = {
-  seconds: textOr("N", "10", "how long to measure in all, at least 1"),
-  dir: text(
-    "DIR",
-    "where the log is for that time; choose the disk you mean to use (default: the folder for temporary files)",
-  ),
-  json: flag("one line of JSON"),
-} as const;
-
 const IN_FLIGHT = [1, 64] as const;
 /** About the bytes of a manifest. */
 const MESSAGE = new Uint8Array(220);
@@ -50,7 +41,14 @@ export const bench = subcommand({
   about: `Appends to a log of its own, in this process and without HTTP, and tells how many appends a second become durable, each
 with its own signed tree head: one after the other, and 64 at a time. Beside it the two things that an append costs at the
 least: an Ed25519 signature and verification, and a put that LMDB has flushed to the disk.`,
-  options: OPTIONS,
+  options: {
+    seconds: textOr("N", "10", "how long to measure in all, at least 1"),
+    dir: text(
+      "DIR",
+      "where the log is for that time; choose the disk you mean to use (default: the folder for temporary files)",
+    ),
+    json: flag("one line of JSON"),
+  },
   examples: "cairnlog bench --dir /var/lib",
   async run(positionals, values) {
     none(positionals);

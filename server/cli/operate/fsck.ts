@@ -29,17 +29,6 @@ const MAX_SHOWN = 50;
 const STAGES = { deriving: "Deriving:", verifying: "Verifying:" };
 const AREAS = { entries: "entries and heads", derived: "derived from the entries", private: "private rows" };
 
-const OPTIONS = {
-  data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
-  "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
-  rebuild: flag(
-    "restore tiles, postings and derived tables from the entries; never touches an entry, a head or a private row. Interrupted, it is to be run again: the service does not start before",
-  ),
-  vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
-  policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
-  json: flag("answer in JSON"),
-} as const;
-
 export const fsck = subcommand({
   forms: ["[--data DIR] [--operator-key FILE.pem] [--rebuild]", "FOLDER|URL (--vkey VKEY | --policy FILE)"],
   about: `Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
@@ -48,7 +37,16 @@ make. Names what differs. If a file is damaged, it reads what can be read.
 
 Of files that cairnlog publish has put into a FOLDER, s3://BUCKET/PREFIX or behind a URL it checks every tile, bundle and run of the
 index against the checkpoint, and names what is missing or wrong.`,
-  options: OPTIONS,
+  options: {
+    data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
+    "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
+    rebuild: flag(
+      "restore tiles, postings and derived tables from the entries; never touches an entry, a head or a private row. Interrupted, it is to be run again: the service does not start before",
+    ),
+    vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
+    policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
+    json: flag("answer in JSON"),
+  },
   notes: "Exit codes: 0 nothing differs (any more); 1 something does; 2 the command was not understood.",
   examples: `cairnlog fsck --data ./data
 cairnlog fsck s3://logs/tlog --vkey log.example/tlog+…`,

@@ -19,14 +19,6 @@ const PIECE_BYTES = 2 ** 20;
 /** Warnings that are printed; `--json` gives more. */
 const SHOWN_WARNINGS = 20;
 
-const OPTIONS = {
-  data: text(
-    "DIR",
-    "data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is behind SERVICE_SIGNER, in SERVICE_OPERATOR_KEY, or in operator.pem there, which is created when there is none",
-  ),
-  json: flag("print the report as one line of JSON"),
-} as const;
-
 export const importLog = subcommand({
   forms: ["FILE [--data DIR]"],
   about: `Takes over entries, oldest first and one a line, as GET /api/v1/log serves them and cairnlog export writes them. FILE
@@ -35,7 +27,13 @@ may be - for standard input. The log must be empty or not there yet, and the ser
 Every entry is checked: its hash (chain version 1 or 2) and its digests, its link to the entry before, ids that ascend,
 the order of version 2 timestamps. The first line that is wrong is named, and nothing is imported then. Ids, timestamps,
 hashes, chain versions and anchoring proofs stay as they are; the operator key signs one head, that of all of them.`,
-  options: OPTIONS,
+  options: {
+    data: text(
+      "DIR",
+      "data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is behind SERVICE_SIGNER, in SERVICE_OPERATOR_KEY, or in operator.pem there, which is created when there is none",
+    ),
+    json: flag("print the report as one line of JSON"),
+  },
   notes:
     "Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or a setting was not understood.",
   examples: "cairnlog import history.ndjson --data /var/lib/cairnlog",

@@ -20,26 +20,6 @@ import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readPublished } from "./published.js";
 
-const OPTIONS = {
-  to: text("DIR", "the data directory; it must hold no log"),
-  published: texts(
-    "FILE|URL",
-    "a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the service; may be repeated. DIR/published.json counts, too, where there is one",
-  ),
-  mirror: text(
-    "DIR",
-    "a data directory with a longer copy of the log (cairnlog monitor keeps one in mirror/): what the backup lacks is taken from it",
-  ),
-  "may-fork": flag("go on although nothing is known to be published, or although more was"),
-  "operator-key": text(
-    "FILE.pem",
-    "a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key that BACKUP names)",
-  ),
-  vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
-  policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
-  json: flag("answer in JSON"),
-} as const;
-
 export const restore = subcommand({
   forms: ["BACKUP --to DIR", "FOLDER|URL --to DIR (--vkey VKEY | --policy FILE)"],
   about: `Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
@@ -49,7 +29,25 @@ published.
 
 Of files that cairnlog publish --entries has put into a FOLDER, s3://BUCKET/PREFIX or behind a URL it makes a mirror, which
 cairnlog serve --read-only serves: the same entries, heads and proofs, without timestamp proofs. Stopped, it goes on where it was.`,
-  options: OPTIONS,
+  options: {
+    to: text("DIR", "the data directory; it must hold no log"),
+    published: texts(
+      "FILE|URL",
+      "a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the service; may be repeated. DIR/published.json counts, too, where there is one",
+    ),
+    mirror: text(
+      "DIR",
+      "a data directory with a longer copy of the log (cairnlog monitor keeps one in mirror/): what the backup lacks is taken from it",
+    ),
+    "may-fork": flag("go on although nothing is known to be published, or although more was"),
+    "operator-key": text(
+      "FILE.pem",
+      "a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key that BACKUP names)",
+    ),
+    vkey: text("VKEY", "published files: the key that signs the checkpoint, from a source that you trust"),
+    policy: text("FILE", "published files: the logs and witnesses that you trust (tlog-policy)"),
+    json: flag("answer in JSON"),
+  },
   notes: "Exit codes: 0 restored; 1 refused or failed, and nothing was written; 2 the command was not understood.",
   examples: "cairnlog restore /backups/cairn --to ./data --published https://mirror.example.org",
   async run(positionals, values) {

@@ -27,19 +27,6 @@ const WRITERS_NOT_RENEWED = "SIGHUP: the new list of those who may write cannot 
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
-const OPTIONS = {
-  ...SETTING_OPTIONS,
-  ...ENV_FILE_OPTION,
-  follow: flag(
-    "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
-  ),
-  // The command itself looks for it, before it loads this file.
-  "no-parent": flag(
-    "run without the parent process that names the signal which has ended the service, records it and kills a stop that hangs: where a supervisor is to see these itself",
-  ),
-  json: flag("say where it listens as one line of JSON"),
-} as const;
-
 export const serve = subcommand({
   forms: ["[--env-file FILE] [--port PORT] [--host ADDRESS] [--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
@@ -48,7 +35,18 @@ SERVICE_STOP_TIMEOUT_S seconds, and says what hung; a second one ends it at once
 SIGHUP has it read the files of the certificate and its key, and of SERVICE_WRITERS, again, unless it runs on a terminal, which sends this signal when
 it is closed: then the service ends.
 Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
-  options: OPTIONS,
+  options: {
+    ...SETTING_OPTIONS,
+    ...ENV_FILE_OPTION,
+    follow: flag(
+      "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
+    ),
+    // The command itself looks for it, before it loads this file.
+    "no-parent": flag(
+      "run without the parent process that names the signal which has ended the service, records it and kills a stop that hangs: where a supervisor is to see these itself",
+    ),
+    json: flag("say where it listens as one line of JSON"),
+  },
   notes: `It is set up by environment variables, which cairnlog settings shows; defaults in parentheses:
 ${settingLines.join("\n")}
 

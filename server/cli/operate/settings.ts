@@ -11,22 +11,20 @@ import { table } from "../terminal/table.js";
 import { ENV_FILE_OPTION, isFromFile } from "./env-file.js";
 import { SETTING_OPTIONS, settingsGiven } from "./environment.js";
 
-const OPTIONS = {
-  ...SETTING_OPTIONS,
-  ...ENV_FILE_OPTION,
-  check: flag(
-    "say instead what would keep the service from starting: settings and the files that they name. A running service is not disturbed",
-  ),
-  json: flag("answer in JSON"),
-} as const;
-
 type Source = "option" | "environment" | "file" | "default";
 
 export const settings = subcommand({
   forms: ["[--env-file FILE] [--data DIR] [--check]"],
   about: `Shows the settings that cairnlog serve would have here, and where each value comes from: an option goes before the
 environment, that before the file, and that before the default. What may hold a password is not shown.`,
-  options: OPTIONS,
+  options: {
+    ...SETTING_OPTIONS,
+    ...ENV_FILE_OPTION,
+    check: flag(
+      "say instead what would keep the service from starting: settings and the files that they name. A running service is not disturbed",
+    ),
+    json: flag("answer in JSON"),
+  },
   notes: "Exit codes: 0 nothing is wrong; 1 the service would not start so; 2 the command was not understood.",
   examples: `cairnlog settings --env-file /etc/cairnlog/environment
 cairnlog settings --env-file /etc/cairnlog/environment --check && systemctl restart cairnlog`,

@@ -8,7 +8,6 @@ import { none, UsageError } from "../line/usage.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 
-const OPTIONS = { json: flag("answer in JSON") } as const;
 const PATIENCE_MS = 30_000;
 
 export const promote = subcommand({
@@ -16,7 +15,7 @@ export const promote = subcommand({
   about: `Asks the node that leads a replicated log to give the lead to the node whose address SERVICE_NODE_URL is, which must be running.
 The leader answers what it has accepted first; no entry is lost, and writers are refused for about a second. A leader that
 is dead needs no promotion: another node takes the lead by itself.`,
-  options: OPTIONS,
+  options: { json: flag("answer in JSON") },
   notes: `Exit codes: 0 the node leads; 1 it did not take the lead in ${PATIENCE_MS / 1000} seconds, or PostgreSQL does not answer; 2 the command or a
 setting was not understood.`,
   examples: "SERVICE_NODE_URL=https://b.log.example cairnlog promote",

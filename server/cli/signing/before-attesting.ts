@@ -1,5 +1,6 @@
 /** What `cairnlog attest` says before it makes names and hashes public, which cannot be taken back. */
-import { isConfirmed } from "../terminal/ask.js";
+
+import { createInterface } from "node:readline";
 import { printableJson, printableLine } from "../terminal/printable.js";
 
 /** Names in a sentence, and in the question. */
@@ -53,4 +54,18 @@ export async function isAgreedTo(
   if (more > 0) listed.push(`  and ${more} more, which --dry-run lists`);
   console.error(listed.join("\n"));
   return isConfirmed(`${publicWords(files.length, isPrivate)} Attest ${files.length === 1 ? "it" : "them"}?`);
+}
+
+/** Asks a question on the terminal. @returns whether the answer is yes; everything else, and no answer, is no */
+async function isConfirmed(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  try {
+    const answer = await new Promise<string>((resolve) => {
+      terminal.question(`${question} [y/N] `, resolve);
+      terminal.once("close", () => resolve(""));
+    });
+    return /^\s*y(?:es)?\s*$/i.test(answer);
+  } finally {
+    terminal.close();
+  }
 }

@@ -14,17 +14,41 @@ import {
   unwrapBytes,
   verifyClaimCommitment,
 } from "../../../engine/verify/claims/claims.js";
-import type { JsonObject } from "../../../engine/verify/json/shape.js";
-import { runAction } from "../connection/actions.js";
+import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
+import type { SealedClaim } from "../../client/base/types.js";
+import { type Action, listed, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
 import { readPublicKey } from "../files/public-key.js";
 import { readKey } from "../files/secrets.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
-import { none, required, UsageError } from "../line/usage.js";
+import { none, only, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
-import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
+
+/** The actions that need a service: posting encrypted claims, and finding claims. */
+const SERVICE_ACTIONS = {
+  post: (names) => {
+    // The service checks its members, and says which of them are wrong.
+    const payload = payloadOf(readObject(only(names, "CLAIM.json"))) as unknown as SealedClaim;
+    return async (client) => {
+      const answer = await client.claims.post(payload);
+      return { answer, text: `entry ${answer.log_entry_id}, to be found under ${answer.lookup_key}` };
+    };
+  },
+  list: (names) => {
+    const lookupKey = only(names, "LOOKUP_KEY");
+    return (client) =>
+      listed(client.claims.list(lookupKey), ({ id, timestamp, payload }) =>
+        [id, timestamp, JSON.stringify(payload)].join(" "),
+      );
+  },
+} satisfies Record<string, Action<typeof CONNECTION_OPTIONS>>;
+
+/** The payload of a claim. `value` is the payload, or an answer of the service with the member `payload`. */
+function payloadOf(value: JsonObject): JsonObject {
+  return isObject(value.payload) ? value.payload : value;
+}
 
 const STDIN = "-";
 

@@ -18,21 +18,18 @@ import { mirrorRoutes } from "./log/mirrors.js";
 import { shardRoutes } from "./log/shards.js";
 import { tlogRoutes } from "./log/tlog.js";
 import { withholdingRoutes } from "./log/withholding.js";
-import { untilFrozen } from "./roles/frozen.js";
 import { atNode } from "./roles/nodes.js";
-import { readOnly } from "./roles/read-only.js";
+import { readOnly, untilFrozen } from "./roles/read-only.js";
 import { healthRoutes, operationRoutes, writersRoute } from "./service/health.js";
 import { nodeRoutes } from "./service/node.js";
 import { descriptionRoutes } from "./service/openapi.js";
 import { webhookRoutes } from "./service/webhooks.js";
 import { attestationRoutes } from "./signing/attestations.js";
 import { claimRoutes } from "./signing/claims.js";
-import { compositeRoutes } from "./signing/composites.js";
 import { endorsementRoutes } from "./signing/endorsements.js";
-import { inboxRoutes } from "./signing/inbox.js";
-import { requestRoutes } from "./signing/requests.js";
+import { inboxRoutes, requestRoutes } from "./signing/requests.js";
 import { trustRoutes } from "./signing/trust.js";
-import { verifyRoutes } from "./signing/verify.js";
+import { compositeRoutes, verifyRoutes } from "./signing/verify.js";
 
 /** Authentication and authorisation, and the names under which the service is asked for them. */
 interface Access {

@@ -3,6 +3,8 @@ import type { Static } from "typebox";
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { turn } from "../../../../engine/base/turns.js";
 import type { Log } from "../../../../engine/log/log.js";
+import { formatTimestamp, systemClock } from "../../../../engine/log/state/clock.js";
+import { microsOf } from "../../../../engine/log/state/instant.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import {
   ConsistencyProof,
@@ -25,7 +27,6 @@ import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";
-import { activityOf } from "./activity.js";
 
 /** How the text of an entry ends, unless it has a second digest or a timestamp proof: with its hash, in this many bytes. */
 const ENDS_WITH_HASH = /^([0-9a-f]{64})","is_primary":true\}\]\}$/;
@@ -221,3 +222,29 @@ function trustRoutes(log: Log, verification: Services["verification"]): Route[] 
     }),
   ];
 }
+
+/** How many entries were recorded when, from the first entry of a log until now. */
+interface Activity {
+  readonly start: string;
+  readonly end: string;
+  /** Entries in each period, oldest first. */
+  readonly counts: readonly number[];
+}
+
+/** The activity of a log with entries, in `periods` equal periods. Each is found by two searches, in a turn of its own. */
+async function activityOf(log: Log, periods: number): Promise<Activity> {
+  const [first, newest] = [microsAt(log, 0), microsAt(log, log.size - 1)];
+  // Imported history may have been recorded in any order, and by a clock that was ahead.
+  const start = Math.min(first, newest);
+  const end = Math.max(systemClock(), newest + 1);
+  const counts: number[] = [];
+  const borderOf = (period: number) => start + Math.round(((end - start) * period) / periods);
+  for (let period = 0; period < periods; period++) {
+    await turn();
+    const stretches = log.between(borderOf(period), borderOf(period + 1));
+    counts.push(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
+  }
+  return { start: formatTimestamp(start), end: formatTimestamp(end), counts };
+}
+
+const microsAt = (log: Log, leafIndex: number): number => microsOf(log.entryAt(leafIndex)!.timestamp);

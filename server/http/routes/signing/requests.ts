@@ -5,6 +5,7 @@ import type { Served } from "../../../../engine/registry/registry.js";
 import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
 import { fits } from "../../../../engine/verify/json/shape.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
+import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
 import {
   AttestationRequest,
   CreateRequest,
@@ -121,4 +122,39 @@ function checkNamed({ fingerprint }: Proof, named: unknown, member: string): voi
   if (typeof named !== "string" || named === "" || !fits(named, MAX_FINGERPRINT_CHARACTERS)) return;
   if (canonicalFingerprint(named) !== fingerprint)
     throw new CairnlogError("forbidden", `The proof is of the key ${fingerprint}, not of the one in ${member}.`);
+}
+
+/** The inbox of the session's key. Nobody else can read it: notifications are private. */
+export function inboxRoutes({ inbox }: Pick<Served, "inbox">, gate: Gate): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/inbox",
+      summary: "Notifications of the session's key, newest first",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      query: InboxQuery,
+      answer: NotificationPage,
+      refusals: [401, 403],
+      limit: "general",
+      handle: ({ query: { page, per_page: perPage, unread }, proof }) =>
+        inbox.list(proof.fingerprint, {
+          page,
+          perPage,
+          ...(unread === undefined ? {} : { unread: unread === "true" }),
+        }),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/inbox/{id}/read",
+      summary: "Mark a notification as read",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      params: NotificationParams,
+      answer: Notification,
+      refusals: [401, 403, 404],
+      limit: "general",
+      handle: ({ params, proof, request }) => inbox.markRead(proof.fingerprint, params.id, request.client),
+    }),
+  ];
 }

@@ -1,7 +1,8 @@
-/** Verification of a manifest against the hash of a source. */
-
+/** Checks of attestations and composites against the log, and the making of composites. Nothing is written. */
 import type { Served } from "../../../../engine/registry/registry.js";
-import { verifyComposite } from "../../../../engine/registry/verification/composites.js";
+import { assemble, compile, verifyComposite } from "../../../../engine/registry/verification/composites.js";
+import { PreparedDocument } from "../../../wire/signing/attestations.js";
+import { AssembleComposite, AssembledComposite } from "../../../wire/signing/composites.js";
 import { VerificationResult, VerifyManifest } from "../../../wire/signing/verification.js";
 import { type Route, route } from "../../route/route.js";
 
@@ -16,6 +17,29 @@ export function verifyRoutes({ verification }: Pick<Served, "verification">): Ro
       refusals: [404],
       limit: "general",
       handle: ({ body }) => verifyComposite(verification, body),
+    }),
+  ];
+}
+
+export function compositeRoutes(): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/composite/assemble",
+      summary: "Make a composite document of parts",
+      body: AssembleComposite,
+      answer: AssembledComposite,
+      limit: "general",
+      handle: ({ body }) => assemble(body),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/composite/compile",
+      summary: "Make the manifest of a composite, to be signed like any other",
+      body: AssembledComposite,
+      answer: PreparedDocument,
+      limit: "general",
+      handle: ({ body }) => compile(body),
     }),
   ];
 }
