@@ -51,3 +51,6 @@ export function yieldToOthers(): void {
   const thread = Number(readlinkSync("/proc/thread-self").split("/").at(-1));
   setPriority(thread, Math.min(getPriority(process.pid) + STEPS, LOWEST));
 }
+
+/** Work that pauses at every `yield`. What is between two pauses should take well below a millisecond. */
+export type Steps<T> = Generator<void, T, void>;

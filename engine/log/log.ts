@@ -25,7 +25,7 @@ import { noProjection, type Projection } from "./state/projection.js";
 import type { Signer } from "./state/signer.js";
 import { LogReader } from "./view/reader.js";
 import type { LogView } from "./view/view.js";
-import { DEFAULT_QUEUE_LIMIT, type Standing } from "./write/sequencer.js";
+import { type AppendCondition, DEFAULT_QUEUE_LIMIT } from "./write/sequencer.js";
 import { LogWriter } from "./writer.js";
 
 /** A log to be read, and a way to its writer. */
@@ -57,7 +57,7 @@ export interface LogOptions extends Erasure {
   /** Decides what is appended; the log's own environment when absent. */
   readonly journal?: Journal;
   /** For a log that several nodes keep: whether this one may append. Its first record is made elsewhere. */
-  readonly standing?: Standing;
+  readonly standing?: AppendCondition;
 }
 
 export interface LogReaderOptions extends Pick<LogOptions, "path" | "projection" | "pool" | "mapSize"> {

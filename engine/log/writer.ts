@@ -35,7 +35,7 @@ import { rootAt } from "./tree/proofs.js";
 import { hex } from "./tree/tree.js";
 import { LogView, type ViewParts } from "./view/view.js";
 import type { FormedBatch } from "./write/batch.js";
-import { Sequencer, type Standing } from "./write/sequencer.js";
+import { type AppendCondition, Sequencer } from "./write/sequencer.js";
 
 interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly store: Store;
@@ -53,7 +53,7 @@ interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly queueLimit: number;
   readonly budgets: BudgetLimits;
   /** Absent where this process is the only one that may append. */
-  readonly standing?: Standing | undefined;
+  readonly standing?: AppendCondition | undefined;
 }
 
 /** Opened by `openLog`. */

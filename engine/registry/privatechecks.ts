@@ -3,7 +3,7 @@
  * outboxes, newest trust configurations. No entry determines these rows. A contradiction can therefore be reported, but
  * not resolved.
  */
-import type { LogEnd, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
+import type { LogExtent, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema/schema.js";
 import { foldName } from "./accounts/accounts.js";
 import { countOf } from "./trust/commands.js";
@@ -66,7 +66,7 @@ function* counts<T extends "notifications" | "outbox">(
 
 function* checkCounts(
   rows: PrivateRows,
-  { lastId }: LogEnd,
+  { lastId }: LogExtent,
   table: "notifications" | "outbox",
   countTable: "inboxes" | "outboxCounts",
 ): Iterable<string> {
@@ -90,7 +90,7 @@ function isWithoutEntry(rows: PrivateRows, table: TableName, key: [string | numb
   return row?.kind === "webhook_ended" || (row?.entry_id !== undefined && row.entry_id <= lastId);
 }
 
-function* checkWebhooks(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
+function* checkWebhooks(rows: PrivateRows, { size }: LogExtent): Iterable<string> {
   const last = rows.get("counters", "webhook")?.last ?? 0;
   for (const id of rows.keys("webhooks"))
     if (id > last) yield `counters "webhook": ${last} is the last id given out, but there is a webhook ${id}.`;

@@ -24,7 +24,7 @@ import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS, type Reveal
 import { Endorsements } from "./endorsements/endorsements.js";
 import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
 import { projection } from "./events/projection.js";
-import { type GraphSettings, Graphs } from "./graph/graphs.js";
+import { type GraphSettings, Graphs } from "./graph/recent-graphs.js";
 import { Keys } from "./keys/keys.js";
 import { KeyLifecycle } from "./keys/lifecycle.js";
 import { Inbox } from "./requests/inbox.js";

@@ -1,8 +1,8 @@
 /** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
 
 import type { ChangeSet } from "./changeset.js";
+import type { BatchExtent } from "./lmdb/batch-extents.js";
 import type { Health } from "./lmdb/health.js";
-import type { Place } from "./lmdb/places.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import type { Batch } from "./schema/batch.js";
 import type { JournalPosition } from "./schema/position.js";
@@ -66,7 +66,7 @@ export interface StoreReader {
    * Where the batch with the entry at `index`, which is on disk, lies in the data file, to read single entries of it;
    * undefined for small batches, and where that cannot be found out.
    */
-  batchPlace(index: number): Place | undefined;
+  batchPlace(index: number): BatchExtent | undefined;
   lastBatch(): Batch | undefined;
   /** Leaf indexes at which batches begin, ascending. */
   batchKeys(): Iterable<number>;

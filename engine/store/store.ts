@@ -12,6 +12,7 @@ import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../base/error.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
+import { type BatchExtent, BatchExtents } from "./lmdb/batch-extents.js";
 import { encodedBytes } from "./lmdb/encodedbytes.js";
 import {
   type Environment,
@@ -26,7 +27,6 @@ import {
 import { Growth } from "./lmdb/growth.js";
 import { Health, unreadable } from "./lmdb/health.js";
 import { DATA_FILE } from "./lmdb/inspect.js";
-import { type Place, Places } from "./lmdb/places.js";
 import { isPresent } from "./lmdb/presence.js";
 import { Reserve } from "./lmdb/reserve.js";
 import { DEFAULT_MIN_FREE_BYTES, Room } from "./lmdb/room.js";
@@ -121,7 +121,7 @@ interface Handles {
   readonly batches: Database<Buffer, number>;
   readonly tiles: Database<Buffer, TileKey>;
   readonly journal: Database<Buffer, string> | undefined;
-  readonly places: Places;
+  readonly places: BatchExtents;
   /** Which file of data it is. Known of a reader's. */
   readonly file: number | undefined;
 }
@@ -166,7 +166,7 @@ class LmdbStore implements Store {
       tiles: bytes("tiles"),
       // The version of this row is the condition of every commit.
       journal: bytes("journal", { useVersions: true }),
-      places: new Places(path),
+      places: new BatchExtents(path),
       file,
     };
   }
@@ -270,14 +270,14 @@ class LmdbStore implements Store {
     );
   }
 
-  batchPlace(index: number): Place | undefined {
+  batchPlace(index: number): BatchExtent | undefined {
     this.health.check();
     const place = this.#handles.places.at(index);
     return (place === undefined ? this.#findPlace(index) : place) ?? undefined;
   }
 
   /** While a transaction reads, LMDB reuses no page that was in use when it began, or since. */
-  #findPlace(index: number): Place | null | undefined {
+  #findPlace(index: number): BatchExtent | null | undefined {
     const transaction = this.#pinned ? null : this.health.reading(() => this.#handles.environment.useReadTransaction());
     const place = this.#handles.places.find(index);
     transaction?.done();

@@ -11,7 +11,7 @@ import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../../engine/re
 import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../../engine/registry/claims/claims.js";
 import { DEFAULT_ACTIVATION_DELAY_S } from "../../engine/registry/endorsements/queries.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../../engine/registry/graph/graph.js";
-import { DEFAULT_GRAPH_CACHE_S } from "../../engine/registry/graph/graphs.js";
+import { DEFAULT_GRAPH_CACHE_S } from "../../engine/registry/graph/recent-graphs.js";
 import { DEFAULT_POLICY_QUOTA } from "../../engine/registry/requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../../engine/registry/requests/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../../engine/registry/trust/service.js";

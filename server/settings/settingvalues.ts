@@ -4,8 +4,8 @@
  */
 import { resolve } from "node:path";
 import { signerPath } from "../../engine/crypto/signer/socket-signer.js";
+import { parseConnectionString } from "../../engine/journal/postgres/connection-string.js";
 import type { Verification } from "../../engine/journal/postgres/journal.js";
-import { parseTarget } from "../../engine/journal/postgres/target.js";
 import { canonicalFingerprint } from "../../engine/registry/events/keys.js";
 import { isNoteName } from "../../engine/verify/note/note.js";
 import { parseNetwork } from "../http/transport/client-address.js";
@@ -176,7 +176,7 @@ export const socketAddress: Kind<SocketAddress | null> = {
 
 /** Connection string of the servers of a replicated log; null where none is given. */
 export const replicationUrl = optional((text) => {
-  parseTarget(text);
+  parseConnectionString(text);
   return text;
 });
 

@@ -8,7 +8,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tlog/checkpoints.js";
-import { CheckpointPublisher, type Published } from "../../engine/log/tlog/publisher.js";
+import { CheckpointPublisher, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import { writePrivateFile } from "../../engine/store/lmdb/private.js";
 import type { Policy } from "../../engine/verify/index.js";
@@ -111,7 +111,7 @@ export async function openTlog({ log, operator, logName, settings, logger, refut
       if (reason) logger.error({ code: reason.code }, `no checkpoint can be published: ${reason.message}`);
       else logger.info("checkpoints are published again");
     },
-    ...(cosigning && { published: (checkpoint: Published) => cosigning.offer(checkpoint) }),
+    ...(cosigning && { published: (checkpoint: PublishedCheckpoint) => cosigning.offer(checkpoint) }),
   });
   await publisher.open();
   const vkey = formatVkey(publisher.key);

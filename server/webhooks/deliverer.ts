@@ -10,9 +10,9 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { Pieces, turn } from "../../engine/base/turns.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Cursor } from "../../engine/registry/webhooks/commands.js";
-import { type FirstAttempt, isDue, mayTry, type Outcome, WINDOW } from "../../engine/registry/webhooks/deliveries.js";
+import { type Attempted, type FirstAttempt, isDue, mayTry, WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
-import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import type { Logger } from "../process/logger.js";
 import { Lane } from "./lane.js";
@@ -65,14 +65,14 @@ interface DelivererParts {
 interface Attempt {
   readonly entryId: number;
   readonly delivery: Pick<Delivery, "entry_id" | "event" | "attempt" | "created_at">;
-  readonly told: Told;
+  readonly told: DeliveryContent;
   /** Absent for a delivery that is in the outbox. */
   readonly first?: FirstAttempt;
 }
 
 interface LaneOutcome {
   readonly lane: Lane;
-  readonly outcome: Outcome;
+  readonly outcome: Attempted;
 }
 
 type Changes = readonly { readonly key: number; readonly row: WebhookRow | undefined }[];
@@ -472,7 +472,7 @@ export class Deliverer {
     if (isDelivered) this.delivered++;
     else this.failed++;
     const at = formatTimestamp(this.#clock());
-    const outcome: Outcome = {
+    const outcome: Attempted = {
       ...{ webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() },
       ...(first && { first }),
       ...(isGone && { isGone }),
@@ -530,7 +530,7 @@ export class Deliverer {
     this.#isSettling = false;
   }
 
-  #settled(lane: Lane, { first, isDelivered }: Outcome): void {
+  #settled(lane: Lane, { first, isDelivered }: Attempted): void {
     if (lane.hasEnded) return;
     if (first) {
       lane.found.shift();

@@ -2,7 +2,7 @@
  * A delivery as an HTTP request: the same id and body at every attempt, with a new timestamp and signature each time.
  */
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
-import type { Endpoint, Told } from "../../engine/registry/webhooks/webhooks.js";
+import type { DeliveryContent, Endpoint } from "../../engine/registry/webhooks/webhooks.js";
 import { VERSION } from "../process/version.js";
 import { deliverySignature } from "./signature.js";
 
@@ -21,7 +21,7 @@ export interface DeliveryRequest {
 export function deliveryRequest(
   webhookId: number,
   { entry_id, event, created_at }: Pick<Delivery, "entry_id" | "event" | "created_at">,
-  told: Told,
+  told: DeliveryContent,
   { url, secret }: Pick<Endpoint, "url" | "secret">,
   now: number,
 ): DeliveryRequest {

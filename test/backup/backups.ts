@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
-import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
+import type { BackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { cairnlog } from "../cli/harness.js";
 import { openData } from "../fsck/everykind.js";
 
@@ -39,4 +39,5 @@ export async function answers(dataDir: string, size: number, pool: Pool): Promis
   return seen;
 }
 
-export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+export const manifestOf = (folder: string): BackupManifest =>
+  JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));

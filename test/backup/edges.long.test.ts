@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
+import type { BackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import {
   type PublishedTree,
@@ -163,10 +163,10 @@ describe("a mirror", () => {
 });
 
 describe("a manifest", () => {
-  async function changed(change: (manifest: Manifest) => object): Promise<string> {
+  async function changed(change: (manifest: BackupManifest) => object): Promise<string> {
     const folder = await backedUp(path);
     const file = join(folder, "manifest.json");
-    const manifest = JSON.parse(readFileSync(file, "utf8")) as Manifest;
+    const manifest = JSON.parse(readFileSync(file, "utf8")) as BackupManifest;
     writeFileSync(file, JSON.stringify({ ...manifest, ...change(manifest) }));
     return folder;
   }
@@ -182,7 +182,7 @@ describe("a manifest", () => {
   });
 
   test.each([SIZE - 1, SIZE + 1])("that counts %i entries where five are is refused", async (to) => {
-    const segments = ({ segments: [only] }: Manifest) => ({ tree_size: to, segments: [{ ...only, to }] });
+    const segments = ({ segments: [only] }: BackupManifest) => ({ tree_size: to, segments: [{ ...only, to }] });
     const from = await changed(segments);
     await expect(restored({ from, mayFork: true })).rejects.toMatchObject({
       code: "corrupt-log",

@@ -15,7 +15,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type BackupOptions, backUp } from "#cairnlog/engine/log/history/backup.js";
-import { type Manifest, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { type BackupManifest, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { type RestoreOptions, restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
@@ -155,7 +155,7 @@ function changedBackup(
 ): string {
   const manifest = readManifest(backup)!;
   const folder = temporaryFolder();
-  const put = <T extends Manifest["private_rows"]>(entry: T, edit: (text: string) => string): T => {
+  const put = <T extends BackupManifest["private_rows"]>(entry: T, edit: (text: string) => string): T => {
     const text = edit(readFileSync(join(backup, entry.file), "utf8"));
     writeFileSync(join(folder, entry.file), text);
     const sha256 = createHash("sha256").update(text).digest("hex");
@@ -187,7 +187,7 @@ async function restored(from: string, options: Partial<RestoreOptions> = {}) {
 }
 
 describe("a restore", () => {
-  const manifest = (change: (manifest: Manifest) => object) =>
+  const manifest = (change: (manifest: BackupManifest) => object) =>
     changedBackup({ manifest: change(readManifest(backup)!) });
 
   test("brings back entries, private rows and the keys, for whoever has one of them", async () => {

@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
+import type { BackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
@@ -201,8 +201,8 @@ test("the second backup writes what is new, and touches no older segment", async
 
 describe("a damaged backup", () => {
   /** Rewrites the manifest to fit the changed files, as an attacker would. */
-  const rehash = (folder: string, change: (manifest: Manifest) => object): void => {
-    const changed = change(manifestOf(folder)) as Manifest;
+  const rehash = (folder: string, change: (manifest: BackupManifest) => object): void => {
+    const changed = change(manifestOf(folder)) as BackupManifest;
     const files = [...changed.segments, changed.private_rows].map((entry) => {
       const bytes = readFileSync(join(folder, entry.file));
       return { ...entry, bytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };

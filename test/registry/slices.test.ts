@@ -1,6 +1,7 @@
 /** Long queries in slices: several at the same time, limited in number, while other work continues. */
 import { expect, it } from "vitest";
-import { Slices, type Steps } from "#cairnlog/engine/registry/shared/slices.js";
+import type { Steps } from "#cairnlog/engine/base/turns.js";
+import { Slices } from "#cairnlog/engine/registry/shared/slices.js";
 import { failure } from "./world.js";
 
 const idle = { queued: 0, batches: 0 };

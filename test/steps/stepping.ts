@@ -36,7 +36,7 @@ export interface Step {
   readonly calls: readonly At[];
 }
 
-/** LMDB's lock files are mappings; the signs of opening and of running transactions depend on the moment (`lmdb/gate.ts`). */
+/** LMDB's lock files are mappings; the signs of opening and of running transactions depend on the moment (`lmdb/opening-gate.ts`). */
 const PASSING = /(?:^|\/)(?:lock\.mdb|running|opening(?:\.N)*|preflight\.N\.new|writer\/data\.mdb)$/;
 const WRITERS_LOCK = /^(?:(.*)\/)?writer\/lock\.mdb$/;
 const DATA_FILE = /\/?data\.mdb$/;

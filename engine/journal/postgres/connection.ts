@@ -4,8 +4,8 @@
  */
 import type { ConnectionOptions } from "node:tls";
 import { CairnlogError } from "../../base/error.js";
+import { type ConnectionString, nameOf, type ServerAddress } from "./connection-string.js";
 import { CopyReader, type CopyRow } from "./copy.js";
-import { nameOf, type Place, type Target } from "./target.js";
 
 /** Milliseconds in which a server must accept a connection. */
 const CONNECT_MS = 1_500;
@@ -13,9 +13,9 @@ const CONNECT_MS = 1_500;
 const PROBE_MS = 1_000;
 
 type Value = string | number | Buffer | null | readonly (string | null)[];
-export type Row = Readonly<Record<string, unknown>>;
+export type SqlRow = Readonly<Record<string, unknown>>;
 
-export interface Statement {
+export interface Sql {
   readonly text: string;
   readonly values?: readonly Value[];
   /** It is prepared under this name at its first use on a connection. */
@@ -25,7 +25,7 @@ export interface Statement {
 /** The part of a client of `pg` that is used here. */
 interface Client {
   connect(): Promise<unknown>;
-  query(statement: object): Promise<{ rows: Row[] }>;
+  query(statement: object): Promise<{ rows: SqlRow[] }>;
   on(event: "error" | "end" | "notice", listener: () => void): void;
   readonly connection: { readonly stream: { destroy(): void } };
 }
@@ -58,14 +58,14 @@ export function loadDriver(): Promise<ClientClass> {
   return loaded;
 }
 
-export class Connection {
-  readonly place: Place;
+export class PgConnection {
+  readonly place: ServerAddress;
   readonly #client: Client;
   #isOpen = true;
   #notices = 0;
   #broken: (error: Error) => void = () => {};
 
-  private constructor(client: Client, place: Place) {
+  private constructor(client: Client, place: ServerAddress) {
     this.place = place;
     this.#client = client;
     // A session that ends while nobody waits for it: the next statement finds it closed.
@@ -75,12 +75,12 @@ export class Connection {
   }
 
   /** @throws Error if the server cannot be reached, or refuses */
-  static async open(target: Target, place: Place): Promise<Connection> {
+  static async open(target: ConnectionString, place: ServerAddress): Promise<PgConnection> {
     const Driver = await loadDriver();
     const { user, password, database, tls: ssl } = target;
     const limits = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "cairnlog" };
     const client = new Driver({ ...place, user, password, database, ssl, ...limits });
-    const connection = new Connection(client, place);
+    const connection = new PgConnection(client, place);
     try {
       await connection.#within(CONNECT_MS, client.connect());
       // A primary must not acknowledge a commit before a standby has it, whatever its default is.
@@ -102,7 +102,7 @@ export class Connection {
   }
 
   /** Runs a statement. @throws Error: whether it took effect, says `isAlive` if the server answered at all */
-  async query({ text, values, name }: Statement, milliseconds: number): Promise<Row[]> {
+  async query({ text, values, name }: Sql, milliseconds: number): Promise<SqlRow[]> {
     const { rows } = await this.#within(milliseconds, this.#client.query({ text, values, name }));
     return rows;
   }

@@ -1,6 +1,6 @@
 /** How a payload is taken from its record. */
 import { bodyWithout } from "../record.js";
-import type { Row, Statement } from "./connection.js";
+import type { Sql, SqlRow } from "./connection.js";
 import { replaceBody } from "./statements.js";
 
 /**
@@ -10,7 +10,7 @@ import { replaceBody } from "./statements.js";
  * @returns null if it is not there
  * @throws CairnlogError as `bodyWithout` does
  */
-export function erasing({ sequence, body }: Row, leafIndex: number, json: Buffer): Statement | null {
+export function erasing({ sequence, body }: SqlRow, leafIndex: number, json: Buffer): Sql | null {
   const without = bodyWithout(body as Buffer, new Map([[leafIndex, json]]));
   return without && replaceBody(Number(sequence), without, body as Buffer);
 }

@@ -21,6 +21,7 @@ import type { JournalRecord } from "../record.js";
 import { readLines } from "../rows.js";
 import { type Columns, columnsOf } from "./columns.js";
 import { loadDriver } from "./connection.js";
+import { parseConnectionString } from "./connection-string.js";
 import { erasing } from "./erasing.js";
 import { notLeading, refusedByServer, UNDEFINED_TABLE, unreachable } from "./faults.js";
 import { type ServerStatus, Servers } from "./servers.js";
@@ -40,7 +41,6 @@ import {
   want,
 } from "./statements.js";
 import { checkPlace, placeIn, tailOf } from "./tail.js";
-import { parseTarget } from "./target.js";
 import { Writer } from "./writer.js";
 
 /** Milliseconds for which a question is waited for. */
@@ -108,7 +108,7 @@ export class PostgresJournal implements Journal {
 
   private constructor(options: PostgresJournalOptions) {
     this.#options = options;
-    this.#servers = new Servers(parseTarget(options.url));
+    this.#servers = new Servers(parseConnectionString(options.url));
     this.#writer = new Writer(this.#servers);
   }
 

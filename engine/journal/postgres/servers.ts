@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Lock } from "../../base/lock.js";
-import { Connection, type Statement } from "./connection.js";
-import { nameOf, type Place, type Target } from "./target.js";
+import { PgConnection, type Sql } from "./connection.js";
+import { type ConnectionString, nameOf, type ServerAddress } from "./connection-string.js";
 
 /** Milliseconds in which a server must answer a question of a few bytes. */
 const QUESTION_MS = 1_000;
@@ -40,15 +40,15 @@ export interface ServerStatus {
 }
 
 class Server {
-  readonly place: Place;
-  readonly #target: Target;
-  #connection: Connection | null = null;
+  readonly place: ServerAddress;
+  readonly #target: ConnectionString;
+  #connection: PgConnection | null = null;
   readonly #lock = new Lock();
   #waiting = 0;
   #isClosed = false;
   status: ServerStatus;
 
-  constructor(target: Target, place: Place) {
+  constructor(target: ConnectionString, place: ServerAddress) {
     this.#target = target;
     this.place = place;
     this.status = { address: nameOf(place), role: "unreachable", timeline: null, trouble: null };
@@ -60,15 +60,15 @@ class Server {
   }
 
   /** Another connection, unless this is closed, also while it is being opened: nobody would close it. */
-  async open(): Promise<Connection> {
-    const connection = this.#isClosed ? null : await Connection.open(this.#target, this.place);
+  async open(): Promise<PgConnection> {
+    const connection = this.#isClosed ? null : await PgConnection.open(this.#target, this.place);
     if (connection && !this.#isClosed) return connection;
     connection?.close();
     throw new Error("the journal is closed");
   }
 
   /** Asks on its own connection, which is opened if there is none. One question at a time, in order. */
-  ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
+  ask<T>(question: (connection: PgConnection) => Promise<T>): Promise<T> {
     this.#waiting++;
     const answer = this.#lock.run(async () => {
       if (!this.#connection?.isOpen) this.#connection = await this.open();
@@ -90,7 +90,7 @@ class Server {
   }
 
   /** Whether a question to this server has an answer with rows. */
-  async has(question: Statement): Promise<boolean> {
+  async has(question: Sql): Promise<boolean> {
     return (await this.ask((connection) => connection.query(question, QUESTION_MS))).length > 0;
   }
 
@@ -107,7 +107,7 @@ export class Servers {
   #shower: Server | null = null;
   #until = 0;
 
-  constructor(target: Target) {
+  constructor(target: ConnectionString) {
     this.#servers = target.places.map((place) => new Server(target, place));
   }
 
@@ -126,7 +126,7 @@ export class Servers {
    * and does not know it yet.
    * @throws Error if there is none, or it does not answer
    */
-  async askPrimary<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
+  async askPrimary<T>(question: (connection: PgConnection) => Promise<T>): Promise<T> {
     const server = await this.#locate();
     try {
       return await server.ask(question);
@@ -137,7 +137,7 @@ export class Servers {
   }
 
   /** Opens another connection to the primary. @throws Error if there is none */
-  async openPrimary(): Promise<Connection> {
+  async openPrimary(): Promise<PgConnection> {
     const server = await this.#locate();
     try {
       return await server.open();
@@ -204,7 +204,7 @@ export class Servers {
    * Asks standbys until one has an answer with rows. The one that had it the last time is asked first, by itself: most times
    * it has it, and each question costs the leader 80 µs.
    */
-  async #anyHas(question: Statement, milliseconds: number): Promise<boolean> {
+  async #anyHas(question: Sql, milliseconds: number): Promise<boolean> {
     const until = performance.now() + milliseconds;
     const standbys = this.#servers.filter((server) => server !== this.#primary);
     for (const server of standbys.sort((a, b) => Number(b === this.#shower) - Number(a === this.#shower)))
@@ -232,7 +232,7 @@ export class Servers {
   }
 
   /** Whether a standby has an answer with rows; false if it does not say so soon. */
-  async #hasAtOnce(server: Server, question: Statement): Promise<boolean> {
+  async #hasAtOnce(server: Server, question: Sql): Promise<boolean> {
     if (server.isBusy) return false;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<false>((resolve) => {

@@ -1,7 +1,7 @@
 /** The statements of the journal. Those that append hold their condition in themselves: whoever lost the lead changes nothing. */
 
 import type { Columns } from "./columns.js";
-import type { Row, Statement } from "./connection.js";
+import type { Sql, SqlRow } from "./connection.js";
 
 /** The row of `cairnlog.lead`. */
 export interface Lead {
@@ -28,12 +28,12 @@ export interface Lead {
   readonly checkpoint: string | null;
 }
 
-export const LEAD: Statement = {
+export const LEAD: Sql = {
   name: "cairnlog-lead",
   text: "SELECT epoch, holder, url, sequence, hash, size, acked, swept, beat, wanted, checkpoint FROM cairnlog.lead",
 };
 
-export const leadOf = (row: Row): Lead =>
+export const leadOf = (row: SqlRow): Lead =>
   ({
     ...row,
     ...Object.fromEntries(
@@ -42,10 +42,10 @@ export const leadOf = (row: Row): Lead =>
   }) as unknown as Lead;
 
 /** The public rows of the first record. */
-export const GENESIS: Statement = { text: "SELECT rows FROM cairnlog.record WHERE sequence = 1" };
+export const GENESIS: Sql = { text: "SELECT rows FROM cairnlog.record WHERE sequence = 1" };
 
 /** The hash of a record. */
-export const hashAt = (sequence: number): Statement => ({
+export const hashAt = (sequence: number): Sql => ({
   name: "cairnlog-hash",
   text: "SELECT hash FROM cairnlog.record WHERE sequence = $1",
   values: [sequence],
@@ -84,7 +84,7 @@ const inserted = ({ sequence, hash, epoch, firstIndex, body, publicRows }: Colum
   [sequence, hash, epoch, firstIndex, body, publicRows] as const;
 
 /** Appends a record; its answer has `count` 1, or 0 if the condition did not hold. */
-export function append(columns: Columns, holder: string, acked: number): Statement {
+export function append(columns: Columns, holder: string, acked: number): Sql {
   const { size, previous, privateRows, changes } = columns;
   const values = [...inserted(columns), size, acked, holder, previous];
   if (privateRows === null) return { name: "cairnlog-append", text: APPEND + COUNT, values };
@@ -97,7 +97,7 @@ export function append(columns: Columns, holder: string, acked: number): Stateme
 }
 
 /** Takes the lead, if nothing has changed since `seen`: a record that only begins an epoch. */
-export const takeLead = (columns: Columns, seen: Lead, holder: string, url: string | null): Statement => ({
+export const takeLead = (columns: Columns, seen: Lead, holder: string, url: string | null): Sql => ({
   text: `WITH lead AS (
     UPDATE cairnlog.lead SET epoch = $3::bigint, sequence = $1::bigint, hash = $2::bytea, holder = $7::text, url = $8::text,
       wanted = NULL, beat = beat + 1
@@ -109,14 +109,14 @@ export const takeLead = (columns: Columns, seen: Lead, holder: string, url: stri
 });
 
 /** Leaves a mark that nobody has made before. Whoever has it has everything before it. */
-export const touch = (epoch: number, holder: string, sequence: number, mark: string): Statement => ({
+export const touch = (epoch: number, holder: string, sequence: number, mark: string): Sql => ({
   text: `UPDATE cairnlog.lead SET beat = beat + 1, mark = $4::text
     WHERE epoch = $1::bigint AND holder = $2::text AND sequence = $3::bigint AND ${WAITS} RETURNING 1`,
   values: [epoch, holder, sequence, mark],
 });
 
 /** What a leader tells of itself between appends. It waits for no standby: what is lost of it is told again. */
-export const beat = (epoch: number, holder: string, acked: number, checkpoint: string | null): readonly Statement[] => [
+export const beat = (epoch: number, holder: string, acked: number, checkpoint: string | null): readonly Sql[] => [
   { text: "SET synchronous_commit TO local" },
   {
     name: "cairnlog-beat",
@@ -129,14 +129,14 @@ export const beat = (epoch: number, holder: string, acked: number, checkpoint: s
 ];
 
 /** Gives the lead back, so that nobody has to wait for the lease to end. */
-export const release = (epoch: number, holder: string, acked: number): Statement => ({
+export const release = (epoch: number, holder: string, acked: number): Sql => ({
   text: `UPDATE cairnlog.lead SET holder = NULL, beat = beat + 1, acked = greatest(acked, $3::bigint)
     WHERE epoch = $1::bigint AND holder = $2::text RETURNING 1`,
   values: [epoch, holder, acked],
 });
 
 /** Asks whoever leads to give the lead to the node with this address. */
-export const want = (url: string): Statement => ({
+export const want = (url: string): Sql => ({
   text: "UPDATE cairnlog.lead SET wanted = $1::text RETURNING 1",
   values: [url],
 });
@@ -145,7 +145,7 @@ export const want = (url: string): Statement => ({
  * Removes the private rows of records that every node but the very late has applied. Whatever it removes is told, also when
  * another node takes the lead meanwhile: a late node would take a record without its rows for a whole one.
  */
-export const sweep = (epoch: number, holder: string, seconds: number): Statement => ({
+export const sweep = (epoch: number, holder: string, seconds: number): Sql => ({
   text: `WITH gone AS (
     DELETE FROM cairnlog.private_change c USING cairnlog.lead l
     WHERE l.epoch = $1::bigint AND l.holder = $2::text AND c.sequence <= l.acked
@@ -155,13 +155,13 @@ export const sweep = (epoch: number, holder: string, seconds: number): Statement
 });
 
 /** The record with the last batch that begins before an entry. */
-export const lastBefore = (size: number): Statement => ({
+export const lastBefore = (size: number): Sql => ({
   text: "SELECT sequence FROM cairnlog.record WHERE first_index < $1::bigint ORDER BY first_index DESC, sequence DESC LIMIT 1",
   values: [size],
 });
 
 /** The record with the entry at a leaf index. */
-export const recordWith = (leafIndex: number): Statement => ({
+export const recordWith = (leafIndex: number): Sql => ({
   name: "cairnlog-with",
   text: `SELECT sequence, body FROM cairnlog.record WHERE first_index <= $1::bigint
     ORDER BY first_index DESC, sequence DESC LIMIT 1`,
@@ -169,7 +169,7 @@ export const recordWith = (leafIndex: number): Statement => ({
 });
 
 /** Puts another body with the same hash in the place of a record's. */
-export const replaceBody = (sequence: number, body: Buffer, before: Buffer): Statement => ({
+export const replaceBody = (sequence: number, body: Buffer, before: Buffer): Sql => ({
   text: `UPDATE cairnlog.record SET body = $2::bytea, bytes = octet_length($2::bytea)
     WHERE sequence = $1::bigint AND body = $3::bytea AND ${WAITS} RETURNING 1`,
   values: [sequence, body, before],
@@ -188,7 +188,7 @@ export const recordsText = (after: number, upTo: number, isPublic: boolean): str
  * The last record that fits into so many bytes, counted from the one after `after`; at least that one. And the hash of
  * record `after`, so that nobody has to ask for it by itself.
  */
-export const windowEnd = (after: number, upTo: number, bytes: number): Statement => ({
+export const windowEnd = (after: number, upTo: number, bytes: number): Sql => ({
   name: "cairnlog-window",
   text: `SELECT max(sequence) AS sequence, (SELECT hash FROM cairnlog.record WHERE sequence = $1::bigint) AS hash FROM (
     SELECT sequence, sum(bytes) OVER (ORDER BY sequence) AS total FROM (

@@ -10,7 +10,7 @@ import { HASH } from "../../store/schema/schema.js";
 import type { Decided, PlaceInJournal } from "../journal.js";
 import { recordOf } from "../record.js";
 import { type RecordedChange, readLines, readRowLine } from "../rows.js";
-import type { Connection } from "./connection.js";
+import type { PgConnection } from "./connection.js";
 import { bigintOf, type CopyRow } from "./copy.js";
 import { unreachable } from "./faults.js";
 import type { Servers } from "./servers.js";
@@ -135,7 +135,7 @@ export async function placeIn(servers: Servers, lead: Lead, size: number, digest
   });
 }
 
-async function asked<T>(servers: Servers, question: (connection: Connection) => Promise<T>): Promise<T> {
+async function asked<T>(servers: Servers, question: (connection: PgConnection) => Promise<T>): Promise<T> {
   try {
     return await servers.askPrimary(question);
   } catch (error) {
@@ -144,7 +144,7 @@ async function asked<T>(servers: Servers, question: (connection: Connection) => 
 }
 
 async function readWindow(
-  connection: Connection,
+  connection: PgConnection,
   after: number,
   upTo: number,
   isPublic: boolean,
@@ -162,7 +162,7 @@ async function readWindow(
  * these. Where a record that is not decided has changed a row, its value before is not there any more, so this waits until
  * all that was read is decided.
  */
-async function readPrivateRows(connection: Connection, upTo: number, place?: number): Promise<Kept> {
+async function readPrivateRows(connection: PgConnection, upTo: number, place?: number): Promise<Kept> {
   await connection.query({ text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" }, QUESTION_MS);
   const [row] = await connection.query(LEAD, QUESTION_MS);
   const { sequence, swept } = leadOf(row!);

@@ -3,7 +3,7 @@
  * whose answer is lost may have taken effect, and may still: nobody guesses, and the same bytes are sent again.
  */
 import { Lock } from "../../base/lock.js";
-import type { Connection, Row, Statement } from "./connection.js";
+import type { PgConnection, Sql, SqlRow } from "./connection.js";
 import type { Servers } from "./servers.js";
 
 /** Milliseconds for which an answer is waited for before the primary is looked for anew. */
@@ -12,7 +12,7 @@ const STATEMENT_MS = 5_000;
 /** What became of a statement. */
 type Outcome =
   /** It took effect on the primary, which waited for its standbys. */
-  | { readonly kind: "done"; readonly rows: readonly Row[] }
+  | { readonly kind: "done"; readonly rows: readonly SqlRow[] }
   /** It took no effect, and never will. */
   | { readonly kind: "refused"; readonly error: Error }
   /** Nobody knows. */
@@ -23,7 +23,7 @@ const OF_THE_SERVER = /^(?:08|25006|57P|58|XX)/;
 
 export class Writer {
   readonly #servers: Servers;
-  #connection: Connection | null = null;
+  #connection: PgConnection | null = null;
   /** Held by whatever must see no other change between its statements. */
   readonly lock = new Lock();
 
@@ -32,8 +32,8 @@ export class Writer {
   }
 
   /** Runs a statement on the primary. Never rejects. */
-  async run(statement: Statement): Promise<Outcome> {
-    let connection: Connection;
+  async run(statement: Sql): Promise<Outcome> {
+    let connection: PgConnection;
     try {
       connection = await this.#opened();
     } catch (error) {
@@ -56,7 +56,7 @@ export class Writer {
     }
   }
 
-  async #opened(): Promise<Connection> {
+  async #opened(): Promise<PgConnection> {
     if (!this.#connection?.isOpen) this.#connection = await this.#servers.openPrimary();
     return this.#connection;
   }

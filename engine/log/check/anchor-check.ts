@@ -1,8 +1,8 @@
 /** Checks that the tables of anchors agree: the totals and the open work must match the anchors. */
-import type { LogEnd, PrivateRows } from "./private-check.js";
+import type { LogExtent, PrivateRows } from "./private-check.js";
 
 /** Yields a sentence for each contradiction. */
-export function* checkAnchors(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
+export function* checkAnchors(rows: PrivateRows, { size }: LogExtent): Iterable<string> {
   const totals = { newest: -1, pending: 0, confirmed: 0 };
   for (const { key, row } of rows.range("anchors")) {
     if (key >= size) yield `anchors ${key}: entry ${key + 1} is anchored, but the log has ${size} entries.`;

@@ -23,7 +23,7 @@ interface Verified {
   readonly operators: Operators;
 }
 
-export class Verification {
+export class LogVerification {
   readonly #parts: VerificationParts;
   readonly #log: Verified;
   #running: Promise<VerifyReport> | null = null;

@@ -28,12 +28,12 @@ import { type Withheld, withheldIn } from "../read/withheld.js";
 import { formatTimestamp, systemClock } from "../state/clock.js";
 import {
   BACKUP_FORMAT,
+  type BackupManifest,
+  type BackupSegment,
   DRAFT,
   HashedFile,
-  type Manifest,
   readManifest,
   replaceManifest,
-  type Segment,
 } from "./backupformat.js";
 
 /** Lines written before the signal is checked again. */
@@ -74,10 +74,12 @@ interface Moment {
  * @throws CairnlogError `wrong-operator`; `precondition-failed` if the backup has another history or is longer than the
  *   log; `corrupt-log`, `storage-failed`; the reason of `options.signal`
  */
-export async function backUp(options: BackupOptions): Promise<{ readonly manifest: Manifest; readonly added: number }> {
+export async function backUp(
+  options: BackupOptions,
+): Promise<{ readonly manifest: BackupManifest; readonly added: number }> {
   const { path, to } = options;
   const store = openStore({ path, readOnly: true });
-  let earlier: Manifest | undefined;
+  let earlier: BackupManifest | undefined;
   let moment: Moment;
   try {
     store.pin();
@@ -93,7 +95,7 @@ export async function backUp(options: BackupOptions): Promise<{ readonly manifes
   return write(moment, earlier, options);
 }
 
-async function readMoment(store: Store, earlier: Manifest | undefined, options: BackupOptions): Promise<Moment> {
+async function readMoment(store: Store, earlier: BackupManifest | undefined, options: BackupOptions): Promise<Moment> {
   const meta = soundMeta(store, options);
   const operators = Operators.read(store, meta, Operators.of(importPublicKey(options.operatorKey)));
   const reader = new EntryReader(store);
@@ -124,15 +126,15 @@ function soundMeta(store: Store, { path }: BackupOptions): LogMeta {
   return meta;
 }
 
-async function write(moment: Moment, earlier: Manifest | undefined, options: BackupOptions) {
+async function write(moment: Moment, earlier: BackupManifest | undefined, options: BackupOptions) {
   const { to } = options;
   const { meta, operators, size, entryHash, head, rows } = moment;
   const from = earlier?.tree_size ?? 0;
   const { withheld, ends } = moment;
   const isLeftOut = new Set(earlier?.withheld);
-  const isCurrent = (segment: Segment) =>
+  const isCurrent = (segment: BackupSegment) =>
     withheld.leaves.every((leaf) => leaf < segment.from || leaf >= segment.to || isLeftOut.has(leaf));
-  const segments: Segment[] = [];
+  const segments: BackupSegment[] = [];
   try {
     for (const segment of earlier?.segments ?? [])
       segments.push(
@@ -148,7 +150,7 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
   }
   // Named by its hash, so that it never overwrites a file that the last manifest names.
   const private_rows = await rows.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
-  const manifest: Manifest = {
+  const manifest: BackupManifest = {
     format: BACKUP_FORMAT,
     operator_key: operators.current.pem,
     operators: operators.chain,
@@ -171,7 +173,13 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
 }
 
 /** Refuses to add to a backup of another history: the result would be useless. */
-function checkContinues(earlier: Manifest, operators: Operators, size: number, reader: EntryReader, to: string): void {
+function checkContinues(
+  earlier: BackupManifest,
+  operators: Operators,
+  size: number,
+  reader: EntryReader,
+  to: string,
+): void {
   const { tree_size, entry_hash, meta } = earlier;
   if (!operators.named(meta.key_id))
     throw new CairnlogError("wrong-operator", `The backup in ${to} is of the log of another operator, ${meta.key_id}.`);
@@ -197,7 +205,7 @@ interface Written {
   readonly isAnew?: true;
 }
 
-async function writeSegment(written: Written, withheld: Withheld, options: BackupOptions): Promise<Segment> {
+async function writeSegment(written: Written, withheld: Withheld, options: BackupOptions): Promise<BackupSegment> {
   const { from, to: size, isAnew = false } = written;
   const { path, to, progress, signal } = options;
   const file = await HashedFile.create(to, "entries");

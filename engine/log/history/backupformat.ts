@@ -31,13 +31,13 @@ interface BackupFile {
 }
 
 /** Lines in pairs: an entry as it is stored, and the head of the size that it makes, or `null`. */
-export interface Segment extends BackupFile {
+export interface BackupSegment extends BackupFile {
   /** Leaf indexes [from, to). */
   readonly from: number;
   readonly to: number;
 }
 
-export interface Manifest {
+export interface BackupManifest {
   readonly format: typeof BACKUP_FORMAT;
   /** PEM of the operator's public key. */
   readonly operator_key: string;
@@ -49,7 +49,7 @@ export interface Manifest {
   readonly entry_hash: string | null;
   readonly head: TreeHead | null;
   readonly made_at: string;
-  readonly segments: readonly Segment[];
+  readonly segments: readonly BackupSegment[];
   /** Leaf indexes of the entries that the segments have without their payload; absent in backups of earlier versions. */
   readonly withheld?: readonly number[];
   /** A line for each row: table, key and row. */
@@ -76,7 +76,7 @@ const SHAPE = objectOf(
 );
 
 /** The manifest of the backup in `folder`; undefined if there is none. @throws CairnlogError `corrupt-log` */
-export function readManifest(folder: string): Manifest | undefined {
+export function readManifest(folder: string): BackupManifest | undefined {
   let json: string;
   try {
     json = readFileSync(join(folder, MANIFEST), "utf8");
@@ -93,7 +93,7 @@ export function readManifest(folder: string): Manifest | undefined {
   const misfit = SHAPE(value, "");
   if (misfit !== undefined)
     throw new CairnlogError("corrupt-log", `The manifest of the backup in ${folder} is not valid. ${misfit}`);
-  const manifest = value as Manifest;
+  const manifest = value as BackupManifest;
   let end = 0;
   for (const { file, from, to } of manifest.segments) {
     if (from !== end || to <= from)
@@ -106,7 +106,7 @@ export function readManifest(folder: string): Manifest | undefined {
 }
 
 /** Replaces the manifest of the backup atomically. */
-export async function replaceManifest(folder: string, manifest: Manifest): Promise<void> {
+export async function replaceManifest(folder: string, manifest: BackupManifest): Promise<void> {
   const file = await HashedFile.create(folder, "manifest");
   await file.line(JSON.stringify(manifest, null, 2));
   await file.keep(MANIFEST);

@@ -11,8 +11,8 @@ import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder } from "../../base/flush.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "../../store/changeset.js";
-import { Gate } from "../../store/lmdb/gate.js";
 import { DATA_FILE } from "../../store/lmdb/inspect.js";
+import { OpeningGate } from "../../store/lmdb/opening-gate.js";
 import { LOCK_FILE } from "../../store/lmdb/preflight.js";
 import { isPresent } from "../../store/lmdb/presence.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
@@ -184,7 +184,7 @@ function* parts<T>(items: Iterable<T>, most: number, weigh: (item: T) => number 
 async function putInPlace(path: string): Promise<void> {
   const built = join(path, BUILT);
   if (!isPresent(built)) return;
-  const gate = new Gate(path);
+  const gate = new OpeningGate(path);
   try {
     await gate.pass(async () => {
       const postings = postingsFolder(built);

@@ -27,7 +27,7 @@ import { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
 import type { Projection } from "../state/projection.js";
 import { rootAt } from "../tree/proofs.js";
-import { linesOf, type Manifest, readManifest } from "./backupformat.js";
+import { type BackupManifest, linesOf, readManifest } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
 /** Private rows written at once. */
@@ -104,7 +104,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
  * @throws CairnlogError `wrong-operator`, also if a rotation in the chain is not signed
  */
 export async function operatorsOf(
-  { operator_key, operators, meta }: Manifest,
+  { operator_key, operators, meta }: BackupManifest,
   wanted: string = operator_key,
 ): Promise<readonly OperatorTerm[]> {
   const [own, pinned] = [parsePublicKey(operator_key), parsePublicKey(wanted)];
@@ -120,7 +120,7 @@ export async function operatorsOf(
 }
 
 /** The checks that can be made before any work is done. */
-function checkMayGoOn(manifest: Manifest, { published, mayFork, mirror }: RestoreOptions): void {
+function checkMayGoOn(manifest: BackupManifest, { published, mayFork, mirror }: RestoreOptions): void {
   if (manifest.meta.format > FORMAT)
     throw new CairnlogError("corrupt-log", `The backup is in format ${manifest.meta.format}: use a newer version.`);
   if (mayFork) return;
@@ -142,7 +142,7 @@ function checkReaches(size: number, published: readonly PublishedTree[]): void {
 }
 
 async function build(
-  manifest: Manifest,
+  manifest: BackupManifest,
   operators: readonly OperatorTerm[],
   building: string,
   options: RestoreOptions,

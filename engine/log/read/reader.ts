@@ -5,7 +5,7 @@
 
 import { CairnlogError } from "../../base/error.js";
 import { Lately, Recent } from "../../base/recent.js";
-import type { Place } from "../../store/lmdb/places.js";
+import type { BatchExtent } from "../../store/lmdb/batch-extents.js";
 import type { Batch, StoredHead } from "../../store/schema/batch.js";
 import type { WithheldRow } from "../../store/schema/rows.js";
 import { HASH } from "../../store/schema/schema.js";
@@ -76,7 +76,7 @@ export class EntryReader {
   }
 
   /** Where a batch lies of which only one item is wanted; neighbours are read from a copy of all of it. */
-  #glance(index: number): Place | undefined {
+  #glance(index: number): BatchExtent | undefined {
     if (this.#keptWith(index)) return undefined;
     const place = this.#store.batchPlace(index);
     if (!place || place.firstIndex === this.#glanced) return undefined;

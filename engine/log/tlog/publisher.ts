@@ -43,11 +43,11 @@ export interface PublisherParts {
   /** Called with the reason when no checkpoint can be made, and with null when that is over. */
   readonly told: (trouble: CairnlogError | null) => void;
   /** Called with every checkpoint when it is on disk, and at the start with the one from before, if `signer` signed it. */
-  readonly published?: (checkpoint: Published) => void;
+  readonly published?: (checkpoint: PublishedCheckpoint) => void;
 }
 
 /** A checkpoint, as it is shown. */
-export interface Published extends Checkpoint {
+export interface PublishedCheckpoint extends Checkpoint {
   readonly note: string;
 }
 
@@ -56,7 +56,7 @@ export class CheckpointPublisher {
   readonly #growth: Rfc6962Growth;
   /** The key with which others verify the checkpoints. */
   readonly key: NoteKey;
-  #published: Published | null = null;
+  #published: PublishedCheckpoint | null = null;
   /** Whether the checkpoint that is shown is signed by `key`. After a rotation of the operator key it is not. */
   #isCurrent = false;
   /** When the last checkpoint was begun, by the monotonic clock. */
@@ -225,7 +225,7 @@ export class CheckpointPublisher {
  * The checkpoint in such a file, with unverified signatures; undefined when there is none.
  * @throws CairnlogError `storage-failed`
  */
-export function publishedCheckpoint(file: string): Published | undefined {
+export function publishedCheckpoint(file: string): PublishedCheckpoint | undefined {
   let note: string;
   try {
     note = readFileSync(file, "utf8");

@@ -20,7 +20,7 @@ import { Anchors } from "../anchor/anchors.js";
 import type { LogMemory } from "../apply/memory.js";
 import { postingDifferences, stateDifferences } from "../check/differences.js";
 import { Replay } from "../check/rebuild.js";
-import { Verification } from "../check/verification.js";
+import { LogVerification } from "../check/verification.js";
 import type { VerifyReport } from "../check/verify.js";
 import type { Frozen } from "../operator/frozen.js";
 import type { Operators } from "../operator/operators.js";
@@ -69,7 +69,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   #size = 0;
   #frozen: Frozen | null = null;
   readonly #sizeObservers = new Set<() => void>();
-  readonly #verification: Verification;
+  readonly #verification: LogVerification;
 
   constructor(parts: ViewParts) {
     const { store, memory } = parts;
@@ -79,7 +79,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.anchors = new Anchors(store, this);
     this.rfc6962 = new Rfc6962Tree(this, () => parts.rfc6962Rows ?? store.rfc6962);
-    this.#verification = new Verification(parts, this);
+    this.#verification = new LogVerification(parts, this);
     this.#proofTexts = new ProofTexts(
       memory.frontier.trees,
       (leafIndex, width) => this.#reader.digestsAround(leafIndex, width)!,

@@ -8,7 +8,7 @@ import type { Payer } from "../state/payer.js";
 import type { LoggedEvent } from "../state/projection.js";
 
 /** A command that waits for its batch, and whoever waits for its answer. */
-export interface Waiting {
+export interface QueuedCommand {
   readonly command: Command<unknown, unknown>;
   readonly input: unknown;
   /** Whose budget it takes from; null for a command that nobody pays. */
@@ -21,7 +21,7 @@ export interface Waiting {
 
 /** A command that has run: how it ends once its batch is on disk. */
 export interface Ran {
-  readonly waiting: Waiting;
+  readonly waiting: QueuedCommand;
   readonly isRefused: boolean;
   /** What it returned, or why it was refused. */
   readonly outcome: unknown;

@@ -13,7 +13,7 @@ import type { CommittedRows } from "../state/committed.js";
 import { finishEntry, type SecondaryDigests } from "../state/entry.js";
 import type { BudgetLimits } from "../state/payer.js";
 import { addDigestTerm, type Projection } from "../state/projection.js";
-import type { FormedBatch, Ran, Waiting } from "./batch.js";
+import type { FormedBatch, QueuedCommand, Ran } from "./batch.js";
 import { Budgets } from "./budgets.js";
 import { BatchTransaction } from "./transaction.js";
 
@@ -45,7 +45,7 @@ export class Forming {
    * @param isTight whether the disk has room only for those whom an anchor reaches
    * @returns the batch, whose `ran` are the commands that were taken
    */
-  form(queue: readonly Waiting[], isTight: boolean): FormedBatch {
+  form(queue: readonly QueuedCommand[], isTight: boolean): FormedBatch {
     const started = performance.now();
     const { applier, clock, projection } = this.#parts;
     const { frontier, postings } = applier;

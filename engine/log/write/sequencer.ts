@@ -6,7 +6,7 @@
  * extended), *signed* (one head for every size), *written* (on disk). Where many commands wait, batch k+1 is formed while
  * k is signed and k−1 is written; where few do, they share the next batch when the disk is free. A command on an idle log
  * is formed at the end of the event-loop turn it came in. Only where a journal on other machines decides, a batch may
- * wait for others (`company.ts`).
+ * wait for others (`commit-delay.ts`).
  *
  * Every answer, a refusal too, is released when what it was based on is on disk, in order. If we crash here, nobody was
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
@@ -25,8 +25,8 @@ import type { BatchReport, Committed } from "../state/executor.js";
 import type { Payer } from "../state/payer.js";
 import type { Signer } from "../state/signer.js";
 import { answer } from "./answers.js";
-import type { FormedBatch, Waiting } from "./batch.js";
-import { Company } from "./company.js";
+import type { FormedBatch, QueuedCommand } from "./batch.js";
+import { CommitDelay } from "./commit-delay.js";
 import { Forming, type FormingParts } from "./forming.js";
 import { Signing } from "./signing.js";
 import { WriteSpans } from "./spans.js";
@@ -41,7 +41,7 @@ export const DEFAULT_QUEUE_LIMIT = 16_384;
 const EARLY_COMMANDS = 128;
 
 /** Whether anything may be appended, as far as one condition goes: the role of a node, or its clock. */
-export interface Standing {
+export interface AppendCondition {
   /** Why nothing may be, now; null if it may. */
   readonly refusal: CairnlogError | null;
 }
@@ -53,9 +53,9 @@ interface SequencerParts extends FormingParts {
   readonly operatorKey: ServerKey;
   readonly queueLimit: number;
   /** Absent where this process is the only one that may append. */
-  readonly standing?: Standing | undefined;
+  readonly standing?: AppendCondition | undefined;
   /** Whether clock and log are believed. */
-  readonly belief: Standing;
+  readonly belief: AppendCondition;
   /** Whether other machines are asked about each commit. */
   readonly isRemote: boolean;
   /** Called when a batch that changes something is on disk, before anyone is told. */
@@ -72,10 +72,10 @@ export class Sequencer {
   readonly #writing: Writing;
   readonly #signingStage = new Lock();
   readonly #writingStage = new Lock();
-  readonly #company: Company | null;
+  readonly #commitDelay: CommitDelay | null;
   /** Null without a tracer. */
   readonly #spans: WriteSpans | null;
-  #queue: Waiting[] = [];
+  #queue: QueuedCommand[] = [];
   #scheduled = false;
   /** Set while a batch waits for others. */
   #waiting: NodeJS.Timeout | null = null;
@@ -86,7 +86,7 @@ export class Sequencer {
   /** The first failure; until recovery every batch in flight fails with it. */
   #failure: { readonly error: unknown } | null = null;
   /** Commands of batches that failed, to be answered when memory is what the disk says. */
-  readonly #refused: { readonly waiting: Waiting; readonly error: unknown }[] = [];
+  readonly #refused: { readonly waiting: QueuedCommand; readonly error: unknown }[] = [];
   #recovering = false;
   #idle: (() => void)[] = [];
   /** Why the newest batch could not be signed or written; null when it could. */
@@ -97,7 +97,7 @@ export class Sequencer {
   constructor(parts: SequencerParts) {
     const { store, applier, signer, operatorKey, published } = parts;
     this.#parts = parts;
-    this.#company = parts.isRemote ? new Company() : null;
+    this.#commitDelay = parts.isRemote ? new CommitDelay() : null;
     const tracer = registeredTracer();
     this.#spans = tracer && new WriteSpans(tracer);
     this.#committed = new CommittedRows(store);
@@ -149,7 +149,7 @@ export class Sequencer {
       reject(refusal);
       return;
     }
-    const waiting = { command, input, resolve, reject, payer } as Waiting;
+    const waiting = { command, input, resolve, reject, payer } as QueuedCommand;
     this.#queue.push(this.#spans ? this.#spans.command(waiting) : waiting);
     this.#schedule();
   }
@@ -188,7 +188,7 @@ export class Sequencer {
   #schedule(): void {
     if (this.#scheduled || this.#formed || this.#recovering || !this.#queue.length) return;
     if (this.#inFlight && this.#queue.length < EARLY_COMMANDS) return;
-    const wait = this.#company?.wait(this.#queue.length) ?? 0;
+    const wait = this.#commitDelay?.wait(this.#queue.length) ?? 0;
     if (wait > 0) {
       this.#waiting ??= setTimeout(() => {
         this.#waiting = null;
@@ -261,7 +261,7 @@ export class Sequencer {
       if (await writing) this.lastFailure = null;
       const took = performance.now() - written;
       this.#report(batch, (wasSigned - started) / 1000, took / 1000);
-      this.#company?.answered(batch.ran.length, this.#queue.length, took);
+      this.#commitDelay?.answered(batch.ran.length, this.#queue.length, took);
       span?.end();
       answer(batch, signed, this.#parts.signer.fingerprint);
     } catch (error) {

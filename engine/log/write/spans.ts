@@ -10,7 +10,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { failed, inSpan } from "../../base/tracing.js";
-import type { FormedBatch, Waiting } from "./batch.js";
+import type { FormedBatch, QueuedCommand } from "./batch.js";
 
 /** Number of commands that the span of a batch names. */
 const MAX_LINKS = 128;
@@ -23,7 +23,7 @@ export class WriteSpans {
   }
 
   /** The command, with a span below the active one that ends when the command is answered. */
-  command(waiting: Waiting): Waiting {
+  command(waiting: QueuedCommand): QueuedCommand {
     const span = this.#tracer.startSpan(waiting.command.name);
     return {
       ...waiting,

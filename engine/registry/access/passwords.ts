@@ -13,7 +13,7 @@ import {
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
 import { invalidInput } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { setPassword, wrongPassword } from "./commands.js";
 import { PasswordRows } from "./passwordrows.js";
 import { Tries } from "./tries.js";
@@ -71,7 +71,7 @@ export class Passwords implements PasswordService {
   async set(
     fingerprint: string,
     { password, current_password }: PasswordChange,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<void> {
     this.#writes.check(client, fingerprint);
     const next = readPassword(password);

@@ -17,7 +17,7 @@ import { readName } from "../events/pseudonym.js";
 import type { Keys } from "../keys/keys.js";
 import { checkPossession } from "../keys/possession.js";
 import { Faults, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
 import {
@@ -114,7 +114,7 @@ export class Accounts {
    *   not active; `invalid-signature`; `already-exists` when it is on an account or the name is taken; `forbidden` when
    *   the hardware attestation is not valid; `overloaded`; and as `Log.execute` does
    */
-  async create(account: AccountInput, client: Client | null = null): Promise<OpenedAccount> {
+  async create(account: AccountInput, client: Caller | null = null): Promise<OpenedAccount> {
     const input = members(account);
     const faults = new Faults();
     const name = readName(input.display_name, "/display_name", MAX_NAME_CHARACTERS, faults)!;
@@ -152,7 +152,7 @@ export class Accounts {
    * @throws CairnlogError `invalid-input`; `rate-limited` after five wrong tries for the name or from the address;
    *   `unauthenticated` for an unknown name and a wrong key alike; then as `create` does
    */
-  async recover(request: Recovery, address: string, client: Client | null = null): Promise<RecoveredAccount> {
+  async recover(request: Recovery, address: string, client: Caller | null = null): Promise<RecoveredAccount> {
     const input = members(request);
     const faults = new Faults();
     const name = readName(input.pseudonym, "/pseudonym", MAX_NAME_CHARACTERS, faults)!;

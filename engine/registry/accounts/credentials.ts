@@ -20,7 +20,7 @@ import { isFingerprint } from "../events/keys.js";
 import { readName } from "../events/pseudonym.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { enrollCredential } from "./commands.js";
 import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
 
@@ -130,7 +130,7 @@ export class Credentials {
    */
   async enroll(
     enrolment: Enrolment,
-    client: Client | null = null,
+    client: Caller | null = null,
     act?: () => string,
   ): Promise<{ readonly credential: Credential }> {
     const input = members(enrolment);

@@ -27,8 +27,8 @@ import { defaultPseudonym, readPseudonym } from "../events/pseudonym.js";
 import { plainKey } from "../keys/commands.js";
 import { checkPossession } from "../keys/possession.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
-import { attestationEvent, type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
+import type { Caller, Writes } from "../writes/writes.js";
+import { attestationEvent, type RecordedAttestation, recordAttestation, type SignedAttestation } from "./commands.js";
 import { Gathering } from "./gathering.js";
 import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
@@ -142,7 +142,7 @@ export class Attestations {
   submit(
     submission: Submission,
     shown: Possession | null = null,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<AttestationReceipt> {
     const check = (fingerprint: string, password: unknown) => this.#passwords.check(fingerprint, password);
     // The only promise on the way.
@@ -164,7 +164,7 @@ export class Attestations {
   async submitAll<Item>(
     items: readonly Item[],
     read: (item: Item) => Shown | Promise<Shown>,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<PromiseSettledResult<AttestationReceipt>[]> {
     const check = this.#oncePerPassword();
     const prepared = new Gathering<Prepared>(items.length);
@@ -313,8 +313,8 @@ export class Attestations {
   }
 
   /** Calls `done` with the receipt when the entry is on disk, or else `fail`. */
-  #record({ signed, names }: Prepared, client: Client | null, done: Receive, fail: Refuse): void {
-    const committed = ({ value, receipts }: Committed<Recorded>) => {
+  #record({ signed, names }: Prepared, client: Caller | null, done: Receive, fail: Refuse): void {
+    const committed = ({ value, receipts }: Committed<RecordedAttestation>) => {
       try {
         const { pseudonym, earlier } = value;
         if (earlier === undefined) done(newReceipt(signed, pseudonym, receipts.at(-1)!, names));
@@ -329,7 +329,7 @@ export class Attestations {
   /** @param earlier leaf index of the entry that was found under this submission's term */
   #repeat(
     { signed, names }: Prepared,
-    client: Client | null,
+    client: Caller | null,
     pseudonym: string,
     earlier: number,
     done: Receive,

@@ -53,7 +53,7 @@ export interface SignedAttestation {
 }
 
 /** The signer's name, and the leaf index of an entry that seems to be the same submission; without one, it was appended. */
-export interface Recorded {
+export interface RecordedAttestation {
   readonly pseudonym: string;
   readonly earlier?: number;
 }
@@ -83,7 +83,7 @@ export const attestationEvent = (content: AttestationContent, timestamp: string)
  */
 export const recordAttestation = define(
   "attestation.record",
-  (transaction: Transaction, signed: SignedAttestation): Recorded => {
+  (transaction: Transaction, signed: SignedAttestation): RecordedAttestation => {
     const { content, event_type, terms } = signed;
     const { key } = content;
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);

@@ -10,7 +10,7 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import { encodeBase64 } from "../../verify/bytes/encoding.js";
 import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/events/manifest.js";
 import { Faults } from "../shared/input.js";
-import type { Client } from "../writes/writes.js";
+import type { Caller } from "../writes/writes.js";
 import type { Attestations, Possession, Submission } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
 import type { AttestationReceipt } from "./receipts.js";
@@ -43,7 +43,7 @@ export async function signDocument(
   attestations: Attestations,
   request: DocumentSigning,
   shown: Possession | null = null,
-  client: Client | null = null,
+  client: Caller | null = null,
 ): Promise<PreparedDocument | AttestationReceipt> {
   const { title, content_hash, tags, signature, ...submission } = request;
   const { attestation_type, intent_statement } = submission;

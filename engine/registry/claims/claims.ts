@@ -21,7 +21,7 @@ import { type Credentials, committedState } from "../accounts/credentials.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/claims.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import { invalidInput } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { checkPoster, postClaim } from "./commands.js";
 
 /** Maximum number of reveals of one claim by one caller in an hour (docs/spec §15.1). */
@@ -103,7 +103,7 @@ export class Claims {
    *   `forbidden` as `checkPoster` does; `rate-limited` when the key has posted as much as it may; and as `Log.append`
    *   does
    */
-  async post(payload: unknown, poster_fingerprint: string, client: Client | null = null): Promise<ClaimReceipt> {
+  async post(payload: unknown, poster_fingerprint: string, client: Caller | null = null): Promise<ClaimReceipt> {
     const claim: ClaimPayload = readClaimPayload(payload).payload;
     const { receipts } = await this.#writes.execute(
       postClaim,

@@ -12,7 +12,7 @@ import { type RevocationAlert, timeAt } from "../events/endorsements.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { unknownKey } from "../events/status.js";
 import { boundedText, Faults, invalidInput, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
 import {
   type Acceptance,
@@ -72,7 +72,7 @@ export class Endorsements {
    *   either; `forbidden` if the endorser has too little trust; `already-exists` while an offer in this category
    *   between the two is open or in force; and as `Log.append` does
    */
-  async offer(offer: Offer, client: Client | null = null): Promise<EndorsementReceipt> {
+  async offer(offer: Offer, client: Caller | null = null): Promise<EndorsementReceipt> {
     const input = members(offer);
     const content = readOffer(input);
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
@@ -101,7 +101,7 @@ export class Endorsements {
    *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append`
    *   does
    */
-  async accept(acceptance: Acceptance, client: Client | null = null): Promise<EndorsementReceipt> {
+  async accept(acceptance: Acceptance, client: Caller | null = null): Promise<EndorsementReceipt> {
     const input = members(acceptance);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
@@ -124,7 +124,7 @@ export class Endorsements {
    * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no
    *   offer; `forbidden` if another key endorsed
    */
-  async withdraw(withdrawal: Withdrawal, client: Client | null = null): Promise<EndorsementReceipt> {
+  async withdraw(withdrawal: Withdrawal, client: Caller | null = null): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
@@ -146,7 +146,7 @@ export class Endorsements {
    * @throws CairnlogError as `accept` does, but the endorser's key may have ended; `not-found` for an entry that is no
    *   offer
    */
-  async revokeAcceptance(revocation: AcceptanceRevocation, client: Client | null = null): Promise<EndorsementReceipt> {
+  async revokeAcceptance(revocation: AcceptanceRevocation, client: Caller | null = null): Promise<EndorsementReceipt> {
     const input = members(revocation);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
@@ -165,7 +165,7 @@ export class Endorsements {
    * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` if the filing key is not
    *   active; `forbidden` if no endorsement between the two was ever accepted; and as `Log.append` does
    */
-  async alert(alert: Alert, client: Client | null = null): Promise<AlertReceipt> {
+  async alert(alert: Alert, client: Caller | null = null): Promise<AlertReceipt> {
     const input = members(alert);
     const faults = new Faults();
     const reason = readText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);

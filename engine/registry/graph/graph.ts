@@ -4,6 +4,7 @@
  * a graph is, so nodes, edges and time are limited.
  */
 
+import type { Steps } from "../../base/turns.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -13,15 +14,14 @@ import {
 import { requestedTime } from "../../verify/tree/entry.js";
 import type { KeyStatus } from "../events/status.js";
 import { Faults } from "../shared/input.js";
-import type { Steps } from "../shared/slices.js";
-import type { Direction, Edge, GraphView } from "../trust/view.js";
+import type { EndorsementDirection, EndorsementEdge, GraphView } from "../trust/view.js";
 
 const DEFAULT_DEPTH = 3;
 const MAX_DEPTH = 8;
 /** Rows between two pauses. */
 const STEP = 16;
 const DAY = /^\d{4}-\d\d-\d\d$/;
-const DIRECTIONS = ["issued", "received"] as const satisfies readonly Direction[];
+const DIRECTIONS = ["issued", "received"] as const satisfies readonly EndorsementDirection[];
 
 /**
  * Selects the endorsements that are followed. An absent filter lets all through; an endorsement must pass every filter
@@ -161,7 +161,7 @@ export function* traverse(
   };
 }
 
-function passes(edge: Edge, { category, status, institution, since, until }: GraphQuery): boolean {
+function passes(edge: EndorsementEdge, { category, status, institution, since, until }: GraphQuery): boolean {
   if (category !== null && edge.category !== category) return false;
   if (status !== null && edge.status !== status) return false;
   if (institution !== null && (edge.institution === null || folded(edge.institution) !== institution)) return false;
@@ -169,9 +169,9 @@ function passes(edge: Edge, { category, status, institution, since, until }: Gra
   return (since === null || begin >= since) && (until === null || begin <= until);
 }
 
-const sinceOf = (edge: Edge): string => edge.accepted_at ?? edge.offered_at;
+const sinceOf = (edge: EndorsementEdge): string => edge.accepted_at ?? edge.offered_at;
 
-function edgeOf(edge: Edge, fingerprint: string, direction: Direction): GraphEdge {
+function edgeOf(edge: EndorsementEdge, fingerprint: string, direction: EndorsementDirection): GraphEdge {
   const { other_fingerprint: other, category, status, offer_entry_id, ended_at, valid_until } = edge;
   const [from, to] = direction === "issued" ? [fingerprint, other] : [other, fingerprint];
   return { from, to, category, status, offer_entry_id, since: sinceOf(edge), until: ended_at ?? valid_until };

@@ -18,7 +18,7 @@ import { canonicalFingerprint } from "../events/keys.js";
 import { readPseudonym } from "../events/pseudonym.js";
 import { type KeyStatus, statusAt, unknownKey } from "../events/status.js";
 import { Faults, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { checkPossession } from "./possession.js";
@@ -128,7 +128,7 @@ export class Keys {
    */
   async register(
     registration: Registration,
-    client: Client | null = null,
+    client: Caller | null = null,
     registrar: string | null = null,
   ): Promise<RegistrationReceipt> {
     const input = members(registration);

@@ -13,7 +13,7 @@ import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { isFingerprint } from "../events/keys.js";
 import { readPseudonym } from "../events/pseudonym.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { plainKey, revokeKey, succeedKey } from "./commands.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
 import { checkPossession } from "./possession.js";
@@ -31,18 +31,18 @@ export interface Succession {
   readonly new_key_signature?: string | null;
 }
 
-interface Place {
+interface LoggedAt {
   readonly log_entry_id: number;
   readonly leaf_index: number;
   readonly entry_hash: string;
 }
 
-interface SuccessionReceipt extends Place {
+interface SuccessionReceipt extends LoggedAt {
   readonly old_fingerprint: string;
   readonly new_fingerprint: string;
 }
 
-interface RevocationReceipt extends Place {
+interface RevocationReceipt extends LoggedAt {
   readonly fingerprint: string;
   readonly status: "revoked";
 }
@@ -75,7 +75,7 @@ export class KeyLifecycle {
   async succeed(
     succession: Succession,
     { recovery }: { readonly recovery: boolean },
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<SuccessionReceipt> {
     const input = members(succession);
     const old_fingerprint = this.#endable(input.old_fingerprint, "/old_fingerprint");
@@ -117,7 +117,7 @@ export class KeyLifecycle {
    * @throws CairnlogError `not-found`; `wrong-key-status` for a key that is not active; `forbidden` for the operator
    *   key; and as `Log.append` does
    */
-  async revoke(named: string, client: Client | null = null): Promise<RevocationReceipt> {
+  async revoke(named: string, client: Caller | null = null): Promise<RevocationReceipt> {
     const fingerprint = this.#endable(named, "/fingerprint");
     const { receipts } = await this.#writes.execute(revokeKey, { fingerprint }, client, fingerprint);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;

@@ -6,7 +6,7 @@ import type { Log } from "../../log/log.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import type { NotificationKind } from "../../verify/keys/contract.js";
 import { type Paging, readPaging } from "../keys/directory.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
 
@@ -61,7 +61,7 @@ export class Inbox {
    * Marks a notification as read (`POST /inbox/{id}/read`); doing it again changes nothing.
    * @throws CairnlogError `not-found` if this key has no such notification; and as `Log.execute` does
    */
-  async markRead(fingerprint: string, id: number, client: Client | null = null): Promise<ShownNotification> {
+  async markRead(fingerprint: string, id: number, client: Caller | null = null): Promise<ShownNotification> {
     const { value } = await this.#writes.execute(markRead, { fingerprint, id }, client, fingerprint);
     return this.#shown(value);
   }

@@ -14,7 +14,7 @@ import { readPredicates } from "../events/predicatelanguage.js";
 import { policiesAt } from "../events/requests.js";
 import type { Keys } from "../keys/keys.js";
 import { boundedText, Faults, members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { publishPolicy } from "./commands.js";
 import { readNamedKey } from "./input.js";
 
@@ -88,7 +88,7 @@ export class Policies {
   async publish(
     target_fingerprint: string,
     policy: PolicyInput,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<PublishedPolicy> {
     const input = members(policy);
     const faults = new Faults();

@@ -134,7 +134,7 @@ export class RequestQueries {
  * The place of the list of requests to a key, by a key, or both.
  * @throws CairnlogError `invalid-input` without a key
  */
-function place(target: string | undefined, requester: string | undefined): Place {
+function place(target: string | undefined, requester: string | undefined): RequestIndex {
   if (target !== undefined && requester !== undefined)
     return { table: "requestsByPair", counts: ["pair", target, requester], keys: [target, requester] };
   if (target !== undefined) return { table: "requestsByTarget", counts: ["target", target], keys: [target] };
@@ -142,7 +142,7 @@ function place(target: string | undefined, requester: string | undefined): Place
   return { table: "requestsByRequester", counts: ["requester", requester], keys: [requester] };
 }
 
-interface Place {
+interface RequestIndex {
   readonly table: "requestsByTarget" | "requestsByRequester" | "requestsByPair";
   readonly counts: RequestCountKey;
   /** The beginning of the keys of the rows. */

@@ -10,7 +10,7 @@ import { eventIn } from "../../verify/events/withheld.js";
 import type { RequestStatus } from "../../verify/keys/contract.js";
 import { attestationIdTerm, namedAttestation } from "../events/attestations.js";
 import { canonicalFingerprint } from "../events/keys.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
 import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
 import type { AttestationRequest } from "./queries.js";
@@ -76,7 +76,7 @@ export class Requests {
   async create(
     requester_fingerprint: string,
     request: RequestInput,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<AttestationRequest> {
     const checked = readRequest(request);
     const target_fingerprint = canonicalFingerprint(checked.target_fingerprint);
@@ -135,7 +135,7 @@ export class Requests {
     responder_fingerprint: string,
     request_id: string,
     response: ResponseInput,
-    client: Client | null = null,
+    client: Caller | null = null,
   ): Promise<RequestResponse> {
     const checked = readResponse(response);
     const quota = this.#quota === null ? null : STRANGERS_ANSWERS;

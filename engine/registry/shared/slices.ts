@@ -3,11 +3,8 @@
  * generator that pauses often, and all such queries together get one short slice in each turn of the event loop.
  */
 import { CairnlogError } from "../../base/error.js";
-import { turn } from "../../base/turns.js";
+import { type Steps, turn } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
-
-/** Work that pauses at every `yield`. The work between two pauses should take well below a millisecond. */
-export type Steps<T> = Generator<void, T, void>;
 
 /**
  * Milliseconds for all queries together in one turn of the event loop. A batch of appends takes a few turns, and waits

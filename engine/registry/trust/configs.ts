@@ -7,7 +7,7 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { members } from "../shared/input.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import {
   countOf,
   createTrustConfig,
@@ -55,7 +55,7 @@ export class TrustConfigs {
    * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; `rate-limited`; and
    *   as `Log.execute` does
    */
-  async create(config: object, client: Client | null = null): Promise<TrustConfig> {
+  async create(config: object, client: Caller | null = null): Promise<TrustConfig> {
     const input = members(config);
     const policy = readTrustPolicy(input);
     const { fingerprint } = this.#keys.find(input.fingerprint as string);
@@ -74,7 +74,7 @@ export class TrustConfigs {
    * @throws CairnlogError `not-found` for an unknown key, or one that never had a configuration; `precondition-failed`
    *   when its last one was revoked already; and as `Log.execute` does
    */
-  async revoke(fingerprint: string, client: Client | null = null): Promise<TrustConfig> {
+  async revoke(fingerprint: string, client: Caller | null = null): Promise<TrustConfig> {
     const key = this.#keys.find(fingerprint).fingerprint;
     const { value } = await this.#writes.execute(revokeTrustConfig, { fingerprint: key }, client, key);
     return value;

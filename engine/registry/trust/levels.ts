@@ -5,7 +5,7 @@
  *
  * `TrustService` owns it, in the thread that opened the registry. If an evaluation is broken off, it must be thrown away.
  */
-import type { Steps } from "../shared/slices.js";
+import type { Steps } from "../../base/turns.js";
 import { capacityOf, HOPS, ownTrust, PASSED_ON, ROUNDS, type TrustRules, type TrustView } from "./trust.js";
 
 /** Edges or keys between two pauses. */
@@ -45,7 +45,7 @@ interface Known {
 }
 
 /** A key that anchors endorse. */
-interface Gate {
+interface GateKey {
   readonly key: number;
   readonly anchors: readonly number[];
 }
@@ -206,7 +206,7 @@ export class TrustLevels {
   }
 
   /** The keys that anchors endorse, ordered by fingerprint, so that products always have their factors in the same order. */
-  #gates(): readonly Gate[] {
+  #gates(): readonly GateKey[] {
     const gates = new Map<number, number[]>();
     for (const fingerprint of new Set(this.#rules.anchors)) {
       const anchor = this.#numberOf(fingerprint);
@@ -216,7 +216,7 @@ export class TrustLevels {
         gates.set(key, anchors);
       }
     }
-    const name = ({ key }: Gate) => this.#fingerprints[key]!;
+    const name = ({ key }: GateKey) => this.#fingerprints[key]!;
     return [...gates].map(([key, anchors]) => ({ key, anchors })).sort((a, b) => (name(a) < name(b) ? -1 : 1));
   }
 
@@ -239,12 +239,12 @@ export class TrustLevels {
    */
   *#round(
     view: TrustView,
-    gates: readonly Gate[],
+    gates: readonly GateKey[],
     passedOn: Float64Array,
     old: Round | undefined,
     changed: Uint8Array,
   ): Steps<Round> {
-    const holds = ({ anchors }: Gate, spread: Spread) =>
+    const holds = ({ anchors }: GateKey, spread: Spread) =>
       isSame(anchors, spread.anchors) &&
       !anchors.some((anchor) => changed[anchor]! & PASSES_OTHERWISE) &&
       !spread.keys.some((key) => changed[key]);
@@ -269,7 +269,7 @@ export class TrustLevels {
   }
 
   /** The best path to each key through one gate, from any of its anchors. */
-  *#through(view: TrustView, { key: gate, anchors }: Gate, passedOn: Float64Array): Steps<Spread> {
+  *#through(view: TrustView, { key: gate, anchors }: GateKey, passedOn: Float64Array): Steps<Spread> {
     const [arrived, best] = [this.#arrived, this.#best];
     /** Keys for which `best` is not 0. */
     const reached: number[] = [];

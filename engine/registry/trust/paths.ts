@@ -2,8 +2,8 @@
  * The paths over which trust reaches a key: what its level is made of, for whoever asks why. They are walked backwards, from
  * the key to anchors, over the endorsements that pass trust on.
  */
+import type { Steps } from "../../base/turns.js";
 import type { EndorsementStatus } from "../../verify/keys/contract.js";
-import type { Steps } from "../shared/slices.js";
 import type { EndorsedTrust } from "./levels.js";
 import { HOPS } from "./trust.js";
 

@@ -2,8 +2,8 @@
  * The score of a signer for one verifier: paths of endorsements from the verifier's anchors to the signer, by the
  * verifier's own configuration (layer 3 of verification). It depends only on the graph and the configuration.
  */
+import type { Steps } from "../../base/turns.js";
 import type { EndorsementCategory } from "../../verify/keys/contract.js";
-import type { Steps } from "../shared/slices.js";
 import type { TrustPolicy } from "./config.js";
 import { complementOfProduct } from "./trust.js";
 

@@ -3,8 +3,9 @@
  * event changes a key that it depends on, or something in it changes with time. Then what has changed is evaluated again.
  * The rest of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
+import type { Steps } from "../../base/turns.js";
 import type { Clock } from "../../log/state/clock.js";
-import type { Slices, Steps } from "../shared/slices.js";
+import type { Slices } from "../shared/slices.js";
 import { type EndorsedTrust, TrustLevels } from "./levels.js";
 import { pathsTo, type TrustPath } from "./paths.js";
 import { changedKeys, eventsSince } from "./touching.js";
@@ -42,7 +43,7 @@ interface TrustStanding {
 }
 
 /** Judges one key in a view of the graph. */
-export type Judge = (view: GraphView, fingerprint: string) => Steps<TrustStanding>;
+export type TrustJudge = (view: GraphView, fingerprint: string) => Steps<TrustStanding>;
 
 interface Evaluation {
   readonly trust: EndorsedTrust;
@@ -180,13 +181,13 @@ export class TrustService {
    * Runs `work` in slices over the graph, with a function that judges keys in it.
    * @throws CairnlogError `overloaded`, `closed`; and whatever `work` throws
    */
-  query<T>(work: (view: GraphView, judge: Judge) => Steps<T>): Promise<T> {
+  query<T>(work: (view: GraphView, judge: TrustJudge) => Steps<T>): Promise<T> {
     return this.#ask(this.#querySlices, work);
   }
 
-  async #ask<T>(slices: Slices, work: (view: GraphView, judge: Judge) => Steps<T>): Promise<T> {
+  async #ask<T>(slices: Slices, work: (view: GraphView, judge: TrustJudge) => Steps<T>): Promise<T> {
     const { trust } = await this.#current();
-    const judge: Judge = (view, fingerprint) => this.#judge(view, trust, fingerprint);
+    const judge: TrustJudge = (view, fingerprint) => this.#judge(view, trust, fingerprint);
     return slices.run(viewing(this.#parts, this.#clock, (view) => work(view, judge)));
   }
 

@@ -2,13 +2,13 @@
  * Which keys an event changes for the trust that anchors pass on. An event that names a key within reach is not enough: anybody
  * may offer an endorsement to such a key. The events are found through the postings by event type.
  */
+import type { Steps } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema/schema.js";
 import type { EventType, KindedEvent } from "../../verify/events/kinds.js";
 import { eventIn } from "../../verify/events/withheld.js";
 import { GRAPH_EVENTS } from "../events/graph.js";
-import type { Steps } from "../shared/slices.js";
 import type { TrustLevels } from "./levels.js";
 
 /** An offer is no endorsement before it is accepted. */

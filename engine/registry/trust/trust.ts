@@ -4,8 +4,8 @@
  * another nothing, however many they are. A *gate* is a key that an anchor endorses. All trust that comes through one
  * gate counts once, so the holder of a gate gains nothing from keys that endorse one another. `levels.ts` evaluates it.
  */
+import type { Steps } from "../../base/turns.js";
 import { OWN_TRUST } from "../../verify/keys/contract.js";
-import type { Steps } from "../shared/slices.js";
 
 /** Maximum number of endorsements on a path from an anchor. Further endorsements pass nothing on. */
 export const HOPS = 4;

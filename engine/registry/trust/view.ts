@@ -3,6 +3,7 @@
  * which keys were read, and when an answer may change first, so that answers can be cached until then.
  */
 
+import type { Steps } from "../../base/turns.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
 import type { EndorsementEdgeRow } from "../../store/schema/rows.js";
@@ -11,7 +12,6 @@ import type { EndorsementStatus } from "../../verify/keys/contract.js";
 import { type EndorsementTime, endorsementStatus, timeAt } from "../events/endorsements.js";
 import { type KeyStanding, standingOf } from "../events/status.js";
 import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
-import type { Steps } from "../shared/slices.js";
 import type { Endorser, TrustView } from "./trust.js";
 
 /** Rows between two pauses. */
@@ -20,17 +20,17 @@ const DAY_MICROS = 86_400_000_000;
 const DATE_CHARACTERS = 10;
 
 /** An endorsement as seen from one of its two keys. */
-export interface Edge extends EndorsementEdgeRow {
+export interface EndorsementEdge extends EndorsementEdgeRow {
   readonly offer_entry_id: number;
   readonly status: EndorsementStatus;
 }
 
 /** The direction in which an endorsement is followed: from the endorser, or from the endorsed key. */
-export type Direction = "issued" | "received";
+export type EndorsementDirection = "issued" | "received";
 
 const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active", named: false } as const;
 const TABLES = { issued: "endorsementsByEndorser", received: "endorsementsByEndorsed" } as const;
-type EdgeTable = (typeof TABLES)[Direction] | "acceptedEndorsements";
+type EdgeTable = (typeof TABLES)[EndorsementDirection] | "acceptedEndorsements";
 
 export interface GraphParts {
   readonly log: Log;
@@ -87,16 +87,16 @@ export class GraphView implements TrustView {
   }
 
   /** Every endorsement of the key in one direction and of any status, oldest offer first. */
-  edges(fingerprint: string, direction: Direction): Iterable<Edge> {
+  edges(fingerprint: string, direction: EndorsementDirection): Iterable<EndorsementEdge> {
     return this.#edgesIn(TABLES[direction], fingerprint);
   }
 
   /** The endorsements that the key has accepted, oldest offer first. */
-  accepted(fingerprint: string): Iterable<Edge> {
+  accepted(fingerprint: string): Iterable<EndorsementEdge> {
     return this.#edgesIn("acceptedEndorsements", fingerprint);
   }
 
-  *#edgesIn(table: EdgeTable, fingerprint: string): Iterable<Edge> {
+  *#edgesIn(table: EdgeTable, fingerprint: string): Iterable<EndorsementEdge> {
     this.asked.add(fingerprint);
     const rows = this.#snapshot.range(table, [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
     for (const { key, row } of rows) {
@@ -131,8 +131,8 @@ export class GraphView implements TrustView {
   }
 
   /** The active endorsements that the key has issued, oldest offer first. */
-  *active(fingerprint: string): Steps<Edge[]> {
-    const active: Edge[] = [];
+  *active(fingerprint: string): Steps<EndorsementEdge[]> {
+    const active: EndorsementEdge[] = [];
     let seen = 0;
     for (const edge of this.edges(fingerprint, "issued")) {
       if (edge.status === "active") active.push(edge);

@@ -7,7 +7,7 @@ import type { CheckedManifest } from "../attestations/manifest.js";
 import type { KeyRecord } from "../keys/keys.js";
 import type { Signer } from "./standing.js";
 
-type GraphNode =
+type AttestationNode =
   | { readonly id: string; readonly kind: "document"; readonly title: string }
   | { readonly id: string; readonly kind: "attestation"; readonly type: string; readonly status: string }
   | {
@@ -19,7 +19,7 @@ type GraphNode =
       readonly named: boolean;
     };
 
-interface GraphEdge {
+interface AttestationEdge {
   readonly from: string;
   readonly to: string;
   /**
@@ -30,8 +30,8 @@ interface GraphEdge {
 }
 
 export interface AttestationGraph {
-  readonly nodes: readonly GraphNode[];
-  readonly edges: readonly GraphEdge[];
+  readonly nodes: readonly AttestationNode[];
+  readonly edges: readonly AttestationEdge[];
 }
 
 /** One judged attestation, as the graph shows it. */
@@ -47,9 +47,9 @@ export function attestationGraph(
   { contentHash, title }: CheckedManifest,
   judged: readonly GraphInput[],
 ): AttestationGraph {
-  const nodes = new Map<string, GraphNode>([[contentHash, { id: contentHash, kind: "document", title }]]);
-  const edges = new Map<string, GraphEdge>();
-  const connect = (from: string, to: string, kind: GraphEdge["kind"]) => {
+  const nodes = new Map<string, AttestationNode>([[contentHash, { id: contentHash, kind: "document", title }]]);
+  const edges = new Map<string, AttestationEdge>();
+  const connect = (from: string, to: string, kind: AttestationEdge["kind"]) => {
     edges.set(`${from}\n${to}\n${kind}`, { from, to, kind });
   };
   judged.forEach(({ attestation, signer, covers, status }, i) => {
@@ -69,7 +69,7 @@ export function attestationGraph(
   return { nodes: [...nodes.values()], edges: [...edges.values()] };
 }
 
-function keyNode(id: string, record: KeyRecord | undefined): GraphNode {
+function keyNode(id: string, record: KeyRecord | undefined): AttestationNode {
   const { pseudonym = null, status = "unknown", named = false } = record ?? {};
   return { id, kind: "key", pseudonym, status, named };
 }

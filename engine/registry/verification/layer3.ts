@@ -5,7 +5,7 @@
 
 import type { TrustPolicy } from "../trust/config.js";
 import { type ScoreView, type SignerScore, scoreSigners, type TrustPath } from "../trust/score.js";
-import type { Judge, TrustService } from "../trust/service.js";
+import type { TrustJudge, TrustService } from "../trust/service.js";
 import { reaches } from "../trust/trust.js";
 import type { GraphView } from "../trust/view.js";
 import type { LayerResult } from "./standing.js";
@@ -71,7 +71,7 @@ function verdict({ score, paths }: SignerScore, threshold: number): TrustVerdict
 const shown = (value: number): string => `${Number(value.toPrecision(4))}`;
 
 /** The endorsements of active keys, discounted as the service discounts them. */
-const scoreView = (view: GraphView, judge: Judge): ScoreView => ({
+const scoreView = (view: GraphView, judge: TrustJudge): ScoreView => ({
   *endorser(fingerprint) {
     if (!view.isActive(fingerprint)) return { discount: 0, issued: [] };
     const { discount } = yield* judge(view, fingerprint);

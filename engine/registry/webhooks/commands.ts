@@ -7,7 +7,7 @@ import { parseTimestamp } from "../../log/state/clock.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import type { EndedReason } from "../../verify/keys/contract.js";
-import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
+import { type Attempted, removeDelivery, settleDelivery } from "./deliveries.js";
 import { endSubscription, hasOwnerEnded, removeSubscription } from "./endings.js";
 import { hostOf, type WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
@@ -102,7 +102,7 @@ export const deactivate = define(
  */
 export const settle = define(
   "outbox.settle",
-  (transaction: Transaction, { outcomes }: { readonly outcomes: readonly Outcome[] }): Settlement => {
+  (transaction: Transaction, { outcomes }: { readonly outcomes: readonly Attempted[] }): Settlement => {
     const unhealthy: number[] = [];
     const ended: { webhook: number; reason: EndedReason }[] = [];
     let givenUp = 0;

@@ -37,7 +37,7 @@ export interface FirstAttempt {
 }
 
 /** The result of an attempt. */
-export interface Outcome {
+export interface Attempted {
   readonly webhookId: number;
   readonly entryId: number;
   /** The delivery's `attempt` at the time; an outcome that is reported twice counts once. */
@@ -92,7 +92,7 @@ export function removeDelivery(state: PrivateWriter, key: [webhookId: number, en
 }
 
 /** The delivery that an outcome is about, as it was before the attempt; undefined if the outcome was recorded before. */
-function tried(state: PrivateWriter, { webhookId, entryId, attempt, first }: Outcome): DeliveryRow | undefined {
+function tried(state: PrivateWriter, { webhookId, entryId, attempt, first }: Attempted): DeliveryRow | undefined {
   if (!first) {
     const row = state.get("outbox", [webhookId, entryId]);
     return row?.attempt === attempt ? row : undefined;
@@ -106,7 +106,7 @@ function tried(state: PrivateWriter, { webhookId, entryId, attempt, first }: Out
  * Records the result of one attempt. Part of a command.
  * @returns the consequences of a failure; none for a success, and for an outcome that was recorded before
  */
-export function settleDelivery(transaction: Transaction, outcome: Outcome): Failure {
+export function settleDelivery(transaction: Transaction, outcome: Attempted): Failure {
   const { webhookId, entryId, isDelivered, first } = outcome;
   const webhook = transaction.get("webhooks", webhookId);
   const row = webhook && tried(transaction, outcome);
@@ -120,7 +120,7 @@ export function settleDelivery(transaction: Transaction, outcome: Outcome): Fail
 }
 
 /** Records a failed attempt. @param row the delivery before it */
-function fail(transaction: Transaction, webhook: WebhookRow, row: DeliveryRow, outcome: Outcome): Failure {
+function fail(transaction: Transaction, webhook: WebhookRow, row: DeliveryRow, outcome: Attempted): Failure {
   const { webhookId, entryId, attempt, at, jitter, isGone, retryAfter = 0 } = outcome;
   const retry_count = webhook.retry_count + 1;
   const healthy = retry_count < UNHEALTHY_AFTER;

@@ -2,7 +2,7 @@
 import type { Log } from "../../log/log.js";
 import type { DeliveryRow } from "../../store/schema/rows.js";
 import { type Cursor, clearOutbox, markWalk, type Settlement, settle } from "./commands.js";
-import { deliveriesOf, type Outcome } from "./deliveries.js";
+import { type Attempted, deliveriesOf } from "./deliveries.js";
 
 /** Rows removed in one command. */
 const REMOVED_AT_ONCE = 500;
@@ -67,7 +67,7 @@ export class Outbox {
    * is tried again later. Ten failures in a row make a subscription unhealthy, one success makes it healthy.
    * @throws CairnlogError as `Log.execute` does
    */
-  async settle(outcomes: readonly Outcome[]): Promise<Settlement> {
+  async settle(outcomes: readonly Attempted[]): Promise<Settlement> {
     const { value } = await this.#log.execute(settle, { outcomes });
     return value;
   }

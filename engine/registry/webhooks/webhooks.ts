@@ -9,7 +9,7 @@ import type { WebhookEvent } from "../../verify/keys/contract.js";
 import { statusAt } from "../events/status.js";
 import { toldMembers, webhookEvent } from "../events/webhooks.js";
 import type { TrustService } from "../trust/service.js";
-import type { Client, Writes } from "../writes/writes.js";
+import type { Caller, Writes } from "../writes/writes.js";
 import { deactivate, endWithKey, subscribe } from "./commands.js";
 import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
@@ -30,7 +30,7 @@ export interface Reported {
 }
 
 /** The content of a delivery about an entry. */
-export interface Told {
+export interface DeliveryContent {
   readonly entry_id: number;
   readonly event_type: string;
   readonly entry_hash: string;
@@ -71,7 +71,7 @@ export class Webhooks {
    * @throws CairnlogError `invalid-input`; `precondition-failed` if the key, the host, the address, or all keys
    *   together that no anchor reaches have the maximum number of subscriptions; and as `Log.execute` does
    */
-  async subscribe(subscription: WebhookInput, owner: string, client: Client | null = null): Promise<Webhook> {
+  async subscribe(subscription: WebhookInput, owner: string, client: Caller | null = null): Promise<Webhook> {
     const draft = readSubscription(subscription, this.#allowPrivate);
     // A program that embeds the log writes as the operator does. If the graph cannot be looked at, nobody is reached.
     const is_reached = !client || (await this.#trust.reaches(owner).catch(() => false));
@@ -172,7 +172,7 @@ export class Webhooks {
   }
 
   /** The content of a delivery about an entry; undefined if there is no such entry. */
-  told(entryId: number): Told | undefined {
+  told(entryId: number): DeliveryContent | undefined {
     const entry = this.#log.entry(entryId);
     if (!entry) return undefined;
     const { event_type, entry_hash, payload } = entry;

@@ -10,7 +10,7 @@ import type { Committed } from "../../log/state/executor.js";
 import type { Writers } from "./writers.js";
 
 /** Who sent a request. A program that embeds the log has no client; it writes as the operator does. */
-export interface Client {
+export interface Caller {
   /** What is counted together, as `Payer.client`. */
   readonly address: string;
   /** Whether an anchor reaches the key of the request; only where another thread has found that out. */
@@ -18,7 +18,7 @@ export interface Client {
 }
 
 /** The part of `TrustService` that says whom the log's anchors reach. */
-interface Reach {
+interface AnchorReach {
   /** As far as it is known without a look at the graph. */
   isReached(fingerprint: string): boolean;
   /** As it is now. */
@@ -27,12 +27,12 @@ interface Reach {
 
 export class Writes {
   readonly #log: Pick<Log, "enqueue">;
-  readonly #trust: Reach;
+  readonly #trust: AnchorReach;
   /** Null where everybody may write. */
   readonly #writers: Writers | null;
 
   /** Use `openRegistry`. */
-  constructor(log: Pick<Log, "enqueue">, trust: Reach, writers: Writers | null = null) {
+  constructor(log: Pick<Log, "enqueue">, trust: AnchorReach, writers: Writers | null = null) {
     this.#log = log;
     this.#trust = trust;
     this.#writers = writers?.isRestricted ? writers : null;
@@ -42,7 +42,7 @@ export class Writes {
    * Checks that a client may write, for callers that do something costly before their command.
    * @throws CairnlogError `not-a-writer`
    */
-  check(client: Client | null, key: string | null): void {
+  check(client: Caller | null, key: string | null): void {
     if (client) this.#writers?.check(key);
   }
 
@@ -63,7 +63,7 @@ export class Writes {
   execute<Input, Output>(
     command: Command<Input, Output>,
     input: Input,
-    client: Client | null,
+    client: Caller | null,
     key: string | null,
     writer: string | null = key,
   ): Promise<Committed<Output>> {
@@ -74,7 +74,7 @@ export class Writes {
   enqueue<Input, Output>(
     command: Command<Input, Output>,
     input: Input,
-    client: Client | null,
+    client: Caller | null,
     key: string | null,
     resolve: (committed: Committed<Output>) => void,
     reject: (error: unknown) => void,
@@ -103,7 +103,7 @@ export class Writes {
    * For a command of another thread: calls `write` with a client of which everything is known.
    * @throws what `write` throws
    */
-  async through<T>(client: Client | null, key: string, write: (client: Client | null) => Promise<T>): Promise<T> {
+  async through<T>(client: Caller | null, key: string, write: (client: Caller | null) => Promise<T>): Promise<T> {
     if (!client) return write(null);
     const isReached = this.#isReached(client, key);
     try {
@@ -114,7 +114,7 @@ export class Writes {
     }
   }
 
-  #isReached({ isReached }: Client, key: string | null): boolean {
+  #isReached({ isReached }: Caller, key: string | null): boolean {
     return isReached ?? (key !== null && this.#trust.isReached(key));
   }
 

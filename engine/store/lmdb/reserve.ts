@@ -19,9 +19,9 @@ import { promisify } from "node:util";
 import { Lock } from "../../base/lock.js";
 import { type Environment, fileUse } from "./environment.js";
 import { PageFile } from "./file/pagefile.js";
-import { Gate } from "./gate.js";
 import type { Growth } from "./growth.js";
 import { DATA_FILE } from "./inspect.js";
+import { OpeningGate } from "./opening-gate.js";
 import { storageFull } from "./room.js";
 
 /** Fewest and most bytes that are kept ahead of need; in between an eighth of what is used. */
@@ -44,7 +44,7 @@ export class Reserve {
   readonly #environment: Environment;
   readonly #file: string;
   readonly #append: Append;
-  readonly #gate: Gate;
+  readonly #gate: OpeningGate;
   /** Null when it is closed: the system gives the number to another file then. */
   #descriptor: number | null;
   /** Length of the file, or less. */
@@ -65,7 +65,7 @@ export class Reserve {
     this.#environment = environment;
     this.#file = join(path, DATA_FILE);
     this.#append = append;
-    this.#gate = new Gate(path);
+    this.#gate = new OpeningGate(path);
     this.#descriptor = openSync(this.#file, constants.O_WRONLY | constants.O_APPEND);
   }
 

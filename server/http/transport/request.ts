@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { Client } from "../../../engine/registry/writes/writes.js";
+import type { Caller } from "../../../engine/registry/writes/writes.js";
 import { REQUEST_ID } from "../../wire/errors.js";
 import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";
@@ -108,7 +108,7 @@ export class Request {
   }
 
   /** Who pays for what the request has stored. */
-  get client(): Client {
+  get client(): Caller {
     return { address: limitKey(this.address) };
   }
 

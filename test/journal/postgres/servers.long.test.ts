@@ -1,8 +1,8 @@
 /** Which server counts as the primary, and whose word counts for a record, over real servers of which two are primaries. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
 import { Servers } from "#cairnlog/engine/journal/postgres/servers.js";
-import { parseTarget } from "#cairnlog/engine/journal/postgres/target.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import type { PostgresServer } from "../../cluster/servers/server.js";
 
@@ -37,7 +37,9 @@ afterAll(() => cluster.remove());
 
 /** The servers of the cluster as a node sees them, in this order, when it has found the primary. */
 async function found(order: readonly PostgresServer[]): Promise<{ readonly servers: Servers; readonly port: number }> {
-  const servers = new Servers(parseTarget(cluster.url({ database: "postgres", ports: order.map(({ port }) => port) })));
+  const servers = new Servers(
+    parseConnectionString(cluster.url({ database: "postgres", ports: order.map(({ port }) => port) })),
+  );
   const port = await servers.askPrimary(async ({ place }) => place.port);
   return { servers, port };
 }
@@ -62,7 +64,7 @@ test("closed while connections to them are being opened, they keep none", async 
   const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
   const before = sockets();
   const ports = [old, primary, standby].map(({ port }) => port);
-  const servers = new Servers(parseTarget(cluster.url({ database: "postgres", ports })));
+  const servers = new Servers(parseConnectionString(cluster.url({ database: "postgres", ports })));
   const asked = servers.identify();
   servers.close();
   await asked;

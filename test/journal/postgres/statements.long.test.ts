@@ -9,17 +9,17 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Columns } from "#cairnlog/engine/journal/postgres/columns.js";
-import { Connection, type Row, type Statement } from "#cairnlog/engine/journal/postgres/connection.js";
+import { PgConnection, type Sql, type SqlRow } from "#cairnlog/engine/journal/postgres/connection.js";
+import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
 import { append, beat, release, sweep, takeLead, touch } from "#cairnlog/engine/journal/postgres/statements.js";
-import { parseTarget } from "#cairnlog/engine/journal/postgres/target.js";
 import { freePorts } from "../../cluster/servers/cluster.js";
 import { PostgresServer, serversFolder } from "../../cluster/servers/server.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-statements-"));
 let server: PostgresServer;
-let first: Connection;
-let second: Connection;
+let first: PgConnection;
+let second: PgConnection;
 beforeAll(async () => {
   chmodSync(folder, 0o711);
   const [port] = await freePorts(1);
@@ -27,9 +27,9 @@ beforeAll(async () => {
   server = new PostgresServer({ name: "alone", folder: serversFolder(folder), port: port!, settings });
   await server.create();
   await server.start();
-  const target = parseTarget(`postgres://postgres@127.0.0.1:${port}/postgres`);
-  first = await Connection.open(target, target.places[0]!);
-  second = await Connection.open(target, target.places[0]!);
+  const target = parseConnectionString(`postgres://postgres@127.0.0.1:${port}/postgres`);
+  first = await PgConnection.open(target, target.places[0]!);
+  second = await PgConnection.open(target, target.places[0]!);
 });
 afterAll(async () => {
   first.close();
@@ -38,8 +38,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const run = (statement: Statement, connection = first): Promise<Row[]> => connection.query(statement, 10_000);
-const sql = (text: string, connection = first): Promise<Row[]> => run({ text }, connection);
+const run = (statement: Sql, connection = first): Promise<SqlRow[]> => connection.query(statement, 10_000);
+const sql = (text: string, connection = first): Promise<SqlRow[]> => run({ text }, connection);
 
 const hashOf = (sequence: number, branch = 0): Buffer => Buffer.alloc(32, 16 * branch + sequence);
 
@@ -87,9 +87,9 @@ const seen = { epoch: 3, holder: "me", beat: 7 } as Parameters<typeof takeLead>[
 const next = { epoch: 4, firstIndex: 50, size: 50 };
 
 interface Case {
-  readonly statement: Statement;
+  readonly statement: Sql;
   /** Calls that differ in one point; the name says in which. */
-  readonly refused: Readonly<Record<string, Statement>>;
+  readonly refused: Readonly<Record<string, Sql>>;
   /** What must be different of the journal, so that the same call changes nothing. */
   readonly refusedAfter: readonly string[];
 }
@@ -200,7 +200,7 @@ test.each(Object.keys(CASES))("%s: each condition is needed", async (name) => {
   const conditions = [...withoutCondition(given.statement.text)].filter(([condition]) => !JOINS.test(condition));
   expect(conditions.length).toBeGreaterThanOrEqual(2);
   for (const [condition, text] of conditions) {
-    const weaker = (statement: Statement): Statement => ({ text, values: statement.values! });
+    const weaker = (statement: Sql): Sql => ({ text, values: statement.values! });
     const refused = Object.fromEntries(Object.entries(given.refused).map(([key, one]) => [key, weaker(one)]));
     expect(await taken({ ...given, statement: weaker(given.statement), refused }), `without ${condition}`).not.toEqual(
       [],

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkLog, type LogCheckOptions, type LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";
-import type { LogEnd, PrivateCheck } from "#cairnlog/engine/log/check/private-check.js";
+import type { LogExtent, PrivateCheck } from "#cairnlog/engine/log/check/private-check.js";
 import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
@@ -75,7 +75,7 @@ async function changeMeta(path: string, change: object): Promise<void> {
 
 /** A check of private rows that finds nothing, and the ends of logs that it was told. */
 function endsTold() {
-  const ends: LogEnd[] = [];
+  const ends: LogExtent[] = [];
   const told: PrivateCheck = (_, end) => {
     ends.push(end);
     return [];

@@ -5,7 +5,8 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { Slices, type Steps } from "#cairnlog/engine/registry/shared/slices.js";
+import type { Steps } from "#cairnlog/engine/base/turns.js";
+import { Slices } from "#cairnlog/engine/registry/shared/slices.js";
 import { TrustService } from "#cairnlog/engine/registry/trust/service.js";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
 import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";

@@ -3,7 +3,7 @@
  * fractions, without the code under test.
  */
 import fc from "fast-check";
-import type { Steps } from "#cairnlog/engine/registry/shared/slices.js";
+import type { Steps } from "#cairnlog/engine/base/turns.js";
 import { TrustLevels } from "#cairnlog/engine/registry/trust/levels.js";
 import { type PathView, pathsTo, type TrustPath } from "#cairnlog/engine/registry/trust/paths.js";
 import { capacityOf, ownTrust, type TrustView } from "#cairnlog/engine/registry/trust/trust.js";

@@ -4,7 +4,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
-import type { Outcome } from "#cairnlog/engine/registry/webhooks/deliveries.js";
+import type { Attempted } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
@@ -116,7 +116,7 @@ describe("an outcome", () => {
     const { id } = await webhooks.subscribe(all, OWNER);
     await log.append(Array.from({ length: entries }, note));
     const row = (entryId: number) => outbox.oldest(id, 9).find(({ entry_id }) => entry_id === entryId);
-    const outcome = (entryId: number, isDelivered: boolean, moment?: string): Outcome => {
+    const outcome = (entryId: number, isDelivered: boolean, moment?: string): Attempted => {
       const known = row(entryId);
       const time = moment ?? known?.next_attempt_at ?? at(world.now);
       const base = { webhookId: id, entryId, attempt: known?.attempt ?? 0, isDelivered, at: time, jitter: 0 };

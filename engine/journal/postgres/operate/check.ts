@@ -2,10 +2,10 @@
 import { CairnlogError } from "../../../base/error.js";
 import { type JournalPosition, NO_HASH, ORIGIN } from "../../../store/schema/position.js";
 import { checkNext, recordOf } from "../../record.js";
-import { Connection } from "../connection.js";
+import { PgConnection } from "../connection.js";
+import { parseConnectionString } from "../connection-string.js";
 import { type ServerStatus, Servers } from "../servers.js";
 import { LEAD, leadOf, recordsText } from "../statements.js";
-import { parseTarget } from "../target.js";
 
 const STATEMENT_MS = 120_000;
 /** Records that are read at a time. */
@@ -19,7 +19,7 @@ interface JournalReport {
 
 /** @param position of the log of a node, to be compared; null for none */
 export async function checkJournal(url: string, position: JournalPosition | null): Promise<JournalReport> {
-  const target = parseTarget(url);
+  const target = parseConnectionString(url);
   const servers = new Servers(target);
   await servers.identify();
   const statuses = servers.statuses;
@@ -37,7 +37,7 @@ export async function checkJournal(url: string, position: JournalPosition | null
     }
     let records = 0;
     try {
-      const connection = await Connection.open(target, target.places[i]!);
+      const connection = await PgConnection.open(target, target.places[i]!);
       try {
         records = await readAll(connection, status.address, hashes, faults);
       } finally {
@@ -57,7 +57,7 @@ export async function checkJournal(url: string, position: JournalPosition | null
 const rank = ({ role }: ServerStatus): number => ["primary", "standby", "unreachable"].indexOf(role);
 
 /** @returns how many records the server has */
-async function readAll(connection: Connection, address: string, hashes: Buffer[], faults: string[]): Promise<number> {
+async function readAll(connection: PgConnection, address: string, hashes: Buffer[], faults: string[]): Promise<number> {
   const [row] = await connection.query(LEAD, STATEMENT_MS);
   if (!row) throw new CairnlogError("corrupt-log", "it has no row in cairnlog.lead");
   const { sequence } = leadOf(row);

@@ -5,12 +5,12 @@
  *
  * If we crash here: each statement holds by itself, and all of it can be repeated.
  */
-import type { Connection } from "../connection.js";
+import type { PgConnection } from "../connection.js";
+import { parseConnectionString } from "../connection-string.js";
 import { erasing } from "../erasing.js";
 import { unreachable } from "../faults.js";
 import { Servers } from "../servers.js";
 import { recordWith } from "../statements.js";
-import { parseTarget } from "../target.js";
 
 const STATEMENT_MS = 60_000;
 /** A table is copied meanwhile. */
@@ -23,8 +23,8 @@ const ANEW_MS = 3 * 3_600_000;
  * @throws CairnlogError `storage-failed`; as `bodyWithout` does
  */
 export async function eraseFromJournal(url: string, withheld: Iterable<readonly [number, Buffer]>): Promise<void> {
-  const servers = new Servers(parseTarget(url));
-  let connection: Connection | undefined;
+  const servers = new Servers(parseConnectionString(url));
+  let connection: PgConnection | undefined;
   try {
     connection = await servers.openPrimary();
     for (const [leafIndex, json] of withheld) {

@@ -7,10 +7,10 @@ import { type JournalPosition, ORIGIN } from "../../../store/schema/position.js"
 import type { JournalRecord } from "../../record.js";
 import type { RecordedChange } from "../../rows.js";
 import { columnsOf } from "../columns.js";
-import type { Connection } from "../connection.js";
+import type { PgConnection } from "../connection.js";
+import { parseConnectionString } from "../connection-string.js";
 import { DUPLICATE_SCHEMA, unreachable } from "../faults.js";
 import { Servers } from "../servers.js";
-import { parseTarget } from "../target.js";
 import { GRANTS_SQL, SCHEMA_SQL } from "./schema.js";
 
 const STATEMENT_MS = 60_000;
@@ -39,9 +39,9 @@ export async function makeJournal(
   isTrusted: boolean,
   progress: (entries: number) => void = () => {},
 ): Promise<JournalPosition> {
-  const target = parseTarget(url);
+  const target = parseConnectionString(url);
   const servers = new Servers(target);
-  let connection: Connection | undefined;
+  let connection: PgConnection | undefined;
   try {
     connection = await servers.openPrimary();
     await checkServer(connection, isTrusted);
@@ -79,7 +79,7 @@ export async function makeJournal(
 type Place = JournalPosition & { readonly size: number };
 
 async function insert(
-  connection: Connection,
+  connection: PgConnection,
   { sequence, hash: previous }: Place,
   draft: Pick<JournalRecord, "firstIndex" | "batch" | "rows">,
   count: number,
@@ -116,10 +116,10 @@ async function insert(
 }
 
 /** Statements without parameters. */
-const run = (connection: Connection, text: string) => connection.query({ text }, STATEMENT_MS);
+const run = (connection: PgConnection, text: string) => connection.query({ text }, STATEMENT_MS);
 
 /** @throws CairnlogError `precondition-failed` */
-async function checkServer(connection: Connection, isTrusted: boolean): Promise<void> {
+async function checkServer(connection: PgConnection, isTrusted: boolean): Promise<void> {
   const [row] = await run(
     connection,
     "SELECT current_setting('server_version_num')::int AS version, current_setting('synchronous_standby_names') AS names",

@@ -1,7 +1,7 @@
 /** Trust: the graph of endorsements, trust configurations, and the service's trust in keys. */
 
 import { turn } from "../../../../engine/base/turns.js";
-import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
+import type { GraphAnswer } from "../../../../engine/registry/graph/recent-graphs.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
 import { KeyParams } from "../../../wire/identity/keys.js";

@@ -3,11 +3,13 @@
  * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one
  * `Graphs` owns the cache, in the thread that opened the registry.
  */
+
 import { LRUCache } from "lru-cache";
+import type { Steps } from "../../base/turns.js";
 import type { Clock } from "../../log/state/clock.js";
 import { type AskedKeys, isTouchedSince } from "../events/graph.js";
 import type { Keys } from "../keys/keys.js";
-import type { Slices, Steps } from "../shared/slices.js";
+import type { Slices } from "../shared/slices.js";
 import { type GraphParts, type GraphView, viewing } from "../trust/view.js";
 import {
   DEFAULT_GRAPH_BOUNDS,

@@ -2,7 +2,7 @@
 import { appendFileSync, copyFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Places } from "#cairnlog/engine/store/lmdb/places.js";
+import { BatchExtents } from "#cairnlog/engine/store/lmdb/batch-extents.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { openTestLog, temporaryFolder } from "../log/harness.js";
 
@@ -83,7 +83,7 @@ test("places stay right while the log grows and LMDB writes the pages that name 
 test("where the file has something else than its leaf page says, nothing is read", async () => {
   const path = await logOf(2, "a");
   const bytes = readFileSync(join(path, "data.mdb"));
-  const sound = new Places(path);
+  const sound = new BatchExtents(path);
   const first = sound.find(0)!;
   const firstEntry = first.entry(0)!;
   const digests = first.digests(0, PER_BATCH)!;
@@ -99,7 +99,7 @@ test("where the file has something else than its leaf page says, nothing is read
     const file = join(folder, "data.mdb");
     copyFileSync(join(path, "data.mdb"), file);
     change(file);
-    const places = new Places(folder);
+    const places = new BatchExtents(folder);
     const place = places.find(0);
     const found = { entry: place?.entry(0), digest: place?.digests(0, 1)?.toString("hex") };
     places.close();
@@ -121,7 +121,7 @@ test("where the file has something else than its leaf page says, nothing is read
   expect(read((file) => truncateSync(file, pageAt + 4096))).toEqual(nothing);
   expect(read(overwrite(0, Array(8192).fill(255)))).toEqual(nothing);
   expect(read((file) => appendFileSync(file, "more")).entry).toEqual(firstEntry);
-  const absent = new Places(temporaryFolder());
+  const absent = new BatchExtents(temporaryFolder());
   expect(absent.find(0)).toBeUndefined();
   expect(absent.find(0)).toBeUndefined();
 });
@@ -132,7 +132,7 @@ test("a meta page that is read while it is written costs one read by LMDB, not a
   const file = join(folder, "data.mdb");
   const sound = readFileSync(join(path, "data.mdb"));
   writeFileSync(file, Buffer.from(sound).fill(255, 0, 8192));
-  const places = new Places(folder);
+  const places = new BatchExtents(folder);
   expect(places.find(0)).toBeUndefined();
   writeFileSync(file, sound);
   expect(places.find(0)).toMatchObject({ firstIndex: 0, count: PER_BATCH });

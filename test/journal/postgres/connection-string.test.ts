@@ -1,10 +1,10 @@
 /** Connection strings of a replicated log. */
 import { describe, expect, test } from "vitest";
-import { nameOf, parseTarget } from "#cairnlog/engine/journal/postgres/target.js";
+import { nameOf, parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { readSettings } from "#cairnlog/server/index.js";
 
 test("several servers, a user, a password and a database", () => {
-  const { places, user, password, database, tls } = parseTarget(
+  const { places, user, password, database, tls } = parseConnectionString(
     "postgresql://log%40a:p%3Aw@10.0.0.1,db.example:6000,[fd00::1]:7000/log?sslmode=verify-full",
   );
   expect(places.map(nameOf)).toEqual(["10.0.0.1:5432", "db.example:6000", "[fd00::1]:7000"]);
@@ -21,8 +21,8 @@ describe("TLS", () => {
     ["postgres://u@db.example/d?sslmode=require", { rejectUnauthorized: false }],
     ["postgres://u@db.example/d?sslmode=verify-ca", { rejectUnauthorized: true }],
   ])("%s", (url, tls) => {
-    if (tls === false) expect(parseTarget(url).tls).toBe(false);
-    else expect(parseTarget(url).tls).toMatchObject(tls as object);
+    if (tls === false) expect(parseConnectionString(url).tls).toBe(false);
+    else expect(parseConnectionString(url).tls).toMatchObject(tls as object);
   });
 });
 
@@ -37,7 +37,7 @@ test.each([
   "postgres://u@h/d?options=-c",
   "postgres://u@h/d?sslrootcert=/does/not/exist",
 ])("%s is refused, and a password is not shown", (url) => {
-  expect(() => parseTarget(url)).toThrow(expect.objectContaining({ code: "invalid-input" }));
+  expect(() => parseConnectionString(url)).toThrow(expect.objectContaining({ code: "invalid-input" }));
   const secret = url.replace("u@", "u:hunter2@");
   expect(() => readSettings({ SERVICE_REPLICATION: secret })).toThrow(/^SERVICE_REPLICATION must be (?!.*hunter2)/);
 });

@@ -48,7 +48,7 @@ const IDLE_MS = 5;
 const PID_BYTES = 4;
 
 /** The writer's side, for one environment. Its transactions pass one at a time. It belongs to the thread that writes. */
-export class Gate {
+export class OpeningGate {
   readonly #opening: string;
   readonly #running: number;
   readonly #pid = Buffer.alloc(PID_BYTES);

@@ -6,13 +6,13 @@ import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import { CairnlogError } from "../../base/error.js";
 
-export interface Place {
+export interface ServerAddress {
   readonly host: string;
   readonly port: number;
 }
 
-export interface Target {
-  readonly places: readonly Place[];
+export interface ConnectionString {
+  readonly places: readonly ServerAddress[];
   readonly user: string;
   readonly password: string | undefined;
   readonly database: string;
@@ -32,7 +32,7 @@ const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|localhost)$/;
  * asked without TLS, and all others must show a certificate that verifies.
  * @throws CairnlogError `invalid-input` whose message completes "… must be"
  */
-export function parseTarget(text: string): Target {
+export function parseConnectionString(text: string): ConnectionString {
   const match = FORM.exec(text);
   if (!match) throw misfit("a connection string: postgres://user:password@host:port,host:port/database");
   const [, user, password, hosts, database, query = ""] = match as unknown as [string, string, string, string, string];
@@ -50,16 +50,16 @@ export function parseTarget(text: string): Target {
 }
 
 /** `host:port`, for people. */
-export const nameOf = ({ host, port }: Place): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+export const nameOf = ({ host, port }: ServerAddress): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-function placeOf(text: string): Place {
+function placeOf(text: string): ServerAddress {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text);
   const port = Number(match?.[3] ?? DEFAULT_PORT);
   if (!match || port < 1 || port > 65_535) throw misfit("a connection string whose hosts are host or host:port");
   return { host: decodeURIComponent(match[1] ?? match[2]!), port };
 }
 
-function tlsOf(parameters: URLSearchParams, places: readonly Place[]): ConnectionOptions | false {
+function tlsOf(parameters: URLSearchParams, places: readonly ServerAddress[]): ConnectionOptions | false {
   const isHere = places.every(({ host }) => LOOPBACK.test(host));
   const given = parameters.get("sslmode") ?? (isHere ? "disable" : "verify-full");
   const mode = MODES.find((known) => known === given);

@@ -10,7 +10,7 @@
 /** Share of the time of the last commit. */
 const PATIENCE = 0.5;
 
-export class Company {
+export class CommitDelay {
   #expected = 0;
   #until = 0;
 

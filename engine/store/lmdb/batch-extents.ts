@@ -68,7 +68,7 @@ class Ring {
 }
 
 /** One batch in the data file. */
-export class Place {
+export class BatchExtent {
   readonly firstIndex: number;
   readonly count: number;
   readonly #file: PlaceFile;
@@ -159,7 +159,7 @@ class PlaceFile {
   }
 }
 
-export class Places {
+export class BatchExtents {
   readonly #path: string;
   /** Opened when the first place is looked for; null when that failed. */
   #file: PlaceFile | null | undefined;
@@ -174,14 +174,14 @@ export class Places {
   }
 
   /** The batch with the entry at `index`: null if it has no pages of its own, undefined if that is not known. */
-  at(index: number): Place | null | undefined {
+  at(index: number): BatchExtent | null | undefined {
     const leaf = this.#leaves[this.#before(index)];
     if (!leaf) return undefined;
     const { firsts, positions } = leaf;
     const number = leastWhere(0, firsts.length, (i) => firsts[i]! > index) - 1;
     const position = positions[number];
     if (position === undefined) return undefined;
-    return position === NONE ? null : new Place(this.#file!, leaf, number);
+    return position === NONE ? null : new BatchExtent(this.#file!, leaf, number);
   }
 
   /** The number of the last leaf that begins at `index` or before; `NONE` if there is none. */
@@ -193,7 +193,7 @@ export class Places {
    * Looks for the place of the batch with the entry at `index`, which is on disk. The caller holds a reading transaction.
    * @returns as `at` does
    */
-  find(index: number): Place | null | undefined {
+  find(index: number): BatchExtent | null | undefined {
     if (this.#file === null) return undefined;
     try {
       this.#file ??= new PlaceFile(new PageFile(join(this.#path, DATA_FILE)));

@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSyn
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Gate, openAtGate } from "#cairnlog/engine/store/lmdb/gate.js";
+import { OpeningGate, openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
 import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
@@ -13,7 +13,7 @@ import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 /** Another process, which says "in" when it may open, opens until a line comes, and then says "out". */
 const OPENER = `
 import { readSync } from "node:fs";
-import { openAtGate } from ${JSON.stringify(import.meta.resolve("#cairnlog/engine/store/lmdb/gate.js"))};
+import { openAtGate } from ${JSON.stringify(import.meta.resolve("#cairnlog/engine/store/lmdb/opening-gate.js"))};
 console.log("asks");
 openAtGate(process.argv[1], () => {
   console.log("in");
@@ -42,7 +42,7 @@ function startOpener(path: string) {
 
 /** A gate, and a transaction that runs until it is told to end. */
 function openGate(path = temporaryFolder()) {
-  const gate = new Gate(path);
+  const gate = new OpeningGate(path);
   onTestFinished(() => gate.close());
   const begin = () => {
     let end = () => {};

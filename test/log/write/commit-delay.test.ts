@@ -1,7 +1,7 @@
 /** Where a journal on other machines decides, a batch waits for those who were just answered, and for nobody else. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { decodeRecord, type JournalRecord } from "#cairnlog/engine/journal/record.js";
-import { Company } from "#cairnlog/engine/log/write/company.js";
+import { CommitDelay } from "#cairnlog/engine/log/write/commit-delay.js";
 import { Batch } from "#cairnlog/engine/store/schema/batch.js";
 import { FakeJournal } from "../../journal/fakejournal.js";
 import { openTestLog } from "../harness.js";
@@ -43,14 +43,14 @@ describe("the wait", () => {
 
   test("is for as many as were answered or wait, and a half of the time that the commit took at most", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
-    const company = new Company();
-    expect(company.wait(1)).toBe(0);
-    company.answered(3, 2, 10);
-    expect([4, 5, 6].map((queued) => company.wait(queued))).toEqual([5, 0, 0]);
+    const delay = new CommitDelay();
+    expect(delay.wait(1)).toBe(0);
+    delay.answered(3, 2, 10);
+    expect([4, 5, 6].map((queued) => delay.wait(queued))).toEqual([5, 0, 0]);
     vi.advanceTimersByTime(4);
-    expect(company.wait(1)).toBe(1);
+    expect(delay.wait(1)).toBe(1);
     vi.advanceTimersByTime(1);
-    expect(company.wait(1)).toBe(0);
+    expect(delay.wait(1)).toBe(0);
   });
 });
 
@@ -75,7 +75,7 @@ test("those who do not come back are not waited for long, and who is alone not a
   const journal = new SlowJournal(300, true);
   const { log } = await openTestLog({ journal });
   await Promise.all([log.append(event), log.append(event), log.append(event)]);
-  const waiting = vi.spyOn(Company.prototype, "wait");
+  const waiting = vi.spyOn(CommitDelay.prototype, "wait");
   await log.append(event);
   expect(waiting.mock.results[0]!.value).toBeGreaterThan(0);
   waiting.mockClear();
@@ -86,7 +86,7 @@ test("those who do not come back are not waited for long, and who is alone not a
 });
 
 test("a log that asks nobody waits for nobody", async () => {
-  const waiting = vi.spyOn(Company.prototype, "wait");
+  const waiting = vi.spyOn(CommitDelay.prototype, "wait");
   await appended(false);
   expect(waiting).not.toHaveBeenCalled();
   waiting.mockRestore();
