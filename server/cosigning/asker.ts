@@ -14,7 +14,7 @@ const MAX_RETRY_MS = 60_000;
 const MAX_REQUESTS = 3;
 
 /** A checkpoint that is to be cosigned. */
-export interface Wanted {
+export interface CheckpointToCosign {
   readonly treeSize: number;
   /** Signed by the log. */
   readonly note: string;
@@ -43,9 +43,9 @@ export interface AskerParts {
   /** The proof from one size to a larger one. */
   readonly proof: (from: number, to: number) => readonly Uint8Array[];
   /** The checkpoint that is to be cosigned by this witness; null while there is none. Another object is to be cosigned anew. */
-  readonly wanted: () => Wanted | null;
+  readonly wanted: () => CheckpointToCosign | null;
   /** Called with a cosignature that holds. @param time in seconds since 1970 */
-  readonly cosigned: (wanted: Wanted, line: string, time: number) => void;
+  readonly cosigned: (wanted: CheckpointToCosign, line: string, time: number) => void;
   /** Called when the trouble is another one than before; null when it is over. */
   readonly told: (trouble: string | null) => void;
   readonly timeoutMs: number;
@@ -57,7 +57,7 @@ export class Asker {
   #known: number;
   #newest: { readonly treeSize: number; readonly time: number } | null = null;
   /** What it has cosigned last, since the start. */
-  #done: Wanted | null = null;
+  #done: CheckpointToCosign | null = null;
   #trouble: string | null = null;
   #failures = 0;
   /** Failures in a row. */
@@ -132,7 +132,7 @@ export class Asker {
   }
 
   /** @throws WitnessError */
-  async #cosign(wanted: Wanted): Promise<void> {
+  async #cosign(wanted: CheckpointToCosign): Promise<void> {
     const { url, key, proof, timeoutMs, cosigned } = this.#parts;
     const { treeSize, note } = wanted;
     for (let requests = 0; requests < MAX_REQUESTS; requests++) {

@@ -21,7 +21,7 @@ import {
   parseNote,
   verifySignatures,
 } from "../../engine/verify/index.js";
-import { Asker, type AskerParts, type Wanted, WITNESS_TIMEOUT_MS, type WitnessStatus } from "./asker.js";
+import { Asker, type AskerParts, type CheckpointToCosign, WITNESS_TIMEOUT_MS, type WitnessStatus } from "./asker.js";
 import { isAsked } from "./policyfile.js";
 
 export interface CosigningParts {
@@ -61,7 +61,7 @@ export interface CosignerStatus extends WitnessStatus {
 }
 
 /** A checkpoint, and the cosignatures that came for it. */
-interface Candidate extends Wanted {
+interface Candidate extends CheckpointToCosign {
   /** Name of the witness in the policy → its newest line, and the time of that. */
   readonly lines: Map<string, { readonly line: string; readonly time: number }>;
 }
@@ -72,7 +72,7 @@ export class Cosigning {
   /** What is being cosigned. */
   #current: Candidate | null = null;
   /** A newer one, which waits until `#current` has a quorum or its time is over. */
-  #next: Wanted | null = null;
+  #next: CheckpointToCosign | null = null;
   #deadline: NodeJS.Timeout | null = null;
   #renewal: NodeJS.Timeout | null = null;
   /** Names of the witnesses that have not cosigned in their time. */
@@ -142,7 +142,7 @@ export class Cosigning {
   }
 
   /** Has a checkpoint cosigned. Of several that are offered meanwhile, the newest one is next. */
-  offer(wanted: Wanted): void {
+  offer(wanted: CheckpointToCosign): void {
     this.#next = wanted;
     this.#advance();
   }
@@ -182,7 +182,7 @@ export class Cosigning {
     this.#advance();
   }
 
-  #cosigned(name: string, wanted: Wanted, line: string, time: number): void {
+  #cosigned(name: string, wanted: CheckpointToCosign, line: string, time: number): void {
     const current = this.#current;
     // A cosignature of a checkpoint that is not wanted any more is of no use: the log has a newer one.
     if (!current || current.note !== wanted.note) return;

@@ -7,9 +7,9 @@ import type { LogWriter } from "../../engine/log/writer.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import type { Logger } from "../process/logger.js";
 import type { Shared } from "./calls.js";
-import { Desk, type FrontWord } from "./desk.js";
 import { errorOf, type ToFront } from "./messages.js";
 import type { FrontData } from "./worker.js";
+import { type FrontWord, WriterSide } from "./writer-side.js";
 
 const WORKER = new URL("./worker.js", import.meta.url);
 /** Milliseconds for which a report is waited for. */
@@ -37,7 +37,7 @@ interface FrontThreadParts {
 
 export class FrontThread {
   readonly name: string;
-  readonly #desk: Desk;
+  readonly #writerSide: WriterSide;
   readonly #logger: Logger;
   /** What waits until the thread is open, until it listens, or until it has a new certificate: one of these at a time. */
   #expecting: Expecting | null = null;
@@ -61,7 +61,7 @@ export class FrontThread {
       name: this.name,
       execArgv: [],
     });
-    this.#desk = new Desk({ port: port1, log, shared, due, heard: (word) => this.#heard(word) });
+    this.#writerSide = new WriterSide({ port: port1, log, shared, due, heard: (word) => this.#heard(word) });
     this.opened = this.#expect();
     worker.on("error", (error) => {
       this.#expecting?.reject(error);
@@ -69,7 +69,7 @@ export class FrontThread {
     });
     this.ended = new Promise((resolve) => {
       worker.on("exit", () => {
-        this.#desk.close();
+        this.#writerSide.close();
         this.#hasEnded = true;
         this.#expecting?.reject(this.#ending());
         this.#told(null);
@@ -84,12 +84,12 @@ export class FrontThread {
   }
 
   send(message: ToFront): void {
-    this.#desk.send(message);
+    this.#writerSide.send(message);
   }
 
   /** Sends the news of the log, and how the commands of this front end have ended. */
   tell(feed: readonly FeedMessage[]): void {
-    this.#desk.tell(feed);
+    this.#writerSide.tell(feed);
   }
 
   /**

@@ -18,7 +18,7 @@ const TEMPORARY: readonly number[] = [429, 502, 503, 504];
  * Begins a request. The function that it returns is called after each attempt, with null if there was no answer.
  * @returns milliseconds until the next attempt; null for the last one
  */
-export type Persistence = () => (response: Response | null) => number | null;
+type Persistence = () => (response: Response | null) => number | null;
 
 /** Waits for rate limits alone, up to a minute each. @param isEndless whether every limit is waited for, however long it lasts */
 export const throughLimits =

@@ -16,13 +16,13 @@ import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import type { Logger } from "../process/logger.js";
 import { Lane } from "./lane.js";
+import { LogWalk } from "./log-walk.js";
 import { deliveryRequest } from "./message.js";
 import { Owners } from "./owners.js";
 import { type FreePlaces, Places } from "./places.js";
 import { type Schedule, systemSchedule } from "./schedule.js";
-import { ATTEMPT_TIMEOUT_MS, type Send, type Verdict } from "./send.js";
+import { ATTEMPT_TIMEOUT_MS, type AttemptResult, type Send } from "./send.js";
 import { Turns } from "./turns.js";
-import { LogWalk } from "./walk.js";
 
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
@@ -491,12 +491,12 @@ export class Deliverer {
   }
 
   /** The verdict of one attempt, which has a deadline whatever `send` does. */
-  async #sent(request: Parameters<Send>[0]): Promise<Verdict> {
+  async #sent(request: Parameters<Send>[0]): Promise<AttemptResult> {
     const controller = new AbortController();
     const abort = () => controller.abort();
     this.#interrupts.add(abort);
     const cancelTimeout = this.#schedule(ATTEMPT_TIMEOUT_MS, abort);
-    const late = new Promise<Verdict>((resolve) => {
+    const late = new Promise<AttemptResult>((resolve) => {
       controller.signal.addEventListener("abort", () => resolve({ isDelivered: false, reason: "timeout" }));
     });
     const verdict = await Promise.race([this.#send(request, controller.signal), late]);

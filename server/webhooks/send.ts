@@ -7,7 +7,7 @@ import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js"
 import { type Answered, exchange } from "../outgoing/exchange.js";
 import type { DeliveryRequest } from "./message.js";
 import { Held, Places, placeOf } from "./places.js";
-import { Reach } from "./reach.js";
+import { PublicAddresses } from "./public-addresses.js";
 import { dnsResolver, type Resolve } from "./resolver.js";
 
 /** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
@@ -22,7 +22,7 @@ const GONE = 410;
 const DECIMAL = /^\d{1,9}$/;
 
 /** The result of an attempt. */
-export interface Verdict {
+export interface AttemptResult {
   readonly isDelivered: boolean;
   /** For the service's log: a status or an error code. Never a part of the URL, which may contain a secret. */
   readonly reason: string;
@@ -35,7 +35,7 @@ export interface Verdict {
 }
 
 /** Never rejects. Ends soon after `signal` is aborted. */
-export type Send = (request: DeliveryRequest, signal: AbortSignal) => Promise<Verdict>;
+export type Send = (request: DeliveryRequest, signal: AbortSignal) => Promise<AttemptResult>;
 
 /** Why there was no answer; `code` is the reason for the service's log. */
 class Unanswered extends Error {
@@ -79,10 +79,10 @@ export function httpSender(options: {
   readonly resolve?: Resolve;
   readonly places?: Places;
   readonly timeoutMs?: number;
-  readonly reach?: Reach;
+  readonly reach?: PublicAddresses;
 }): Send {
   const { allowPrivate, resolve = dnsResolver(), places = new Places(), timeoutMs = ATTEMPT_TIMEOUT_MS } = options;
-  const { reach = new Reach(resolve) } = options;
+  const { reach = new PublicAddresses(resolve) } = options;
   const check = (address: string | undefined): void => {
     if (!allowPrivate && !(address !== undefined && reach.allows(address))) throw new PrivateAddress();
   };

@@ -4,24 +4,24 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import type { FreePlaces } from "./places.js";
-import type { Send, Verdict } from "./send.js";
-import type { Order, SendingData, Word } from "./sending.js";
+import type { AttemptResult, Send } from "./send.js";
+import type { Order, SenderMessage, SendingData } from "./sending.js";
 
 const WORKER = new URL("./sending.js", import.meta.url);
-const ENDED: Verdict = { isDelivered: false, reason: "the sending thread has ended" };
+const ENDED: AttemptResult = { isDelivered: false, reason: "the sending thread has ended" };
 
 /** A thread, and the attempts that it makes. */
 class Thread {
   readonly #port: MessagePort;
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, (verdict: Verdict) => void>();
+  readonly #waiting = new Map<number, (verdict: AttemptResult) => void>();
   #orders: Order[] = [];
 
   /**
    * @param hear called for everything that it says, in order
    * @param ended called when it has ended, by itself or by `close`
    */
-  constructor(allowPrivate: boolean, hear: (word: Word) => void, ended: () => void) {
+  constructor(allowPrivate: boolean, hear: (word: SenderMessage) => void, ended: () => void) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     this.#worker = new Worker(WORKER, {
@@ -30,7 +30,7 @@ class Thread {
       name: "webhooks",
       execArgv: [],
     });
-    port1.on("message", (words: readonly Word[]) => {
+    port1.on("message", (words: readonly SenderMessage[]) => {
       for (const word of words) {
         hear(word);
         if ("verdict" in word) this.#end(word.id, word.verdict);
@@ -54,11 +54,11 @@ class Thread {
     });
   }
 
-  verdict(id: number): Promise<Verdict> {
+  verdict(id: number): Promise<AttemptResult> {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 
-  #end(id: number, verdict: Verdict): void {
+  #end(id: number, verdict: AttemptResult): void {
     this.#waiting.get(id)?.(verdict);
     this.#waiting.delete(id);
   }
@@ -104,7 +104,7 @@ export class Sender {
       this.#full.delete(place);
       this.places.freed(place);
     };
-    const hear = (word: Word) => {
+    const hear = (word: SenderMessage) => {
       if ("freed" in word) freed(word.freed);
       else if (word.verdict.busy !== undefined) this.#full.add(word.verdict.busy);
     };

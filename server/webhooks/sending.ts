@@ -6,7 +6,7 @@ import { type MessagePort, workerData } from "node:worker_threads";
 import { yieldToOthers } from "../../engine/base/turns.js";
 import type { DeliveryRequest } from "./message.js";
 import { Places } from "./places.js";
-import { httpSender, type Verdict } from "./send.js";
+import { type AttemptResult, httpSender } from "./send.js";
 
 export interface SendingData {
   readonly port: MessagePort;
@@ -19,14 +19,14 @@ export type Order =
   | { readonly id: number; readonly request: null };
 
 /** What it says: how an attempt ended, or that a place at an address has become free. */
-export type Word = { readonly id: number; readonly verdict: Verdict } | { readonly freed: string };
+export type SenderMessage = { readonly id: number; readonly verdict: AttemptResult } | { readonly freed: string };
 
 function serve({ port, allowPrivate }: SendingData): void {
   const places = new Places();
   const send = httpSender({ allowPrivate, places });
   const attempts = new Map<number, AbortController>();
-  let words: Word[] = [];
-  const say = (word: Word): void => {
+  let words: SenderMessage[] = [];
+  const say = (word: SenderMessage): void => {
     if (words.push(word) > 1) return;
     setImmediate(() => {
       port.postMessage(words);

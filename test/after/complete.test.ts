@@ -41,7 +41,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/app.ts": "its timer is that of one close",
   "server/http/observing/metrics.ts": OF_A_CALL,
   "server/process/stderr.ts": "of the process: test/server/http/stderr.test.ts fails it and has it recover",
-  "server/http/reach.ts": "one look at the start",
+  "server/http/replica-lag.ts": "one look at the start",
   "server/http/servers/node/connection.ts": "lingers once, with a connection that is being closed",
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
   "server/opening/operator.ts": "waits for the signer at the start",

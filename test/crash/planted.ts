@@ -48,7 +48,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "finds no delivery for some of the entries that a subscription selects",
-    file: "server/webhooks/walk.js",
+    file: "server/webhooks/log-walk.js",
     text: "if (leafIndex < lane.next)",
     replacement: "if (leafIndex < lane.next || leafIndex % 7 === 0)",
   },

@@ -6,9 +6,9 @@ import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { Shared } from "#cairnlog/server/front/calls.js";
 import { Control } from "#cairnlog/server/front/control.js";
-import { Desk } from "#cairnlog/server/front/desk.js";
 import type { ToFront } from "#cairnlog/server/front/messages.js";
 import { News } from "#cairnlog/server/front/news.js";
+import { WriterSide } from "#cairnlog/server/front/writer-side.js";
 import { WriterPort } from "#cairnlog/server/front/writerport.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../log/harness.js";
 import type { Scene, Step } from "./orders.js";
@@ -60,7 +60,7 @@ class Effects {
 class TestFront {
   readonly name: string;
   readonly port: WriterPort;
-  readonly desk: Desk;
+  readonly writerSide: WriterSide;
   readonly follower: LogFollower;
   readonly #inbox: MessagePort;
   #take: (message: ToFront) => void = () => {};
@@ -73,7 +73,7 @@ class TestFront {
     port1.postMessage = (message: ToFront, transfer?: never) =>
       effects.add(`sends ${message.kind} to ${name}`, () => post(message, transfer));
     const metrics = { text: async () => `${(await log.append(note)).leaf_index + 1}` };
-    this.desk = new Desk({
+    this.writerSide = new WriterSide({
       port: port1,
       log,
       shared: { metrics } as unknown as Shared,
@@ -133,7 +133,7 @@ class TestFront {
   }
 
   async close(): Promise<void> {
-    this.desk.close();
+    this.writerSide.close();
     await this.follower.close();
   }
 }
@@ -162,7 +162,7 @@ export async function frontScene(
   const parts: FrontParts = { log, path, control, effects, news: () => news };
   const counted = { count: (messages: number) => effects.add(`counts ${messages}`, () => control.count(messages)) };
   const fronts: TestFront[] = [];
-  const news: News = new News(counted, () => fronts.map(({ desk }) => desk));
+  const news: News = new News(counted, () => fronts.map(({ writerSide }) => writerSide));
   for (const name of names) fronts.push(new TestFront(name, parts));
   log.feed((message) => news.add(message));
   let told = log.size;

@@ -1,14 +1,14 @@
 /** Subscriptions that end without their owner, and what the owner is told. */
 import { afterAll, describe, expect, test } from "vitest";
 import { FAILING_ENDS_AFTER_S } from "#cairnlog/engine/registry/webhooks/deliveries.js";
-import type { Verdict } from "#cairnlog/server/webhooks/send.js";
+import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { at, closeWorlds, nodeSigner, registration, SECOND } from "../registry/world.js";
 import { ACCEPTED, OWNER, openPost, type Post, REFUSED } from "./harness.js";
 
 afterAll(closeWorlds);
 
 const note = { event_type: "key_registration", payload: {} };
-const GONE: Verdict = { isDelivered: false, reason: "410", isGone: true };
+const GONE: AttemptResult = { isDelivered: false, reason: "410", isGone: true };
 const everything = [0, Number.MAX_SAFE_INTEGER] as const;
 
 /** What the holder of a key finds in its inbox, newest first. */

@@ -10,12 +10,12 @@ import type { Webhook } from "#cairnlog/engine/registry/webhooks/subscriptions.j
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { DeliveryRequest } from "#cairnlog/server/webhooks/message.js";
 import { Places } from "#cairnlog/server/webhooks/places.js";
-import type { Verdict } from "#cairnlog/server/webhooks/send.js";
+import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { runIn } from "../log/inline.js";
 import { nodeSigner, openWorld, registration, type World } from "../registry/world.js";
 
-export const ACCEPTED: Verdict = { isDelivered: true, reason: "200" };
-export const REFUSED: Verdict = { isDelivered: false, reason: "500" };
+export const ACCEPTED: AttemptResult = { isDelivered: true, reason: "200" };
+export const REFUSED: AttemptResult = { isDelivered: false, reason: "500" };
 export const OWNER = `sha256:${"a".repeat(64)}`;
 
 /** Maximum number of timers at one moment. */
@@ -41,7 +41,7 @@ export class Post {
   readonly world: World;
   deliverer: Deliverer;
   /** The endpoint's answer. A promise that never resolves means no answer. */
-  answer: (arrival: Arrival) => Verdict | Promise<Verdict> = () => ACCEPTED;
+  answer: (arrival: Arrival) => AttemptResult | Promise<AttemptResult> = () => ACCEPTED;
   readonly arrivals: Arrival[] = [];
   /** The places at addresses, which an answer may take and give back. */
   readonly places = new Places();
@@ -78,7 +78,7 @@ export class Post {
     });
   }
 
-  #receive(request: DeliveryRequest, signal: AbortSignal): Promise<Verdict> {
+  #receive(request: DeliveryRequest, signal: AbortSignal): Promise<AttemptResult> {
     const [, webhookId, entryId] = /^msg_(\d+)_(\d+)$/.exec(request.headers["webhook-id"]!)!.map(Number);
     const arrival = { ...request, webhookId: webhookId!, entryId: entryId! };
     this.arrivals.push(arrival);

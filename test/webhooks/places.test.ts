@@ -1,7 +1,7 @@
 /** A place at an address that has become free is used, whatever has become of the subscription whose turn it was. */
 import { afterAll, expect, test } from "vitest";
 import { MAX_AT_ADDRESS } from "#cairnlog/server/webhooks/places.js";
-import type { Verdict } from "#cairnlog/server/webhooks/send.js";
+import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { MAX_OF_OWNER } from "#cairnlog/server/webhooks/turns.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, sha256 } from "../registry/world.js";
@@ -10,14 +10,14 @@ import { ACCEPTED, type Arrival, OWNER, openPost, type Post } from "./harness.js
 afterAll(closeWorlds);
 
 const ADDRESS = "192.0.2.1";
-const BUSY: Verdict = { isDelivered: false, reason: "busy", busy: ADDRESS };
+const BUSY: AttemptResult = { isDelivered: false, reason: "busy", busy: ADDRESS };
 const never = new Promise<never>(() => {});
 const note = { event_type: "key_registration", payload: {} };
 const hostOf = ({ url }: Arrival) => new URL(url).hostname;
 const at = (post: Post, host: string) => post.arrivals.filter((arrival) => hostOf(arrival) === host).length;
 
 /** What an attempt finds at the address. */
-const atAddress = (post: Post): Verdict => {
+const atAddress = (post: Post): AttemptResult => {
   if (!post.places.enter(ADDRESS)) return BUSY;
   post.places.leave(ADDRESS);
   return ACCEPTED;
@@ -29,7 +29,7 @@ async function twoParked() {
   for (let taken = 0; taken < MAX_AT_ADDRESS; taken++) post.places.enter(ADDRESS);
   const { id: first } = await post.subscribe({ url: "https://first.example/" });
   const { id: second } = await post.subscribe({ url: "https://second.example/" }, `sha256:${sha256("another owner")}`);
-  const answers: Record<string, () => Verdict | Promise<Verdict>> = {
+  const answers: Record<string, () => AttemptResult | Promise<AttemptResult>> = {
     "first.example": () => atAddress(post),
     "second.example": () => atAddress(post),
   };
@@ -81,7 +81,7 @@ test("one that has ended while it waited for a place", async () => {
 
 test("one that ended before its attempt found the address full", async () => {
   const { post, first, answers, park } = await twoParked();
-  const say: ((verdict: Verdict) => void)[] = [];
+  const say: ((verdict: AttemptResult) => void)[] = [];
   for (const host of ["first.example", "second.example"])
     answers[host] = () => new Promise((resolve) => say.push(resolve));
   await park();

@@ -6,11 +6,11 @@ import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
 import { Held, MAX_AT_ADDRESS, Places, placeOf } from "#cairnlog/server/webhooks/places.js";
-import { httpSender, type Verdict } from "#cairnlog/server/webhooks/send.js";
+import { type AttemptResult, httpSender } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 
 const PUBLIC = "93.184.215.14";
-const BLOCKED: Verdict = { isDelivered: false, reason: "private-address" };
+const BLOCKED: AttemptResult = { isDelivered: false, reason: "private-address" };
 const request = (url: string) => ({ url, headers: { "content-type": "application/json" }, body: "{}" });
 const noSignal = new AbortController().signal;
 

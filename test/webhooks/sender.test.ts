@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { getPriority } from "node:os";
 import { afterEach, expect, test } from "vitest";
-import type { Verdict } from "#cairnlog/server/webhooks/send.js";
+import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
 import { startReceiver } from "./receiver.js";
 
@@ -105,7 +105,7 @@ test("when its thread ends, every attempt under way has failed, places are free,
   await expect.poll(() => receiver.received.length).toBe(4);
   expect(await sender.send(request(receiver.url), never)).toMatchObject({ busy: "127.0.0.1" });
   await sender.close();
-  const ended: Verdict = { isDelivered: false, reason: "the sending thread has ended" };
+  const ended: AttemptResult = { isDelivered: false, reason: "the sending thread has ended" };
   expect(await Promise.all(under)).toEqual([ended, ended, ended, ended]);
   expect(sender.places.isFull("127.0.0.1")).toBe(false);
   receiver.answer = (response) => response.writeHead(204).end();

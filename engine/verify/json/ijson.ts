@@ -66,7 +66,7 @@ export function checkIJson(text: string, value: unknown, numbers = true): void {
 }
 
 /** The number of members of all objects in a value that nests at most 64 levels deep. */
-export function countMembers(value: unknown): number {
+function countMembers(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let members = 0;
   if (Array.isArray(value)) {

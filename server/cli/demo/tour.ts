@@ -1,6 +1,6 @@
 /** The tour of the demonstration, as text: what to look at, and commands to run in another terminal. */
 
-interface Places {
+interface TourPlaces {
   /** Address of the service. */
   readonly url: string;
   /** Address of the copy of its log in which a name was changed. */
@@ -15,7 +15,7 @@ interface Places {
 }
 
 /** Every line that begins with two spaces and `cairnlog` is a command; a test runs them all, in order. */
-export const tour = ({ url, rewrittenUrl, folder, command, entries, endorser }: Places): string => `
+export const tour = ({ url, rewrittenUrl, folder, command, entries, endorser }: TourPlaces): string => `
 ready    ${url}/ (a demonstration: ${entries} entries by five people; Ctrl+C ends it and removes it)
 
 1. Look. Open ${url}/ : your browser verifies what it shows. ${url}/docs describes the API.

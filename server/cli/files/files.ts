@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { flag, texts, type Values } from "../line/options.js";
-import { isDocument } from "./beside.js";
 import { withoutMark } from "./byte-order-mark.js";
 import { decodeName, fromArgument, onDisk } from "./disk-names.js";
+import { isDocument } from "./document-files.js";
 import { Rules } from "./rules.js";
 
 /** Options of commands that take directories. */

@@ -11,7 +11,7 @@ import {
 } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
 import { READING_OPTIONS, readNumber, report, withClient } from "../connection/connection.js";
-import { Beside } from "../files/beside.js";
+import { DocumentFiles } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
 import { flag, text, textOr, type Values } from "../line/options.js";
@@ -49,7 +49,7 @@ An entry that is newer than the newest checkpoint is waited for.`,
   examples: "cairnlog receipt 42\ncairnlog receipt report.pdf",
   async run(positionals, values) {
     const named = only(positionals, "ENTRY");
-    const beside = new Beside();
+    const beside = new DocumentFiles();
     const attested = /^\d+$/.test(named) || !existsSync(named) ? null : await entriesOf(named, beside);
     const ids = attested ? [] : [readNumber(named, "ENTRY")];
     const seconds = readNumber(values.wait, "--wait");
@@ -79,7 +79,10 @@ An entry that is newer than the newest checkpoint is waited for.`,
  * The log entries in the receipts of a document.
  * @throws CairnlogError `invalid-input` if there is none, or if all are about another document
  */
-async function entriesOf(document: string, beside: Beside): Promise<readonly Pick<Entry, "id" | "entry_hash">[]> {
+async function entriesOf(
+  document: string,
+  beside: DocumentFiles,
+): Promise<readonly Pick<Entry, "id" | "entry_hash">[]> {
   const hash = `sha256:${await hashFile(document)}`;
   const paths = beside.receipts(document);
   if (!paths.length)

@@ -9,10 +9,17 @@ import { operatorClient } from "./keys/operator-client.js";
 import { openSoundLog } from "./keys/operator-log.js";
 
 /** Where the log is that the operator's key writes: nobody else writes it, or a service. */
-type Place = { readonly settings: Settings } | { readonly server: string; readonly publicOrigin: string | undefined };
+type LogAccess =
+  | { readonly settings: Settings }
+  | { readonly server: string; readonly publicOrigin: string | undefined };
 
 /** @returns the id of the entry that withholds the payload */
-export async function withholdPayload(place: Place, key: OperatorKey, entryId: number, said: Said): Promise<number> {
+export async function withholdPayload(
+  place: LogAccess,
+  key: OperatorKey,
+  entryId: number,
+  said: Said,
+): Promise<number> {
   if ("server" in place) {
     const client = operatorClient(place.server, place.publicOrigin, key);
     return (await client.withholding.withhold(entryId, said)).log_entry_id;

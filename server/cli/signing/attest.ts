@@ -12,8 +12,8 @@ import type { Client, Subject } from "../../client/index.js";
 import { byTheClock, duration } from "../../outgoing/patience.js";
 import { CONNECTION_OPTIONS, requireKey, withClient } from "../connection/connection.js";
 import { explain } from "../connection/explain.js";
-import { Beside, OutFile, type Places } from "../files/beside.js";
 import { wellFormed } from "../files/disk-names.js";
+import { DocumentFiles, type DocumentPlaces, OutFile } from "../files/document-files.js";
 import { hashForOthers } from "../files/file-hash.js";
 import { type NamedFiles, namedFiles, SELECTION_OPTIONS } from "../files/files.js";
 import { readObject } from "../files/objects.js";
@@ -144,12 +144,12 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
  * Where the receipts go: beside the files, or where `--out` says.
  * @throws UsageError for one file as the place of several receipts
  */
-function placesFor(out: string | undefined, { inside }: NamedFiles, isAlone: boolean): Places {
-  if (out === undefined) return new Beside();
+function placesFor(out: string | undefined, { inside }: NamedFiles, isAlone: boolean): DocumentPlaces {
+  if (out === undefined) return new DocumentFiles();
   const isDirectory = statSync(out, { throwIfNoEntry: false })?.isDirectory() ?? /[/\\]$/.test(out);
   if (isDirectory || !isAlone) {
     if (existsSync(out) && !isDirectory) throw new UsageError("--out is a directory if there are several FILEs");
-    return new Beside((file) => join(out, inside.get(file) ?? basename(file)));
+    return new DocumentFiles((file) => join(out, inside.get(file) ?? basename(file)));
   }
   return new OutFile(out);
 }

@@ -4,7 +4,7 @@ import type { PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type AttestationBundle, signedMembers, signedWords } from "../../../engine/verify/index.js";
 import { type AttestOptions, type Client, ClientError, type Subject } from "../../client/index.js";
 import { report } from "../connection/connection.js";
-import type { Place, Places } from "../files/beside.js";
+import type { DocumentPlaces, EmptyFile } from "../files/document-files.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
@@ -19,7 +19,7 @@ interface Work {
   /** The titles that are not sent, of the subjects that `read` gave. */
   readonly hidden: ReadonlyMap<Subject, PrivateTitle>;
   readonly options: AttestOptions;
-  readonly places: Places;
+  readonly places: DocumentPlaces;
   readonly json: boolean;
   /** Ends the work between two requests. */
   readonly signal: AbortSignal;
@@ -30,7 +30,7 @@ export class AttestRun {
   readonly #hashing: ReturnType<typeof startProgress>;
   readonly #attesting: ReturnType<typeof startProgress>;
   /** The files of the subjects that are on their way, and the places of their receipts. */
-  readonly #sent = new Map<Subject, { readonly file: string; readonly place: Place }>();
+  readonly #sent = new Map<Subject, { readonly file: string; readonly place: EmptyFile }>();
   #isSending = false;
   #attested = 0;
   #unwritten = 0;
@@ -166,7 +166,7 @@ export class AttestRun {
     }
   }
 
-  #taken(subject: Subject): { readonly file: string; readonly place: Place } {
+  #taken(subject: Subject): { readonly file: string; readonly place: EmptyFile } {
     const sent = this.#sent.get(subject)!;
     this.#sent.delete(subject);
     return sent;

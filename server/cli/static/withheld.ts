@@ -4,11 +4,11 @@ import { isPayloadOf, isWithheld, withholdingIn } from "../../../engine/verify/e
 import type { AttestationBundle, Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/base/error.js";
 import type { PublishedEntry, StaticLog } from "../../client/static/log.js";
-import { Beside } from "../files/beside.js";
+import { DocumentFiles } from "../files/document-files.js";
 import { readObject } from "../files/objects.js";
 
 /** A withheld entry about a file, and the operator's words. */
-export interface WithheldAbout extends PublishedEntry {
+interface WithheldAbout extends PublishedEntry {
   readonly withheld_by: number;
   readonly reason: string;
 }
@@ -24,7 +24,7 @@ export async function withheldAbout(
   hash: string,
   isMeant: (kept: Entry) => boolean,
 ): Promise<WithheldAbout | undefined> {
-  for (const receipt of new Beside().receipts(file)) {
+  for (const receipt of new DocumentFiles().receipts(file)) {
     const kept = keptIn(receipt);
     if (kept?.payload?.document_hash !== `sha256:${hash}` || !isMeant(kept)) continue;
     const found = await log.entry(kept.id).catch(orNone);

@@ -11,7 +11,7 @@ import { rememberedFor } from "../connection/config-file.js";
 import { READING_OPTIONS, withClient } from "../connection/connection.js";
 import { namedServer, serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
-import { Beside, isDocument } from "../files/beside.js";
+import { DocumentFiles, isDocument } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { namedFiles, SELECTION_OPTIONS } from "../files/files.js";
 import { readObject } from "../files/objects.js";
@@ -126,7 +126,7 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     if (proof !== undefined && vkey === undefined && policy === undefined)
       throw new UsageError("--proof goes with --vkey or --policy, which say what is trusted");
     if (values.trust !== undefined && !values.online) throw new UsageError("--trust goes with --online");
-    const beside = new Beside();
+    const beside = new DocumentFiles();
     const hasReceipt = (file: string) => beside.receipts(file).length > 0;
     const named = namedFiles(paths, values, hasReceipt);
     const { failures, hasDirectory } = named;

@@ -14,7 +14,7 @@ import type { Watch } from "../log/watch.js";
 const MAX_GAP = 200;
 
 /** A leaf, and the head of the tree that ends with it. */
-interface Place {
+interface LeafWithHead {
   readonly leafIndex: number;
   readonly head: TreeHead;
 }
@@ -40,7 +40,7 @@ export class ListedEntries {
    * same entries.
    * @throws ClientError `log-misbehaved`
    */
-  static async of(places: readonly Place[], http: Http, watch: Watch): Promise<ListedEntries> {
+  static async of(places: readonly LeafWithHead[], http: Http, watch: Watch): Promise<ListedEntries> {
     const entries = new ListedEntries(http, watch);
     const sorted = [...places].sort((a, b) => a.leafIndex - b.leafIndex);
     for (let from = 0; from < sorted.length; ) {
@@ -57,7 +57,7 @@ export class ListedEntries {
     return this.#found.get(leafIndex);
   }
 
-  async #fetch(run: readonly Place[]): Promise<void> {
+  async #fetch(run: readonly LeafWithHead[]): Promise<void> {
     const [first, last] = [run[0]!, run.at(-1)!];
     await this.#watch.accept(last.head);
     // Largest subtree first. Proofs name the sibling next to the leaf first, which is the smallest.
@@ -84,7 +84,7 @@ export class ListedEntries {
     });
   }
 
-  async #firstProof({ leafIndex, head }: Place): Promise<InclusionProof> {
+  async #firstProof({ leafIndex, head }: LeafWithHead): Promise<InclusionProof> {
     const query = { tree_size: head.tree_size };
     const asked: Promise<InclusionProof> = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, query);
     const proof = await this.#watch.owed(asked, { shown: head });

@@ -4,7 +4,7 @@ import { type Content, nameOf, type Operation, type Parameter, type Response, ty
 import { curlOf, textOf } from "./samples.js";
 import { type Direction, membersOf, row, typeOf } from "./schema.js";
 
-export interface Place {
+export interface DocumentedOperation {
   /** Lower case. */
   readonly method: string;
   readonly path: string;
@@ -12,7 +12,7 @@ export interface Place {
   readonly schemas: Readonly<Record<string, Schema>>;
 }
 
-export function operationHtml(place: Place): Html {
+export function operationHtml(place: DocumentedOperation): Html {
   const { method, path, operation } = place;
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   return html`<details class="operation">
@@ -50,14 +50,14 @@ function parametersHtml(parameters: readonly Parameter[]): Part {
 }
 
 /** One answer as HTML. Problems are described once for all operations, so they are only linked. */
-function responseHtml(status: string, { $ref, description, content }: Response, place: Place): Html {
+function responseHtml(status: string, { $ref, description, content }: Response, place: DocumentedOperation): Html {
   const kind = status < "300" ? "good" : status < "400" ? "kept" : "bad";
   const label = html`<span class="status ${kind}">${status}</span>`;
   if ($ref) return html`<p class="answer">${label} <a href="#answer-${nameOf($ref)}">${nameOf($ref)}</a></p>`;
   return html`<div class="answer">${label} ${words(description)}${content && contentHtml(content, place, "out")}</div>`;
 }
 
-function contentHtml(content: Content, { schemas }: Place, direction: Direction): Part[] {
+function contentHtml(content: Content, { schemas }: DocumentedOperation, direction: Direction): Part[] {
   return Object.entries(content).map(([type, media]) => {
     const resolved = media.schema.$ref ? schemas[nameOf(media.schema.$ref)]! : media.schema;
     return html`<p class="media"><code>${type}</code> ${typeOf(media.schema)}</p>

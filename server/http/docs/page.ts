@@ -5,13 +5,13 @@
 
 import { type Html, html, type Part, prose, words } from "./markup.js";
 import { type Document, nameOf } from "./model.js";
-import { example, operationHtml, type Place } from "./operation.js";
+import { type DocumentedOperation, example, operationHtml } from "./operation.js";
 import { SIGN_IN } from "./samples.js";
 import { membersOf, typeOf } from "./schema.js";
 import { MAX_SEARCH_CHARACTERS, matcher, textOfOperation } from "./search.js";
 
 /** An operation, with its part of the page and the text in which it is searched. */
-interface Listed extends Place {
+interface Listed extends DocumentedOperation {
   readonly part: Html;
   readonly text: string;
 }
@@ -87,10 +87,10 @@ const results = (search: string, found: number, all: number): Html => html`<h1>O
 
 const idOf = (tag: string): string => `area-${tag.toLowerCase().replaceAll(" ", "-")}`;
 
-const within = <T extends Place>(places: readonly T[], tag: string): T[] =>
+const within = <T extends DocumentedOperation>(places: readonly T[], tag: string): T[] =>
   places.filter(({ operation }) => operation.tags.includes(tag));
 
-function navigation({ tags }: Document, places: readonly Place[]): Html {
+function navigation({ tags }: Document, places: readonly DocumentedOperation[]): Html {
   return html`<nav aria-label="Operations"><details open><summary>Operations</summary>
 <ul><li><a href="#content">Conventions</a></li><li><a href="#sessions">Sessions and proofs</a></li>
 <li><a href="#answers">Answers of all</a></li><li><a href="#schemas">Schemas</a></li></ul>
@@ -149,7 +149,7 @@ ${Object.entries(responses).map(([name, { content, description }]) => {
 </section>`;
 }
 
-function schemasHtml({ components }: Document, places: readonly Place[]): Html {
+function schemasHtml({ components }: Document, places: readonly DocumentedOperation[]): Html {
   const requests = new Set(
     places.flatMap(({ operation }) =>
       Object.values(operation.requestBody?.content ?? {}).map(({ schema }) => nameOf(schema.$ref ?? "")),

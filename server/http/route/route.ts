@@ -104,7 +104,7 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   };
   /**
    * Whether the log here reaches as far as the request asks. Absent where the request names no place in the log. Nodes that
-   * may be behind look at it (`reach.ts`).
+   * may be behind look at it (`replica-lag.ts`).
    */
   readonly reached?: (context: Context<P, Q, B, W>) => boolean;
   /** How clients may cache the answer; not at all, if absent. Only for GET. */

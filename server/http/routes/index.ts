@@ -2,7 +2,7 @@
 import type { Served } from "../../../engine/registry/registry.js";
 import type { Gate } from "../gate.js";
 import type { Origins } from "../origins.js";
-import { Reach } from "../reach.js";
+import { ReplicaLag } from "../replica-lag.js";
 import type { Route } from "../route/route.js";
 import type { ChosenTransport } from "../servers/choose.js";
 import type { Services } from "../services.js";
@@ -58,7 +58,7 @@ export function asHere(
   replication: Services["replication"],
   isReadOnly: boolean,
 ): readonly Route[] {
-  const reach = new Reach(log, replication?.role ?? null);
+  const reach = new ReplicaLag(log, replication?.role ?? null);
   if (isReadOnly) {
     const offered = readOnly(routes);
     return replication ? atNode(offered, replication, reach) : offered.map((row) => reach.before(row));

@@ -29,7 +29,7 @@ interface Running {
   connections: number;
 }
 
-interface Place {
+interface ListenAt {
   readonly host: string;
   readonly port: number;
   readonly options: ListenOptions;
@@ -43,7 +43,7 @@ class UwsServing implements Serving {
   /** The newest app, and those with older certificates until their last connection has ended. */
   readonly #running = new Set<Running>();
   #listening: us_listen_socket | null = null;
-  #place: Place | null = null;
+  #place: ListenAt | null = null;
   connections = 0;
   connectionsRefused = 0;
 
@@ -76,7 +76,7 @@ class UwsServing implements Serving {
   }
 
   /** The library calls back before it returns. @returns false if it cannot listen */
-  #listen({ app }: Running, { host, port, options }: Place): us_listen_socket | false {
+  #listen({ app }: Running, { host, port, options }: ListenAt): us_listen_socket | false {
     // The types know the options only without a host; the library takes both.
     const listen = app.listen.bind(app) as unknown as (
       host: string,

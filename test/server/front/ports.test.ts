@@ -7,8 +7,8 @@ import type { Command } from "#cairnlog/engine/log/state/commands.js";
 import type { Committed, Receipt } from "#cairnlog/engine/log/state/executor.js";
 import { revokeKey } from "#cairnlog/engine/registry/keys/commands.js";
 import type { Shared } from "#cairnlog/server/front/calls.js";
-import { Desk, type FrontWord } from "#cairnlog/server/front/desk.js";
 import type { ToFront } from "#cairnlog/server/front/messages.js";
+import { type FrontWord, WriterSide } from "#cairnlog/server/front/writer-side.js";
 import { type FrontOrder, WriterPort } from "#cairnlog/server/front/writerport.js";
 
 /** A command that the writer's log has taken. */
@@ -34,7 +34,7 @@ function connected(shared: object = {}, fed = 0) {
     enqueue: (command: { name: string }, input: unknown, resolve: Taken["resolve"], reject: Taken["reject"]) =>
       void taken.push({ name: command.name, input, resolve, reject }),
   };
-  const desk = new Desk({
+  const writerSide = new WriterSide({
     port: port1,
     log: log as never,
     shared: shared as Shared,
@@ -45,15 +45,15 @@ function connected(shared: object = {}, fed = 0) {
   });
   const control = { fed };
   const writer = new WriterPort(port2, control, fed);
-  ends.push(() => desk.close());
+  ends.push(() => writerSide.close());
   const told: FeedMessage[] = [];
   /** As `FrontThreads` does: counted before it is sent. */
   const tell = (...feed: FeedMessage[]) => {
     control.fed = (control.fed + feed.length) | 0;
-    desk.tell(feed);
+    writerSide.tell(feed);
   };
   const follow = () => writer.follow((message) => void told.push(message));
-  return { desk, writer, control, taken, heard, told, tell, follow, due: () => due };
+  return { writerSide, writer, control, taken, heard, told, tell, follow, due: () => due };
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -75,7 +75,7 @@ function receipt(leaf_index: number, time: string, key_id: string): Receipt {
 const plain = ({ json, ...rest }: Receipt) => ({ ...rest, json: json.toString() });
 
 test("commands of one turn come in order, and their receipts are those of the log", async () => {
-  const { desk, writer, taken, due } = connected();
+  const { writerSide, writer, taken, due } = connected();
   const results = ["a", "b", "c", "d"].map((fingerprint) => revoke(writer, fingerprint));
   await until(() => taken.length === 4);
   const names = taken.map(({ name, input }) => [name, input]);
@@ -86,19 +86,19 @@ test("commands of one turn come in order, and their receipts are those of the lo
   taken[0]!.resolve({ value: { any: "thing" }, receipts: [] });
   taken[3]!.resolve({ value: 7, receipts: receipts.slice(3) });
   expect(due()).toBe(3);
-  desk.tell([]);
+  writerSide.tell([]);
   const [first, second, fourth] = await Promise.all([results[0], results[1], results[3]]);
   expect(first).toEqual({ value: { any: "thing" }, receipts: [] });
   expect([second!.value, fourth!.value]).toEqual([undefined, 7]);
   expect([...second!.receipts, ...fourth!.receipts].map(plain)).toEqual(receipts.map(plain));
   // What was told is not told again.
   taken[2]!.resolve({ value: null, receipts: [receipt(4, "3", "l")] });
-  desk.tell([]);
+  writerSide.tell([]);
   expect((await results[2]!).receipts.map(plain)).toEqual([plain(receipt(4, "3", "l"))]);
 });
 
 test("a refusal between receipts of one message takes no text from them", async () => {
-  const { desk, writer, taken } = connected();
+  const { writerSide, writer, taken } = connected();
   // Two entries, a refusal, one entry, a command without an entry, a refusal, three entries.
   const numbers = [[0, 1], null, [2], [], null, [3, 4, 5]];
   const receipts = numbers.map((list) => list?.map((number) => receipt(number, "1", "k")) ?? null);
@@ -107,7 +107,7 @@ test("a refusal between receipts of one message takes no text from them", async 
   for (const [i, list] of receipts.entries())
     if (list) taken[i]!.resolve({ value: i, receipts: list });
     else taken[i]!.reject(new CairnlogError("forbidden", `${i}`));
-  desk.tell([]);
+  writerSide.tell([]);
   for (const [i, result] of (await results).entries()) {
     if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "forbidden", message: `${i}` });
     else expect(result.value.receipts.map(plain)).toEqual(receipts[i]!.map(plain));
@@ -130,13 +130,13 @@ test.each(["taken", "refused"])("a command is %s when the batch with it has been
 });
 
 test("a command that fails, or that nobody knows, rejects with the error", async () => {
-  const { desk, writer, taken } = connected();
+  const { writerSide, writer, taken } = connected();
   const known = revoke(writer, "a");
   const unknown = execute(writer, { ...revokeKey, name: "key.unheard-of" }, { fingerprint: "b" });
   await until(() => taken.length === 1);
   taken[0]!.reject(new CairnlogError("overloaded", "Too much.", { retryAfter: 3 }));
   await new Promise((resolve) => setImmediate(resolve));
-  desk.tell([]);
+  writerSide.tell([]);
   await expect(known).rejects.toMatchObject({ code: "overloaded", message: "Too much.", retryAfter: 3 });
   await expect(unknown).rejects.toMatchObject({
     code: "invalid-input",
@@ -164,12 +164,12 @@ test("a call is answered with its own result or error, in whatever order", async
 });
 
 test("what the writer tells is followed in order, what came early too", async () => {
-  const { desk, writer, told, tell, follow } = connected();
+  const { writerSide, writer, told, tell, follow } = connected();
   tell(frozen(1), frozen(2));
   tell(frozen(3));
   let asked = 0;
   writer.obey(() => asked++);
-  desk.send({ kind: "report" });
+  writerSide.send({ kind: "report" });
   await until(() => asked === 1);
   expect(told).toEqual([]);
   follow();
@@ -208,7 +208,7 @@ test("an answer that waits among what is followed is not lost", async () => {
 });
 
 test("orders and words arrive as they are", async () => {
-  const { desk, writer, heard } = connected();
+  const { writerSide, writer, heard } = connected();
   const orders: FrontOrder[] = [];
   const sent: ToFront[] = [
     { kind: "listen", host: "::1", port: 7, isShared: true },
@@ -216,10 +216,10 @@ test("orders and words arrive as they are", async () => {
     { kind: "close" },
     { kind: "abandon" },
   ];
-  desk.send({ kind: "report" });
+  writerSide.send({ kind: "report" });
   await new Promise((resolve) => setImmediate(resolve));
   writer.obey((order) => void orders.push(order));
-  for (const order of sent) desk.send(order);
+  for (const order of sent) writerSide.send(order);
   writer.send({ kind: "opened" });
   writer.send({ kind: "listening", port: 8 });
   await until(() => orders.length >= sent.length && heard.length === 2);
@@ -236,11 +236,11 @@ test("a front end that ends refuses everybody who waits", async () => {
 });
 
 test("where there is nothing to tell, no message is sent", async () => {
-  const { desk, writer, told, follow } = connected();
+  const { writerSide, writer, told, follow } = connected();
   follow();
   let messages = 0;
   const { port1, port2 } = new MessageChannel();
-  const bare = new Desk({ port: port1, log: {} as never, shared: {} as Shared, due: () => {}, heard: () => {} });
+  const bare = new WriterSide({ port: port1, log: {} as never, shared: {} as Shared, due: () => {}, heard: () => {} });
   port2.on("message", () => messages++);
   bare.tell([]);
   bare.tell([frozen(1)]);
@@ -249,6 +249,6 @@ test("where there is nothing to tell, no message is sent", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   expect([messages, told]).toEqual([1, []]);
   bare.close();
-  desk.tell([]);
+  writerSide.tell([]);
   writer.catchUp();
 });

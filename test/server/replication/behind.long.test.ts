@@ -1,7 +1,7 @@
 /** Nodes that have less of the log than others have shown. They wait, and say so; nobody takes that for a lie of the log. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Reach } from "#cairnlog/server/http/reach.js";
+import { ReplicaLag } from "#cairnlog/server/http/replica-lag.js";
 import { HttpError } from "#cairnlog/server/http/route/problems.js";
 import type { Context, Route } from "#cairnlog/server/http/route/route.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
@@ -77,7 +77,7 @@ describe("a request for more than a node has", () => {
       reached: ({ query }: Context) => (query as { size: number }).size <= log.size,
       handle: () => log.size,
     };
-    const reach = new Reach(log, role).before(row as unknown as Route);
+    const reach = new ReplicaLag(log, role).before(row as unknown as Route);
     const ask = async (size: number, seen = "") =>
       Promise.resolve(reach.handle({ query: { size }, request: { seen } } as unknown as Context)).catch(
         (error: unknown) => (error instanceof HttpError ? error.code : NOTHING),

@@ -1,6 +1,6 @@
 /** The route table of a node of a replicated log: only the leader writes, and nobody answers with what is too old. */
 import { isOrigin } from "../../../wire/origin.js";
-import type { Reach } from "../../reach.js";
+import type { ReplicaLag } from "../../replica-lag.js";
 import { HttpError } from "../../route/problems.js";
 import type { Route } from "../../route/route.js";
 import type { Services } from "../../services.js";
@@ -24,7 +24,7 @@ const TOO_OLD =
 export function atNode(
   routes: readonly Route[],
   replication: NonNullable<Services["replication"]>,
-  reach: Reach,
+  reach: ReplicaLag,
 ): Route[] {
   return routes.map((row) => {
     if (ALWAYS.has(row.path)) return row;

@@ -1,14 +1,14 @@
 /** Addresses that look public and are not: this machine's own, and those by which NAT64 leads back inside. */
 import { describe, expect, test } from "vitest";
 import { isPublicAddress } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
-import { nat64Prefixes, Reach } from "#cairnlog/server/webhooks/reach.js";
+import { nat64Prefixes, PublicAddresses } from "#cairnlog/server/webhooks/public-addresses.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 
 const OWN = ["93.184.215.14", "2606:4700::1"];
 const noSignal = new AbortController().signal;
 
-async function reachOf(synthesized: readonly string[], own: readonly string[] = OWN): Promise<Reach> {
-  const reach = new Reach(
+async function reachOf(synthesized: readonly string[], own: readonly string[] = OWN): Promise<PublicAddresses> {
+  const reach = new PublicAddresses(
     async (name) => {
       expect(name).toBe("ipv4only.arpa");
       return ["192.0.0.170", "192.0.0.171", ...synthesized];
@@ -61,7 +61,7 @@ describe("a NAT64 of the network", () => {
   test("is waited for by all that come before it is known", async () => {
     let answer: (addresses: readonly string[]) => void = () => {};
     const asked = new Promise<readonly string[]>((resolve) => (answer = resolve));
-    const reach = new Reach(
+    const reach = new PublicAddresses(
       () => asked,
       () => OWN,
     );
@@ -73,7 +73,7 @@ describe("a NAT64 of the network", () => {
   });
 
   test("that cannot be asked for is none", async () => {
-    const reach = new Reach(
+    const reach = new PublicAddresses(
       () => Promise.reject(new Error("no such name")),
       () => OWN,
     );

@@ -15,7 +15,7 @@ const SIZE = /^\d{1,15}$/;
 /** The first confirmation of the lead after a request may have been on its way before it. */
 const CONFIRMATIONS = 2;
 
-export class Reach {
+export class ReplicaLag {
   readonly #log: Pick<Log, "size">;
   readonly #role: Omit<RoleReader, "buffer"> | null;
 

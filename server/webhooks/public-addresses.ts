@@ -50,7 +50,7 @@ const systemAddresses = (): readonly string[] =>
 /** One spelling of an address. */
 const spelled = (address: string): string => (ipaddr.isValid(address) ? ipaddr.process(address).toString() : address);
 
-export class Reach {
+export class PublicAddresses {
   readonly #resolve: Resolve;
   readonly #addresses: () => readonly string[];
   #own: ReadonlySet<string> = new Set();

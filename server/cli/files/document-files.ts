@@ -39,12 +39,12 @@ function pathOf(document: string, kind: Kind, number: number): string {
 }
 
 /** The files beside documents, for one run of a command: each directory is listed once. */
-export class Beside {
+export class DocumentFiles {
   /** Directory → what stands before the number in a name → numbers, ascending. */
   readonly #folders = new Map<string, Map<string, number[]>>();
   readonly #baseOf: (document: string) => string;
   /** Empty files that this run has made and not filled yet. */
-  readonly #open = new Set<Place>();
+  readonly #open = new Set<EmptyFile>();
 
   /** @param baseOf where the files of a document are: the path that they have before their endings. Absent: that of the document */
   constructor(baseOf: (document: string) => string = (document) => document) {
@@ -62,7 +62,7 @@ export class Beside {
    * other run takes the name. An empty file that a killed run left is taken again.
    * @throws the file system's error
    */
-  open(document: string, kind: Kind): Place {
+  open(document: string, kind: Kind): EmptyFile {
     const base = this.#baseOf(document);
     if (base !== document) mkdirSync(onDisk(dirname(base)), { recursive: true });
     const numbers = this.#numbers(base, kind);
@@ -105,18 +105,18 @@ export class Beside {
 }
 
 /** An empty file that waits for its content. */
-export interface Place {
+export interface EmptyFile {
   readonly path: string;
-  /** As `Beside.keep`. */
+  /** As `DocumentFiles.keep`. */
   keep(text: string, isSame: (text: string) => boolean): string;
   /** Removes the file if it is still empty. */
   release(): void;
 }
 
 /** Where the files of documents are. */
-export type Places = Pick<Beside, "receipts" | "open" | "release">;
+export type DocumentPlaces = Pick<DocumentFiles, "receipts" | "open" | "release">;
 
-class NumberedPlace implements Place {
+class NumberedPlace implements EmptyFile {
   readonly #base: string;
   readonly #kind: Kind;
   readonly #numbers: number[];
@@ -166,13 +166,13 @@ class NumberedPlace implements Place {
 }
 
 /** The one file that the receipt of the one document goes to. Other files are beside it. */
-export class OutFile implements Places {
+export class OutFile implements DocumentPlaces {
   readonly #path: string;
-  readonly #beside: Beside;
+  readonly #beside: DocumentFiles;
 
   constructor(path: string) {
     this.#path = path;
-    this.#beside = new Beside(() => path);
+    this.#beside = new DocumentFiles(() => path);
   }
 
   receipts(): readonly string[] {
@@ -180,7 +180,7 @@ export class OutFile implements Places {
   }
 
   /** @throws the file system's error; `EEXIST` for a file that has something in it */
-  open(document: string, kind: Kind): Place {
+  open(document: string, kind: Kind): EmptyFile {
     if (kind !== "receipt") return this.#beside.open(document, kind);
     const path = this.#path;
     closeSync(openSync(path, isEmptyFile(path) ? "r+" : "wx"));

@@ -24,7 +24,7 @@ import {
 /** What a front end says of itself. */
 export type FrontWord = Exclude<ToWriter, { kind: "commands" | "call" }>;
 
-interface DeskParts {
+interface WriterSideParts {
   readonly port: MessagePort;
   readonly log: Pick<LogWriter, "enqueue">;
   readonly shared: Shared;
@@ -34,14 +34,14 @@ interface DeskParts {
   readonly heard: (word: FrontWord) => void;
 }
 
-export class Desk {
-  readonly #parts: DeskParts;
+export class WriterSide {
+  readonly #parts: WriterSideParts;
   #outcomes: Outcome[] = [];
   #entries: Buffer[] = [];
   #bytes = 0;
   #heads: BatchHead[] = [];
 
-  constructor(parts: DeskParts) {
+  constructor(parts: WriterSideParts) {
     this.#parts = parts;
     parts.port.on("message", (message: ToWriter) => {
       if (message.kind === "commands") for (const command of message.commands) this.#take(command);
