@@ -8,6 +8,8 @@ import type { IndexList, Walkable } from "./index-list.js";
 
 /** A condition is gathered if it has at most so many postings for each entry to read: reading an entry costs as much as 64. */
 const GATHERED = 64;
+/** Postings that a search gathers in all, 40 ns each: a title may have many words. */
+export const GATHERED_IN_ALL = 4 * REACH;
 /** Entries that a search reads to check conditions on them, 10 µs each. */
 export const READS = 2_048;
 
@@ -44,7 +46,12 @@ export function* planned(conditions: readonly Condition[], others: Others, size:
   for (const one of weighed) {
     const { condition, count, isListed, isCertain } = one;
     const { exact } = condition;
-    const isGathered = !isListed && count <= Math.min(REACH, shortest * GATHERED);
+    const most = Math.min(
+      REACH,
+      shortest * GATHERED,
+      GATHERED_IN_ALL - gathering.reduce((sum, it) => sum + it.count, 0),
+    );
+    const isGathered = !isListed && count <= most;
     if (exact?.().length === count) made.push(exact);
     else {
       if (isListed) made.push(() => listed(one));

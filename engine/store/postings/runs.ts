@@ -129,7 +129,9 @@ export class RunReader {
 
   /** The ranks of the records of a term, or of those up to `last`. */
   span(run: Run, term: string, last = term): Span {
-    return this.#spans.made(`${run.id} ${term}${last}`, () => this.#span(run, term, last));
+    // The pieces of a range are read once.
+    if (last !== term) return this.#span(run, term, last);
+    return this.#spans.made(`${run.id} ${term}`, () => this.#span(run, term, last));
   }
 
   #span(run: Run, term: string, last: string): Span {

@@ -3,7 +3,7 @@
  * of two sizes, and searches that match too much.
  */
 import { afterAll, describe, expect, test } from "vitest";
-import { READS } from "#cairnlog/engine/log/read/plan.js";
+import { GATHERED_IN_ALL, READS } from "#cairnlog/engine/log/read/plan.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { addLogTerms } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
@@ -150,6 +150,30 @@ test.each<Criteria>([{ search: SAME }, { search: `sha256:${SAME}`, tags: ["half"
       expect(search(criteria)).toMatchObject({ total: Math.ceil((size - 9) / 40), entries: 0 });
   },
 );
+
+test("of many words, the postings of the rarest are gathered, and the others looked for in the entries that are left", () => {
+  const read: string[] = [];
+  const entries: number[] = [];
+  const count = GATHERED_IN_ALL / 8;
+  const words = "a b c d e f g h i j k l";
+  const postings = {
+    rangeCount: () => count,
+    range(low: string) {
+      read.push(low);
+      return { indexes: [5, 7], next: null };
+    },
+    list: () => ({ length: 0 }),
+  };
+  const entry = (index: number) => {
+    entries.push(index);
+    return { payload: { document_title: index === 7 ? words : "a b c" } };
+  };
+  const sources = { postings, titles: () => [postings], size: 3_000_000, entry };
+  const { value } = matching(sources as never, { title: words }, 0, 50).next();
+  expect(value).toMatchObject({ total: 1, indexes: [7] });
+  expect(read).toHaveLength(8);
+  expect(entries).toEqual([5, 7]);
+});
 
 describe("what matches too much is refused before it is read", () => {
   /** A log in which everything matches, and nothing may be read. */
