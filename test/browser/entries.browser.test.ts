@@ -7,6 +7,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/index.js";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { entryHash, leafHash, parsePublicKey, verifyInclusion, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { anyEvent, sayingEvent } from "../anyevent.js";
@@ -291,4 +292,52 @@ describe("one entry", () => {
       await reader.leave();
     }
   });
+});
+
+test("a payload that is withheld is listed and shown as withheld, by a few requests", async () => {
+  const own = await startTestService();
+  const { receipt } = await newClient(own.url).client.attest({
+    title: "Quittengelee",
+    content_hash: `sha256:${"cd".repeat(32)}`,
+  });
+  const said = { reason: "An order.", basis: null };
+  const { log_entry_id: by } = await withhold(own.server.registry.log, receipt.log_entry_id, said);
+  const reader = await Reader.arrive();
+  const page = await reader.open(own.url, "#/entries");
+  let asked = 0;
+  page.on("request", () => asked++);
+  await page.getByText("All 3 are in the log").waitFor();
+  await page.getByText(`Withheld by the operator, as entry ${by} says`).waitFor();
+  await page.goto(`${own.url}/#/entries/${receipt.log_entry_id}`);
+  await page.locator("main .verdict-open").getByText(`withholds what it says: entry ${by}.`).waitFor();
+  expect(asked).toBeLessThan(60);
+  await reader.leave();
+});
+
+test("a name that is withheld is shown nowhere, and what else is shown of its entry is the operator's word", async () => {
+  const own = await startTestService();
+  const holder = newClient(own.url);
+  const { log_entry_id: id } = await holder.client.keys.register({ pseudonym: "Zwetschgenkuchen" });
+  const said = { reason: "Asked by its holder.", basis: null, member: "pseudonym" } as const;
+  const { log_entry_id: by } = await withhold(own.server.registry.log, id, said);
+  const reader = await Reader.arrive();
+  const page = await reader.open(own.url, `#/entries/${id}`);
+  await page
+    .locator("main .verdict-open")
+    .getByText(`withholds the name in it; all else is his word: entry ${by}.`)
+    .waitFor();
+  await page.getByText("has the hash of all that is shown here").waitFor();
+  await page.goto(`${own.url}/#/keys/${holder.fingerprint}`);
+  await page.locator("main .verdict-open").getByText(`The operator withholds the name of this key`).waitFor();
+  for (const address of [`#/entries/${id}`, `#/keys/${holder.fingerprint}`, "#/keys", "#/entries"]) {
+    await page.goto(`${own.url}/${address}`);
+    await page.locator("main h1").waitFor();
+    await page
+      .getByText(/withh(?:eld|olds)/i)
+      .first()
+      .waitFor();
+    expect(await page.getByText("Zwetschgenkuchen").count(), address).toBe(0);
+    expect(await page.locator("main .verdict-bad").count(), address).toBe(0);
+  }
+  await reader.leave();
 });

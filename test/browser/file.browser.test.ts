@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
 import { newClient } from "../client/clients.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { canonical, newSigner, sha256, submission } from "../server/signers.js";
@@ -361,6 +362,34 @@ describe("an .attestation.json", () => {
       .waitFor();
     await choose(page, newFile("none.attestation.json", '{"a":1,"a":2}'));
     await card(page, "none.attestation.json").getByText("Does not hold", { exact: true }).waitFor();
+    await reader.leave();
+  });
+
+  test("whose entry is withheld is withheld, as the operator's entry in it says, and neither holds nor fails", async () => {
+    const taken = newFile("taken.txt");
+    const { client } = newClient(service.url);
+    const { bundle, receipt } = await client.attest({ title: "Zwetschgenkuchen", content_hash: hashOf(taken) });
+    const said = { reason: "An order of a court.", basis: null };
+    const { log_entry_id } = await withhold(service.server.registry.log, receipt.log_entry_id, said);
+    const [{ entry, proof, head: tree_head }, by] = [
+      await client.log.entry(receipt.log_entry_id),
+      await client.log.entry(log_entry_id),
+    ];
+    const { leaf_index, audit_path } = by.proof;
+    const withholding = { entry: by.entry, leaf_index, audit_path };
+    const kept = newFile(
+      "taken.txt.attestation.json",
+      JSON.stringify({ ...bundle, entry, proof, tree_head, withholding }),
+    );
+    const reader = await Reader.arrive();
+    const page = await openWith(reader, taken, kept);
+    const shown = card(page, "taken.txt.attestation.json");
+    await shown.getByText("Withheld", { exact: true }).first().waitFor();
+    const sentence = `The operator withholds this, as entry ${log_entry_id} says: An order of a court.`;
+    await page.locator(".verdict-open").getByText(sentence).waitFor();
+    expect(await shown.locator(".check-bad").count()).toBe(0);
+    await choose(page, newFile("other.txt"), kept);
+    await shown.getByText("Does not hold", { exact: true }).waitFor();
     await reader.leave();
   });
 });

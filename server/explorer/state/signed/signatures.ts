@@ -4,6 +4,7 @@
  */
 
 import { isPredicate } from "../../../../engine/verify/events/kinds.js";
+import { isCut } from "../../../../engine/verify/events/withheld.js";
 import {
   canonicalJson,
   decodeBase64,
@@ -63,7 +64,8 @@ export async function checkSignatures(proven: Proven): Promise<CheckedSignatures
 const OF_SIGNATURE: ReadonlySet<string> = new Set(["manifest", "signature", "attestation"]);
 
 /** The signatures in the payload of an event that is no attestation; others chose its members. */
-function shownIn({ event_type, payload }: Entry): readonly Shown[] {
+function shownIn(entry: Entry): readonly Shown[] {
+  const { event_type, payload } = entry;
   if (!payload) return [];
   const utf8 = (text: string) => new TextEncoder().encode(text);
   const { fingerprint, public_key: pem, old_fingerprint } = payload;
@@ -73,8 +75,8 @@ function shownIn({ event_type, payload }: Entry): readonly Shown[] {
     const messages = [pseudonym ?? null, null].map((name) =>
       utf8(canonicalJson(registrationStatement(`${fingerprint}`, name, expiration_date ?? null))),
     );
-    // ASCII has one spelling only.
-    const isExact = /^[ -~]*$/.test(pseudonym ?? "") && expiration_date == null;
+    // ASCII has one spelling only. A name that is withheld is not the one that was signed.
+    const isExact = !isCut(entry) && /^[ -~]*$/.test(pseudonym ?? "") && expiration_date == null;
     const signature = payload.possession_signature;
     return [{ name: "The registration", pem, fingerprint, signature, messages, isExact }];
   }
@@ -105,7 +107,7 @@ async function checkShown({ name, pem, fingerprint, signature, messages, isExact
       return { holds: true, detail: `${name} is signed by ${key.fingerprint} (${key.algorithm}).` };
   if (!bytes || isExact)
     return { holds: false, detail: `The signature in it does not fit: ${key.fingerprint} has not signed this.` };
-  return { holds: null, detail: `${name} was signed in a spelling that the log does not hold.` };
+  return { holds: null, detail: `${name} was signed in a spelling, or with a name, that the log does not show.` };
 }
 
 function keyOf(pem: unknown): PublicKey | null {

@@ -1,4 +1,5 @@
 /** Whether the key is what its fingerprint says, and whether the log proves that it was recorded. */
+import { isWithheld } from "../../../../engine/verify/index.js";
 import type { KeyDetail } from "../../../client/index.js";
 import { FailedVerdict, Time, Verdict } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
@@ -30,6 +31,7 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
       </Verdict>
     );
   const { proven, isItsOwn, signatures } = task.value;
+  const isActive = shown.status === "active";
   if (!isItsOwn || signatures.standing === "wrong")
     return (
       <Verdict finding="wrong">
@@ -38,8 +40,14 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
           : "The entry that the service names does not record this key."}
       </Verdict>
     );
+  if (isWithheld(proven.entry))
+    return (
+      <Verdict finding="open">
+        The operator withholds the name of this key, as entry {proven.entry.withheld_by} says, so what else the log
+        shows of it is his word.{!isActive && ` ${teller()} says that the key is ${shown.status}.`}
+      </Verdict>
+    );
   const isSigned = signatures.standing === "holds";
-  const isActive = shown.status === "active";
   return (
     <Verdict finding={isSigned && isActive ? "holds" : "open"}>
       The log proves that this key was recorded on <Time at={proven.entry.timestamp} />, and{" "}
