@@ -106,7 +106,12 @@ test("a proof file and a receipt of a withheld entry are withheld, with an exit 
     "--server",
     service.url,
   ]);
-  expect(taken, taken.stderr).toMatchObject({ code: 0 });
+  expect(taken, taken.stderr).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(
+      "restart each of them. With a journal in PostgreSQL, run cairnlog replicate erase.",
+    ),
+  });
   const by = (await client.log.head())!.tree_size;
   const [gone, other] = ["gone", "other"].map((name) => join(scratch.path, `${name}.tlog-proof`)) as [string, string];
   for (const [id, out] of [

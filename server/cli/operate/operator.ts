@@ -177,6 +177,9 @@ async function freeze(values: Given): Promise<number> {
   return 0;
 }
 
+const STILL_THERE =
+  "\nThe disks of its nodes still have it: restart each of them. With a journal in PostgreSQL, run cairnlog replicate erase.";
+
 async function withholdEntry(values: Given, operands: readonly string[]): Promise<number> {
   const entryId = readNumber(only(operands, "ENTRY"), "ENTRY");
   const reason = required(values.reason, "--reason");
@@ -194,7 +197,7 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
       values.json
         ? printableJson({ entry_id: entryId, withheld_by, reason, basis, ...member })
         : printable(
-            `Entry ${withheld_by} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.`,
+            `Entry ${withheld_by} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.${server === undefined ? "" : STILL_THERE}`,
           ),
     );
   } finally {
