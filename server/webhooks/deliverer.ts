@@ -275,13 +275,9 @@ export class Deliverer {
     const ids = this.#owners.take(OWNERS_AT_ONCE);
     if (this.#owners.isDue) this.#isAwake = true;
     if (!ids.length) return;
-    try {
-      for (const webhook of await this.#webhooks.endWithKey(ids))
-        this.#logger.warn({ webhook, reason: "key-ended" }, "webhook has ended");
-    } catch (error) {
-      this.#owners.checkAll();
-      throw error;
-    }
+    // If the log refuses, the next look at all subscriptions begins with all of their keys (`#open`).
+    for (const webhook of await this.#webhooks.endWithKey(ids))
+      this.#logger.warn({ webhook, reason: "key-ended" }, "webhook has ended");
   }
 
   #noteHealth(id: number, row: WebhookRow | undefined): void {

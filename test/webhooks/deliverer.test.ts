@@ -40,6 +40,7 @@ describe("a delivery", () => {
     expect(entriesOf(post.arrivals, id)).toEqual([entryId]);
     expect(post.timers).toBe(0);
     expect(post.state(id)).toMatchObject({ healthy: true, retry_count: 0 });
+    expect(post.deliverer.unhealthy).toBe(0);
   });
 
   test("says what happened, with the same id and body at every attempt", async () => {
@@ -326,6 +327,7 @@ describe("an endpoint", () => {
   test("is unhealthy after ten failures in a row, and tried once an hour", async () => {
     const { post, id } = await unhealthy();
     expect(post.state(id)).toMatchObject({ healthy: false, retry_count: UNHEALTHY_AFTER });
+    expect(post.deliverer.unhealthy).toBe(1);
     for (let probe = 1; probe <= 3; probe++) {
       post.pass(HOUR_S - 0.01);
       expect(post.arrivals).toHaveLength(UNHEALTHY_AFTER + probe - 1);

@@ -136,6 +136,14 @@ describe("a key", () => {
     expect(inboxOf(expiring.post, expiring.signer.fingerprint)).toEqual([[expiring.id, "key-ended"]]);
   });
 
+  test("whose subscriptions have ended before it expires is not waited for", async () => {
+    const { post, signer, id } = await owned("2099-01-01T00:00:00Z");
+    expect(post.timers).toBe(1);
+    await post.world.registry.webhooks.deactivate(id, signer.fingerprint);
+    await post.until(() => post.timers === 0);
+    expect(inboxOf(post, signer.fingerprint)).toEqual([]);
+  });
+
   test("that is succeeded ends them, and its successor is told", async () => {
     const { post, signer, id, ended } = await owned();
     const next = nodeSigner();

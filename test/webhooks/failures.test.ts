@@ -5,7 +5,7 @@ import { Outbox } from "#cairnlog/engine/registry/webhooks/outbox.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, nodeSigner, registration } from "../registry/world.js";
-import { type Arrival, OWNER, openPost } from "./harness.js";
+import { type Arrival, OWNER, openPost, REFUSED } from "./harness.js";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -103,4 +103,55 @@ test("a key that ends while the subscriptions of another one are being ended is 
   await keyLifecycle.revoke(one.fingerprint);
   await post.until(() => log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER).length === 0);
   expect(post.arrivals).toEqual([]);
+});
+
+test("subscriptions of a key that has ended end when the log takes it, though it refused at first", async () => {
+  const post = await openPost();
+  const { keys, keyLifecycle, log } = post.world.registry;
+  const owner = nodeSigner();
+  await keys.register(registration(owner));
+  await post.subscribe({}, owner.fingerprint);
+  await post.quiet();
+  vi.spyOn(Webhooks.prototype, "endWithKey").mockImplementationOnce(refuse);
+  await keyLifecycle.revoke(owner.fingerprint);
+  await post.until(() => post.timers === 1);
+  post.pass(1);
+  await post.until(() => log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER).length === 0);
+});
+
+test("rows that a crash has left of a subscription that ended go at the next start", async () => {
+  const post = await openPost();
+  post.answer = () => REFUSED;
+  const { id } = await post.subscribe();
+  await post.register(3);
+  await post.until(() => post.world.registry.webhooks.outbox.count(id) === 3);
+  await post.deliverer.stop();
+  await post.world.registry.webhooks.deactivate(id, OWNER);
+  expect(post.world.registry.webhooks.outbox.webhookIds()).toEqual([id]);
+  await post.restart();
+  await post.until(() => post.world.registry.webhooks.outbox.webhookIds().length === 0);
+});
+
+test("outcomes that come while others are written share the next command", async () => {
+  const post = await openPost();
+  for (let n = 0; n < 8; n++) await post.subscribe();
+  let write = () => {};
+  const mayWrite = new Promise<void>((resolve) => {
+    write = resolve;
+  });
+  const settles = Outbox.prototype.settle;
+  const settled: number[] = [];
+  vi.spyOn(Outbox.prototype, "settle").mockImplementation(async function (this: Outbox, outcomes) {
+    settled.push(outcomes.length);
+    await mayWrite;
+    return settles.call(this, outcomes);
+  });
+  for (let entries = 1; entries <= 3; entries++) {
+    await post.world.append(note);
+    await post.until(() => post.arrivals.length === 8 * entries);
+  }
+  write();
+  await post.done();
+  await post.until(() => settled.reduce((sum, count) => sum + count, 0) === 24);
+  expect(settled).toHaveLength(2);
 });
