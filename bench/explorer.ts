@@ -39,7 +39,7 @@ const claim = (artifact: string) => {
 };
 
 const append = ({ registry }: RunningServer, count: number, what: string) =>
-  registry.log.append(Array.from({ length: count }, (_, i) => claim(`${what} ${i}.tar.gz`)));
+  registry.writer.append(Array.from({ length: count }, (_, i) => claim(`${what} ${i}.tar.gz`)));
 
 /** Runs in the page: records when the head is verified, and every long task from the beginning on. */
 const observer = `

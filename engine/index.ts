@@ -16,7 +16,7 @@ export {
 export { type ImportOptions, type ImportReport, type ImportSource, importEntries } from "./log/history/import.js";
 export { type Log, type LogOptions, type LogReaderOptions, openLog, openLogReader } from "./log/log.js";
 export type { Clock } from "./log/state/clock.js";
-export type { Receipt } from "./log/state/executor.js";
+export type { Receipt, Writer } from "./log/state/executor.js";
 export type { EventInput } from "./log/state/projection.js";
 export type { Signer } from "./log/state/signer.js";
 export type { ConsistencyProof } from "./log/tree/proofs.js";

@@ -129,7 +129,7 @@ export class Duties {
 
   #newAnchoring(): Anchoring {
     const { registry, settings, logger } = this.#parts;
-    return new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
+    return new Anchoring({ ...registry, calendars: settings.otsCalendars, logger });
   }
 }
 

@@ -46,6 +46,7 @@ export async function openMirror(ground: Ground): Promise<Service> {
   const duties = new Duties({ settings, registry, operator, logName: logNameOf(settings, log), logger, refuted() {} });
   return serviceOf(ground, {
     registry,
+    writer: null,
     operator,
     failed,
     duties,
@@ -54,7 +55,6 @@ export async function openMirror(ground: Ground): Promise<Service> {
     replication: null,
     readiness: { isReadOnly: true },
     openFronts: openFront,
-    isSettled: () => true,
   });
 }
 

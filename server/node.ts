@@ -98,6 +98,7 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
   const status = () => replication.status;
   return serviceOf(ground, {
     registry,
+    writer: log,
     operator,
     failed,
     duties,
@@ -113,7 +114,6 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
       if (!isPublic) watchWriting(metrics, ground, own, log);
     },
     openFronts: (parts) => (isPublic ? openFront(parts) : openFronts(parts, log)),
-    isSettled: () => log.isSettled,
     begin() {
       opened.addWork("replication", async () => {
         await replication.stop();

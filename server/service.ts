@@ -52,10 +52,12 @@ export interface Service {
   isSettled(): boolean;
 }
 
-type Same = Pick<Service, "registry" | "operator" | "failed" | "openFronts" | "isSettled">;
+type Same = Pick<Service, "registry" | "operator" | "failed" | "openFronts">;
 
 /** In what services differ. */
 interface ServiceParts extends Same, Pick<Services, "checkpoints" | "tlog" | "replication"> {
+  /** Null where another process writes the log. */
+  readonly writer: LogWriter | null;
   readonly duties: Duties;
   readonly readiness: Pick<ReadinessParts, "isReadOnly" | "writer" | "node">;
   /** Shows what not every service has. */
@@ -68,9 +70,9 @@ const DUTIES = "anchoring, webhooks and witnesses";
 
 /** The service over an open log. */
 export function serviceOf({ settings, opened }: Pick<Ground, "settings" | "opened">, parts: ServiceParts): Service {
-  const { registry, operator, duties, readiness, checkpoints, tlog, replication } = parts;
+  const { registry, writer, operator, duties, readiness, checkpoints, tlog, replication } = parts;
   const { log } = registry;
-  const metrics = new Metrics(log);
+  const metrics = new Metrics(log, writer);
   opened.addFoundation("the metrics", () => metrics.close());
   let serving: Pick<Fronts, "stuck"> = { stuck: [] };
   const free = () => freeBytes(settings.dataDir);
@@ -99,6 +101,7 @@ export function serviceOf({ settings, opened }: Pick<Ground, "settings" | "opene
     ...parts,
     services,
     metrics,
+    isSettled: () => writer?.isSettled ?? true,
     openFronts(given) {
       const fronts = parts.openFronts(given);
       serving = fronts;
@@ -128,6 +131,7 @@ export async function openWriter(ground: Ground): Promise<Service> {
   const tlog = await duties.begin();
   return serviceOf(ground, {
     registry,
+    writer: log,
     operator,
     failed,
     duties,
@@ -137,7 +141,6 @@ export async function openWriter(ground: Ground): Promise<Service> {
     readiness: { writer: log },
     watch: (metrics) => watchWriting(metrics, ground, own, log),
     openFronts: (parts) => openFronts(parts, log),
-    isSettled: () => log.isSettled,
   });
 }
 

@@ -37,7 +37,7 @@ export function numbers(): (limit: number) => number {
  * @param gates number of keys that `anchor` endorses: those of the first numbers
  */
 export async function fill(
-  { log }: Registry,
+  { writer: log }: Registry,
   { each = ENDORSEMENTS_EACH, anchor, gates = 0 }: { each?: number; anchor?: string; gates?: number } = {},
 ): Promise<void> {
   const random = numbers();
@@ -79,7 +79,7 @@ interface Planting {
 }
 
 async function inChunks<T>(
-  log: Registry["log"],
+  log: Registry["writer"],
   items: readonly T[],
   put: (transaction: Planting, item: T) => void,
 ): Promise<void> {
@@ -96,7 +96,7 @@ async function inChunks<T>(
 }
 
 /** Appends for a while, as fast as they are acknowledged; returns the number a second. */
-async function appendRate({ log }: Registry): Promise<number> {
+async function appendRate({ writer: log }: Registry): Promise<number> {
   const until = performance.now() + ROUND_MS;
   const started = performance.now();
   let appended = 0;

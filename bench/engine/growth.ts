@@ -11,7 +11,7 @@ import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generatePrivateKey, type Log, openLog, operatorKey } from "cairnlog";
+import { generatePrivateKey, type LogWriter, openLog, operatorKey } from "cairnlog";
 import { cpuOf, signOne } from "../floors.js";
 import { cpuMicros, median, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
@@ -31,7 +31,7 @@ const APPENDS = 2_000;
 const IN_FLIGHT = 64;
 const SIGNATURES = 2_000;
 
-async function fill(log: Log, size: number): Promise<void> {
+async function fill(log: LogWriter, size: number): Promise<void> {
   while (log.size < size) {
     const count = Math.min(BATCH, size - log.size);
     const before = log.size;
@@ -46,7 +46,7 @@ interface AppendRounds {
   readonly signatures: number[];
 }
 
-async function measureAppends(log: Log): Promise<AppendRounds> {
+async function measureAppends(log: LogWriter): Promise<AppendRounds> {
   const [cpu, signatures]: [number[], number[]] = [[], []];
   for (let round = 0; round < ROUNDS; round++) {
     signatures.push(cpuOf(signOne, SIGNATURES));

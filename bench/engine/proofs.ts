@@ -7,7 +7,7 @@ import { createHash, hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generatePrivateKey, type Log, openLog, operatorKey } from "cairnlog";
+import { generatePrivateKey, type LogWriter, openLog, operatorKey } from "cairnlog";
 import { verifyConsistency, verifyInclusion } from "cairnlog/verify";
 import { kernel } from "cairnlog/wasm";
 import { MerkleTree } from "merkletreejs";
@@ -24,7 +24,7 @@ const RECENT = 1_000;
 
 type Rounds = Record<string, number[]>;
 
-async function fill(log: Log, size: number): Promise<void> {
+async function fill(log: LogWriter, size: number): Promise<void> {
   while (log.size < size) {
     const count = Math.min(BATCH, size - log.size);
     await log.append(
@@ -37,7 +37,7 @@ async function fill(log: Log, size: number): Promise<void> {
 const below = (n: number, limit: number): number => (Math.imul(n + 1, 2_654_435_761) >>> 0) % limit;
 
 /** Every kind of proof at one size: a function that makes it, given the number of the sample. */
-function makers(log: Log, size: number) {
+function makers(log: LogWriter, size: number) {
   const recent = (n: number) => size - RECENT + below(n, RECENT);
   const old = (n: number) => size / 10 + below(n, size / 10);
   return {
@@ -54,20 +54,20 @@ function makers(log: Log, size: number) {
   };
 }
 
-function checkInclusion(proof: ReturnType<Log["inclusionProof"]>): void {
+function checkInclusion(proof: ReturnType<LogWriter["inclusionProof"]>): void {
   const { entry_hash: leaf, leaf_index: leafIndex, tree_size: treeSize, tree_version: treeVersion } = proof;
   const claim = { leaf, leafIndex, treeSize, treeVersion, auditPath: proof.audit_path, rootHash: proof.root_hash };
   if (!verifyInclusion(claim)) throw new Error("an inclusion proof does not verify");
 }
 
-function checkConsistency(proof: ReturnType<Log["consistencyProof"]>): void {
+function checkConsistency(proof: ReturnType<LogWriter["consistencyProof"]>): void {
   const { from_size: fromSize, to_size: toSize, from_root: fromRoot, to_root: toRoot, peaks, extension } = proof;
   const claim = { fromSize, toSize, fromRoot, toRoot, peaks, extension, treeVersion: proof.tree_version };
   if (!verifyConsistency(claim)) throw new Error("a consistency proof does not verify");
 }
 
 /** One turn of everything at one size. */
-function round(log: Log, size: number, into: Rounds): void {
+function round(log: LogWriter, size: number, into: Rounds): void {
   const note = (name: string, micros: number) => {
     into[name] ??= [];
     into[name].push(micros);

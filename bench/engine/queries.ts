@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generatePrivateKey, type Log, openLog, operatorKey } from "cairnlog";
+import { generatePrivateKey, type LogWriter, openLog, operatorKey } from "cairnlog";
 import { median, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 
@@ -30,7 +30,7 @@ const event = (n: number) => ({
 });
 
 /** Microseconds of each page, and each as a multiple of page 1. */
-function measure(log: Log): Record<string, string> {
+function measure(log: LogWriter): Record<string, string> {
   const rounds = PAGES.map(() => [] as number[]);
   for (let round = 0; round < ROUNDS; round++) {
     const samples = PAGES.map(() => [] as number[]);

@@ -36,12 +36,12 @@ function start(folder: string, interval: string): Promise<RunningServer> {
 }
 
 /** Appends for a while with 64 in flight. @returns microseconds of CPU for each */
-async function turn({ registry: { log } }: RunningServer, milliseconds: number): Promise<number> {
+async function turn({ registry: { writer } }: RunningServer, milliseconds: number): Promise<number> {
   const before = process.cpuUsage();
   const end = performance.now() + milliseconds;
   let appends = 0;
   const client = async () => {
-    while (performance.now() < end) await log.append(event(appends++));
+    while (performance.now() < end) await writer.append(event(appends++));
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, client));
   return cpuMicros(before) / appends;
@@ -95,10 +95,10 @@ async function untilCheckpoint(folder: string) {
 /** @param append CPU µs of an append without checkpoints */
 async function measureBackfill(folder: string, entries: number, append: number) {
   const filled = await start(folder, NEVER_S);
-  const { log } = filled.registry;
+  const { log, writer } = filled.registry;
   try {
     while (log.size < entries)
-      await log.append(Array.from({ length: Math.min(BATCH, entries - log.size) }, (_, i) => event(log.size + i)));
+      await writer.append(Array.from({ length: Math.min(BATCH, entries - log.size) }, (_, i) => event(log.size + i)));
   } finally {
     await filled.close();
   }

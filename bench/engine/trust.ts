@@ -31,7 +31,7 @@ async function ask({ trust }: Registry, fingerprint: string): Promise<Cost> {
 }
 
 /** Endorsements, offered and accepted: events as they are on the log, without what the service asks of a client. */
-async function endorse({ log }: Registry, pairs: readonly (readonly [string, string])[]): Promise<void> {
+async function endorse({ writer: log }: Registry, pairs: readonly (readonly [string, string])[]): Promise<void> {
   const payload = ([from, to]: readonly [string, string]) => ({
     endorser_key_fingerprint: from,
     endorsed_key_fingerprint: to,
@@ -74,7 +74,7 @@ async function measure(gates: number) {
       "a key among the 100,000 endorses another": () => endorse(registry, [[any(), any()]]),
       "the anchor endorses a key": () => endorse(registry, [[anchor, any()]]),
       "a gate is revoked": async () => {
-        await registry.log.append({ event_type: "key_revocation", payload: { fingerprint: gate() } });
+        await registry.writer.append({ event_type: "key_revocation", payload: { fingerprint: gate() } });
       },
       [`${STRANGERS} keys out of reach endorse`]: () =>
         endorse(

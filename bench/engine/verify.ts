@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generatePrivateKey, type Log, openLog, operatorKey } from "cairnlog";
+import { generatePrivateKey, type LogWriter, openLog, operatorKey } from "cairnlog";
 import { entryPreimage } from "cairnlog/verify";
 import { kernel } from "cairnlog/wasm";
 import { verifyHead } from "../floors.js";
@@ -29,7 +29,7 @@ const event = (n: number) => ({
 });
 
 /** Microseconds of CPU an entry for the bare work, on bytes that are in memory. */
-function floorOf(log: Log): () => number {
+function floorOf(log: LogWriter): () => number {
   const from = ENTRIES - FLOOR_ENTRIES;
   const entries = Array.from({ length: ENTRIES }, (_, i) => log.entry(i + 1)!);
   const preimages = entries.slice(from).map((entry) => entryPreimage(entry));
@@ -51,7 +51,7 @@ function floorOf(log: Log): () => number {
 }
 
 /** Appends for a while, with as many in flight as under load; returns the number a second. */
-async function appendRate(log: Log, isOver: () => boolean = () => false): Promise<number> {
+async function appendRate(log: LogWriter, isOver: () => boolean = () => false): Promise<number> {
   const started = performance.now();
   let appended = 0;
   const client = async () => {
@@ -62,7 +62,7 @@ async function appendRate(log: Log, isOver: () => boolean = () => false): Promis
 }
 
 /** Append rates while verifications run one after the other, until enough windows were completely within one. */
-async function ratesBeside(log: Log): Promise<number[]> {
+async function ratesBeside(log: LogWriter): Promise<number[]> {
   const rates: number[] = [];
   while (rates.length < ROUNDS) {
     let isOver = false;

@@ -56,7 +56,7 @@ async function fill({ dataDir, keys }: Fill): Promise<null> {
     readSettings({ PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_FRONT_ENDS: "0", LOG_LEVEL: "error" }),
   );
   for (let n = 0; n < keys; n += BATCH)
-    await registry.log.append(Array.from({ length: Math.min(BATCH, keys - n) }, (_, i) => registration(n + i)));
+    await registry.writer.append(Array.from({ length: Math.min(BATCH, keys - n) }, (_, i) => registration(n + i)));
   await close();
   return null;
 }

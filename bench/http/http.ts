@@ -54,7 +54,7 @@ export const suite: Suite = {
           const name = `${connections} connections round ${round}`;
           const load = await prepareLoad({ port: server.address.port, requests, connections, clients: 1, name });
           const floorBefore = signatureFloor();
-          const batchesBefore = server.registry.log.batches;
+          const batchesBefore = server.registry.writer.batches;
           const before = process.cpuUsage();
           const result = await load.run();
           const cpu = cpuMicros(before);
@@ -68,7 +68,7 @@ export const suite: Suite = {
           p50!.push(percentile(result.latencies, 0.5));
           p99!.push(percentile(result.latencies, 0.99));
           rates!.push(requests / result.seconds);
-          batches!.push(requests / (server.registry.log.batches - batchesBefore));
+          batches!.push(requests / (server.registry.writer.batches - batchesBefore));
         }
         const ratios = ratiosOf(costs!, floors!);
         table[`${connections} connections`] = {

@@ -62,10 +62,10 @@ async function change(order: Order): Promise<null> {
       SERVICE_WEBHOOK_ALLOW_PRIVATE: "on",
     }),
   );
-  const { keys, log, webhooks } = registry;
+  const { keys, log, writer, webhooks } = registry;
   if (order.kind === "fill") {
     for (let n = log.size; n < order.entries; n += BATCH)
-      await log.append(Array.from({ length: Math.min(BATCH, order.entries - n) }, (_, i) => attestation(n + i)));
+      await writer.append(Array.from({ length: Math.min(BATCH, order.entries - n) }, (_, i) => attestation(n + i)));
   } else if (order.kind === "subscribe") {
     for (let n = 0; n < order.count; n += SUBSCRIPTIONS_EACH) {
       const { public_key_pem: public_key } = signerIn(OWNERS, log.size + n);

@@ -19,7 +19,6 @@ import { type Erasure, openErased } from "./history/erase.js";
 import { Operators } from "./operator/operators.js";
 import type { Clock } from "./state/clock.js";
 import { ClockGuard, clockFile } from "./state/clockguard.js";
-import type { Executor } from "./state/executor.js";
 import { type BudgetLimits, NO_BUDGETS } from "./state/payer.js";
 import { noProjection, type Projection } from "./state/projection.js";
 import type { Signer } from "./state/signer.js";
@@ -28,8 +27,8 @@ import type { LogView } from "./view/view.js";
 import { type AppendCondition, DEFAULT_QUEUE_LIMIT } from "./write/sequencer.js";
 import { LogWriter } from "./writer.js";
 
-/** A log to be read, and a way to its writer. */
-export type Log = LogView & Executor;
+/** A log to be read. */
+export type Log = LogView;
 
 export interface LogOptions extends Erasure {
   /** Directory of the log; created when it does not exist. One process at a time may write it. */

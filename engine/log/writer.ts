@@ -26,7 +26,7 @@ import type { ClockGuard } from "./state/clockguard.js";
 import type { Command } from "./state/commands.js";
 import type { RowObserver } from "./state/committed.js";
 import type { SecondaryDigests } from "./state/entry.js";
-import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./state/executor.js";
+import { appendBy, type BatchReport, type Committed, type Receipt, type Writer } from "./state/executor.js";
 import type { BudgetLimits, Payer } from "./state/payer.js";
 import type { EventInput } from "./state/projection.js";
 import type { Signer } from "./state/signer.js";
@@ -57,7 +57,7 @@ interface WriterParts extends Omit<ViewParts, "memory"> {
 }
 
 /** Opened by `openLog`. */
-export class LogWriter extends LogView implements Executor {
+export class LogWriter extends LogView implements Writer {
   readonly #parts: WriterParts;
   readonly #operator: ServerKey;
   readonly #frontier: Frontier;
@@ -219,7 +219,7 @@ export class LogWriter extends LogView implements Executor {
     input: Input,
     payer: Payer | null = null,
   ): Promise<Committed<Output>> {
-    return this.#sequencer.submit(command, input, payer);
+    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject, payer));
   }
 
   enqueue<Input, Output>(
@@ -232,6 +232,10 @@ export class LogWriter extends LogView implements Executor {
     this.#sequencer.enqueue(command, input, resolve, reject, payer);
   }
 
+  /**
+   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
+   * @throws CairnlogError as `execute` does
+   */
   async tryWriting(): Promise<void> {
     await this.execute(takeHeadTime, null);
   }
@@ -258,10 +262,12 @@ export class LogWriter extends LogView implements Executor {
     return this.#sequencer.batches;
   }
 
+  /** Why the newest batch could not be signed or written; null when it could. */
   get lastFailure(): CairnlogError | null {
     return this.#sequencer.lastFailure;
   }
 
+  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
   observeBatches(observer: (report: BatchReport) => void): void {
     this.#sequencer.observer = observer;
   }

@@ -2,6 +2,7 @@
  * The registry: the content of the log. It has one log, the projection that interprets its events, and one object for
  * each concept. Each object has commands, which change state by appending events, and queries.
  */
+import { CairnlogError } from "../base/error.js";
 import { HardwareRoots } from "../crypto/hardware.js";
 import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
@@ -10,6 +11,7 @@ import type { OperatorKey } from "../crypto/signer/operator-key.js";
 import type { Erasure } from "../log/history/erase.js";
 import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
 import { type Clock, systemClock } from "../log/state/clock.js";
+import type { Writer } from "../log/state/executor.js";
 import type { BudgetLimits } from "../log/state/payer.js";
 import type { LogReader } from "../log/view/reader.js";
 import type { LogWriter } from "../log/writer.js";
@@ -95,6 +97,7 @@ export type ServedOptions = Omit<RegistryOptions, "pool" | "replicated" | keyof 
 
 export interface Registry {
   readonly log: Log;
+  readonly writer: Writer;
   readonly writers: Writers;
   /** Runs long queries in turns. */
   readonly queries: Slices;
@@ -122,6 +125,9 @@ export interface Registry {
   close(): Promise<void>;
 }
 
+/** Of a log that this process writes. */
+export type WrittenRegistry = Registry & { readonly log: LogWriter };
+
 /**
  * A registry as it is served. Some of it may be in another thread: whatever remembers something about requests, so that
  * there is one of it for a log.
@@ -147,10 +153,11 @@ export interface Owned {
 }
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
-export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
+export async function openRegistry(options: RegistryOptions): Promise<WrittenRegistry> {
   // Without the pool: a verification of the log starts threads of its own, which let all others go first.
   const { pool, operator, replicated, ...given } = options;
-  return registryOver(await openLog({ ...given, signer: operator, projection, ...replicated }), options);
+  const log = await openLog({ ...given, signer: operator, projection, ...replicated });
+  return registryOver(log, log, options);
 }
 
 /**
@@ -160,19 +167,34 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
  */
 export async function openRegistryReader(options: RegistryOptions): Promise<Registry & { readonly log: LogReader }> {
   const { path, operator } = options;
-  return registryOver(await openLogReader({ path, operatorKey: operator.public.pem, projection }), options);
+  return registryOver(await openLogReader({ path, operatorKey: operator.public.pem, projection }), NO_WRITER, options);
 }
 
+const writtenElsewhere = (): CairnlogError =>
+  new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read.");
+const refuse = () => Promise.reject(writtenElsewhere());
+
+/** Of a log that another process writes. */
+const NO_WRITER: Writer = {
+  append: refuse,
+  execute: refuse,
+  enqueue: (_command, _input, _resolve, reject) => reject(writtenElsewhere()),
+  signHead: refuse,
+  queued: 0,
+  batches: 0,
+  observeRows() {},
+};
+
 /** The registry of an open log. Closing the registry closes the log. */
-function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
+function registryOver<L extends Log>(log: L, writer: Writer, options: RegistryOptions): Registry & { readonly log: L } {
   const { pool, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
-  const base = baseOf(log, options, pool);
+  const base = baseOf(log, writer, options, pool);
   const { keys, verifier, writes } = base;
   // One hasher for everything that is hashed slowly, because each hasher keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
-  const passwords = new Passwords({ log, writes, hasher, clock, tries: passwordTries });
-  const challengeUses = new ChallengeUses({ log, clock, ttlSeconds });
+  const passwords = new Passwords({ log, writer, writes, hasher, clock, tries: passwordTries });
+  const challengeUses = new ChallengeUses({ log, writer, clock, ttlSeconds });
   const concepts = conceptsOver(base, options, { challengeUses, passwords });
   return {
     ...concepts,
@@ -187,13 +209,13 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
 /**
  * The registry of a log that another thread writes, which has what is `owned`. Closing it closes the log.
  */
-export function servedRegistry<L extends Log>(
+export function servedRegistry<L extends Log & Writer>(
   log: L,
   options: ServedOptions,
   owned: Owned,
 ): Served & { readonly log: L; close(): Promise<void> } {
-  const base = baseOf(log, options, null);
-  const rows = new PasswordRows(log);
+  const base = baseOf(log, log, options, null);
+  const rows = new PasswordRows(log, log);
   const passwords: PasswordService = {
     isSet: (fingerprint) => rows.isSet(fingerprint),
     version: (fingerprint) => rows.version(fingerprint),
@@ -228,6 +250,7 @@ function claimsOver({ log, writes }: Base, credentials: Credentials, options: Se
 
 interface Base {
   readonly log: Log;
+  readonly writer: Writer;
   readonly graph: GraphParts;
   readonly slices: Slices;
   readonly queries: Slices;
@@ -238,25 +261,25 @@ interface Base {
   readonly verifier: SignatureVerifier;
 }
 
-function baseOf(log: Log, options: ServedOptions, pool: Pool | null): Base {
+function baseOf(log: Log, writer: Writer, options: ServedOptions, pool: Pool | null): Base {
   const { operator, clock = systemClock } = options;
   const activationDelaySeconds = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
   const graph = { log, operator: operator.fingerprint, activationDelaySeconds };
-  const slices = new Slices(log);
-  const queries = new Slices(log);
+  const slices = new Slices(writer);
+  const queries = new Slices(writer);
   const settings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
   const trust = new TrustService({ graph, slices, querySlices: queries, clock, settings });
   const { writers: rule = { rule: "everybody" } } = options;
   const writers = new Writers({ ...graph, anchors: settings.anchors, clock, settings: rule });
-  const writes = new Writes(log, trust, writers);
+  const writes = new Writes(writer, trust, writers);
   const verifier = new SignatureVerifier(pool);
   const keys = new Keys({ log, writes, verifier, operator, clock });
-  return { log, graph, slices, queries, trust, writers, writes, verifier, keys };
+  return { log, writer, graph, slices, queries, trust, writers, writes, verifier, keys };
 }
 
 /** Everything that remembers nothing about requests, or only what anybody may forget. */
 function conceptsOver(
-  { log, graph, slices, queries, trust, writers, writes, keys, verifier }: Base,
+  { log, writer, graph, slices, queries, trust, writers, writes, keys, verifier }: Base,
   options: ServedOptions,
   { challengeUses: uses, passwords }: Pick<Owned, "challengeUses"> & Pick<Served, "passwords">,
 ) {
@@ -264,7 +287,7 @@ function conceptsOver(
   const { webhooksPerAddress: perAddress = DEFAULT_WEBHOOKS_PER_ADDRESS } = options;
   const { hardwareRoots: roots = new HardwareRoots() } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S } = options;
-  const challenges = new Challenges({ log, keys, verifier, uses, clock, ttlSeconds });
+  const challenges = new Challenges({ log, writer, keys, verifier, uses, clock, ttlSeconds });
   const credentials = new Credentials({ log, writes, keys, verifier, challenges, roots, clock });
   const { trustConfigQuota = DEFAULT_TRUST_CONFIG_QUOTA } = options;
   const activationDelay = graph.activationDelaySeconds;
@@ -272,6 +295,7 @@ function conceptsOver(
   const endorsementQueries = new EndorsementQueries({ log, keys, clock, activationDelay, trust });
   const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
   return {
+    writer,
     writers,
     keys,
     challenges,
@@ -289,7 +313,7 @@ function conceptsOver(
     requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, writes, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log, writes }),
-    webhooks: new Webhooks({ log, writes, operator: operator.fingerprint, allowPrivate, trust, perAddress }),
+    webhooks: new Webhooks({ log, writer, writes, operator: operator.fingerprint, allowPrivate, trust, perAddress }),
     async close() {
       slices.close();
       queries.close();

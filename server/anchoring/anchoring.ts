@@ -8,6 +8,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { isProofOf, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
 import type { Log } from "../../engine/log/log.js";
 import { type Clock, systemClock } from "../../engine/log/state/clock.js";
+import type { Writer } from "../../engine/log/state/executor.js";
 import { microsOf } from "../../engine/log/state/instant.js";
 import type { AnchorRow } from "../../engine/store/schema/rows.js";
 import { OtsTimestamp } from "../../engine/verify/ots/ots.js";
@@ -25,6 +26,7 @@ const DUE_ENTRIES = 1000;
 
 export interface AnchoringOptions {
   readonly log: Log;
+  readonly writer: Pick<Writer, "execute">;
   /** The only addresses that are ever contacted: http: or https:, without a slash at the end. */
   readonly calendars: readonly string[];
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
@@ -53,6 +55,7 @@ export interface AnchorStatus {
 
 export class Anchoring {
   readonly #log: Log;
+  readonly #writer: AnchoringOptions["writer"];
   readonly #calendars: readonly Calendar[];
   readonly #logger: AnchoringOptions["logger"];
   readonly #clock: Clock;
@@ -63,12 +66,13 @@ export class Anchoring {
   /** Leaf index → the running anchoring of that entry. */
   readonly #running = new Map<number, Promise<Anchored>>();
 
-  constructor({ log, calendars, logger, clock = systemClock, timeoutMs }: AnchoringOptions) {
+  constructor({ log, writer, calendars, logger, clock = systemClock, timeoutMs }: AnchoringOptions) {
     this.#log = log;
+    this.#writer = writer;
     this.#calendars = calendars.map((uri) => new Calendar(uri, timeoutMs));
     this.#logger = logger;
     this.#clock = clock;
-    this.#upgrades = new Upgrades({ log, calendars: this.#calendars, logger, clock });
+    this.#upgrades = new Upgrades({ log, writer, calendars: this.#calendars, logger, clock });
   }
 
   /** Starts looking for Bitcoin proofs in the background: now, and every `seconds`. */
@@ -133,7 +137,8 @@ export class Anchoring {
       if (!proof) throw new CairnlogError("calendars-unavailable", "No calendar gave an answer that can be used.");
       const status = statusOf(proof);
       const isSettled = status === "confirmed" && !openPromises(proof).length;
-      if (await this.#log.anchors.replace(leafIndex, base, { proof, status, isSettled })) return anchored(entry, proof);
+      const next = { proof, status, isSettled };
+      if (await this.#log.anchors.replace(this.#writer, leafIndex, base, next)) return anchored(entry, proof);
     }
   }
 

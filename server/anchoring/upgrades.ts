@@ -8,6 +8,7 @@ import type { UnsettledAnchor } from "../../engine/log/anchor/anchors.js";
 import { type OpenPromise, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
 import type { Log } from "../../engine/log/log.js";
 import { type Clock, parseTimestamp } from "../../engine/log/state/clock.js";
+import type { Writer } from "../../engine/log/state/executor.js";
 import type { OtsTimestamp } from "../../engine/verify/ots/ots.js";
 import type { Logger } from "../process/logger.js";
 import { type Calendar, CalendarError } from "./calendar.js";
@@ -23,6 +24,7 @@ const PATIENCE = 1 / 8;
 
 interface UpgradeParts {
   readonly log: Pick<Log, "anchors">;
+  readonly writer: Pick<Writer, "execute">;
   readonly calendars: readonly Calendar[];
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
   readonly clock: Clock;
@@ -86,7 +88,7 @@ export class Upgrades {
 
   /** @param silent calendars that have failed in this round, and are not asked again before the next */
   async #upgrade({ leafIndex, anchored_at }: UnsettledAnchor, silent: Set<Calendar>): Promise<void> {
-    const { log, calendars, logger, clock } = this.#parts;
+    const { log, writer, calendars, logger, clock } = this.#parts;
     const row = log.anchors.row(leafIndex);
     if (!row) return;
     const promises = openPromises(row.proof);
@@ -105,7 +107,7 @@ export class Upgrades {
     const isSettled = status === "confirmed" && (isOld || !openPromises(proof).length);
     if (proof === row.proof && !isSettled) return;
     // If the proof has changed in the meantime, the next round begins with the new one.
-    if (!(await log.anchors.replace(leafIndex, row.proof, { proof, status, isSettled }))) return;
+    if (!(await log.anchors.replace(writer, leafIndex, row.proof, { proof, status, isSettled }))) return;
     if (isSettled) this.#asked.delete(leafIndex);
     logger.info({ leaf_index: leafIndex, status }, "anchor upgraded");
   }

@@ -77,7 +77,7 @@ export class WriterPort {
     }
   }
 
-  /** As `Executor.enqueue`. */
+  /** As `Writer.enqueue`. */
   enqueue<Input, Output>(
     command: Command<Input, Output>,
     input: Input,

@@ -186,12 +186,12 @@ export const FOLLOWING_ROWS: readonly Row[] = [
       const { log } = await openTestLog();
       const calendar = await startCalendar();
       await log.append(note);
-      const anchoring = new Anchoring({ log, calendars: [calendar.url], logger });
+      const anchoring = new Anchoring({ log, writer: log, calendars: [calendar.url], logger });
       await anchoring.anchor();
       const around = held();
       let ahead = 0;
       const upgrades = new Upgrades({
-        ...{ log, calendars: [new Calendar(calendar.url)], logger, clock: () => systemClock() + ahead },
+        ...{ log, writer: log, calendars: [new Calendar(calendar.url)], logger, clock: () => systemClock() + ahead },
       });
       upgrades.start(0.02);
       // The promise, and the first question about it.

@@ -46,18 +46,18 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
     const around = held();
     const environment = { ...testEnvironment(dataDir), SERVICE_TRANSPORT: transport, SERVICE_FRONT_ENDS: "0" };
     const server = await startServer(readSettings(environment));
-    const { log } = server.registry;
+    const { log, writer } = server.registry;
     const file = join(dataDir, "published.json");
     return {
       around,
       async call() {
-        await log.append(note);
+        await writer.append(note);
         await expect.poll(() => readPublishedHead(file)?.tree_size, { interval: 20 }).toBe(log.size);
         return statusOf(`${server.url}/api/v1/health`);
       },
       async fail() {
         mkdirSync(`${file}.new`);
-        await log.append(note);
+        await writer.append(note);
         await Promise.all(["NONSENSE\r\n\r\n", HALF].map((bytes) => breakOff(server.url, bytes)));
       },
       recover: async () => rmSync(`${file}.new`, { recursive: true }),
@@ -81,7 +81,7 @@ export const SERVING_ROWS: readonly Row[] = [
       const posting = vi.spyOn(MessagePort.prototype, "postMessage");
       const environment = { ...testEnvironment(dataDir), SERVICE_TRANSPORT: "uws", SERVICE_FRONT_ENDS: "2" };
       const server = await startServer(readSettings(environment));
-      const { log } = server.registry;
+      const { log, writer } = server.registry;
       /** The writer's ends of the front ends' channels, the newest last. */
       const ports = () => {
         const { contexts, calls } = posting.mock;
@@ -90,7 +90,7 @@ export const SERVING_ROWS: readonly Row[] = [
       return {
         around,
         async call() {
-          await log.append(note);
+          await writer.append(note);
           // Who reads the log keeps its file open from then on: the writer for the published head, and each front end, which
           // the system chooses by chance.
           await expect.poll(() => readPublishedHead(join(dataDir, "published.json"))?.tree_size).toBe(log.size);

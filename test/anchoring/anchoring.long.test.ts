@@ -4,7 +4,8 @@
  */
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import type { Log, LogOptions } from "#cairnlog/engine/log/log.js";
+import type { LogOptions } from "#cairnlog/engine/log/log.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
 import { openFaultyLog, openTestLog } from "../log/harness.js";
@@ -16,8 +17,8 @@ const START = Date.parse("2025-01-01T00:00:00Z") * 1000;
 const logger = pino({ level: "silent" });
 const note = (n: number) => ({ event_type: "note", payload: { n, tags: ["note"] } });
 
-const anchoringOf = (log: Log, calendars: readonly TestCalendar[], more: Partial<AnchoringOptions> = {}) =>
-  new Anchoring({ log, calendars: calendars.map(({ url }) => url), logger, ...more });
+const anchoringOf = (log: LogWriter, calendars: readonly TestCalendar[], more: Partial<AnchoringOptions> = {}) =>
+  new Anchoring({ log, writer: log, calendars: calendars.map(({ url }) => url), logger, ...more });
 
 async function world(calendarCount: number, options: Partial<LogOptions> = {}) {
   const calendars = await Promise.all(Array.from({ length: calendarCount }, startCalendar));
@@ -33,7 +34,7 @@ function commitments(proof: string | undefined) {
 }
 
 /** Asserts that no hashed, proven or derived data has changed. */
-async function expectWhole(log: Log): Promise<void> {
+async function expectWhole(log: LogWriter): Promise<void> {
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [], warnings: [] });
   expect(log.stateDifferences()).toEqual([]);
 }
@@ -274,14 +275,14 @@ test("a proof takes the place of the one that its maker has read, and of no othe
     isSettled: false,
   }));
   // Both are sent before either is on disk.
-  const outcomes = [log.anchors.replace(2, undefined, one!), log.anchors.replace(2, undefined, two!)];
+  const outcomes = [log.anchors.replace(log, 2, undefined, one!), log.anchors.replace(log, 2, undefined, two!)];
   expect(await Promise.all(outcomes)).toEqual([true, false]);
-  expect(await log.anchors.replace(2, two!.proof, three!)).toBe(false);
+  expect(await log.anchors.replace(log, 2, two!.proof, three!)).toBe(false);
   expect([...log.anchors.row(2)!.proof]).toEqual([1]);
-  expect(await log.anchors.replace(2, one!.proof, { ...three!, status: "confirmed", isSettled: true })).toBe(true);
+  expect(await log.anchors.replace(log, 2, one!.proof, { ...three!, status: "confirmed", isSettled: true })).toBe(true);
   expect([...log.anchors.row(2)!.proof]).toEqual([3]);
   expect(log.anchors.totals).toEqual({ newest: 2, pending: 0, confirmed: 1 });
-  expect(await log.anchors.replace(0, undefined, one!)).toBe(true);
+  expect(await log.anchors.replace(log, 0, undefined, one!)).toBe(true);
   expect(log.anchors.totals).toEqual({ newest: 2, pending: 1, confirmed: 1 });
   expect([...log.anchors.unsettled()].map(({ leafIndex }) => leafIndex)).toEqual([0]);
 });

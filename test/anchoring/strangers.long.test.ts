@@ -27,7 +27,12 @@ async function world(calendarCount: number, timeoutMs = 30_000) {
   const wait = () => {
     ahead += 3_600_000_000;
   };
-  return { log, calendars, wait, anchoring: new Anchoring({ log, calendars: uris, logger, timeoutMs, clock }) };
+  return {
+    log,
+    calendars,
+    wait,
+    anchoring: new Anchoring({ log, writer: log, calendars: uris, logger, timeoutMs, clock }),
+  };
 }
 
 const commitments = (log: Log, id = 1) =>

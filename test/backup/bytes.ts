@@ -55,8 +55,8 @@ export async function withholdSecrets(
   { server: { registry } }: TestService,
   { id, named }: { readonly id: number; readonly named: number },
 ): Promise<void> {
-  await withhold(registry.log, id, ORDER);
-  await withhold(registry.log, named, { ...ORDER, member: "pseudonym" });
+  await withhold(registry, id, ORDER);
+  await withhold(registry, named, { ...ORDER, member: "pseudonym" });
 }
 
 /** Attests and names a key on a service, with other entries between. @returns the entries' ids, and what is searched for of their payloads */

@@ -84,7 +84,7 @@ test("a backup that was broken off while it left something out is whole, and the
   await backUp(dataDir, backup);
   const earlier = temporaryFolder();
   cpSync(backup, earlier, { recursive: true });
-  await withhold(service.server.registry.log, id, said);
+  await withhold(service.server.registry, id, said);
   await backUp(dataDir, backup);
   await service.close();
   // The segment was written again, and the manifest not yet.

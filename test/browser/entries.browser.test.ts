@@ -301,7 +301,7 @@ test("a payload that is withheld is listed and shown as withheld, by a few reque
     content_hash: `sha256:${"cd".repeat(32)}`,
   });
   const said = { reason: "An order.", basis: null };
-  const { log_entry_id: by } = await withhold(own.server.registry.log, receipt.log_entry_id, said);
+  const { log_entry_id: by } = await withhold(own.server.registry, receipt.log_entry_id, said);
   const reader = await Reader.arrive();
   const page = await reader.open(own.url, "#/entries");
   let asked = 0;
@@ -319,7 +319,7 @@ test("a name that is withheld is shown nowhere, and what else is shown of its en
   const holder = newClient(own.url);
   const { log_entry_id: id } = await holder.client.keys.register({ pseudonym: "Zwetschgenkuchen" });
   const said = { reason: "Asked by its holder.", basis: null, member: "pseudonym" } as const;
-  const { log_entry_id: by } = await withhold(own.server.registry.log, id, said);
+  const { log_entry_id: by } = await withhold(own.server.registry, id, said);
   const reader = await Reader.arrive();
   const page = await reader.open(own.url, `#/entries/${id}`);
   await page

@@ -370,7 +370,7 @@ describe("an .attestation.json", () => {
     const { client } = newClient(service.url);
     const { bundle, receipt } = await client.attest({ title: "Zwetschgenkuchen", content_hash: hashOf(taken) });
     const said = { reason: "An order of a court.", basis: null };
-    const { log_entry_id } = await withhold(service.server.registry.log, receipt.log_entry_id, said);
+    const { log_entry_id } = await withhold(service.server.registry, receipt.log_entry_id, said);
     const [{ entry, proof, head: tree_head }, by] = [
       await client.log.entry(receipt.log_entry_id),
       await client.log.entry(log_entry_id),

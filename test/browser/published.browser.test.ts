@@ -203,7 +203,7 @@ test("a payload that is withheld is not shown, and the entry is proven without i
   const own = await LiveLog.start(0);
   const id = await own.attest(ada, ABOUT);
   const said = { reason: "An order of a court.", basis: null };
-  const { log_entry_id: by } = await withhold(own.service.server.registry.log, id, said);
+  const { log_entry_id: by } = await withhold(own.service.server.registry, id, said);
   await own.service.checkpointed(by);
   const target = temporaryFolder();
   await publish(own, target);

@@ -12,7 +12,7 @@ import type { Transaction } from "#cairnlog/engine/log/state/commands.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
-import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { anyEvent } from "../anyevent.js";
@@ -41,7 +41,7 @@ export function copyOf(dataDir: string): string {
 }
 
 /** The registry of a data directory, with its operator key. */
-export function openData(dataDir: string, pool: Pool): Promise<Registry> {
+export function openData(dataDir: string, pool: Pool): Promise<WrittenRegistry> {
   const operator = openOperatorKey(join(dataDir, "operator.pem"));
   writeFileSync(join(dataDir, "operator.pub.pem"), operator.public.pem);
   return openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase: BASE });
@@ -51,7 +51,7 @@ const notes = (count: number): EventInput[] =>
   Array.from({ length: count }, (_, i) => anyEvent({ text: `note ${i}`, tags: [`tag${i}`] }));
 
 /** Appends events that make derived rows of every kind, and `more` entries. */
-export async function appendEveryKind({ keys, log }: Registry, more: number): Promise<void> {
+export async function appendEveryKind({ keys, log }: WrittenRegistry, more: number): Promise<void> {
   const signers = [nodeSigner(), nodeSigner(), nodeSigner()];
   for (const [i, signer] of signers.entries()) await keys.register(registration(signer, `holder ${i}`));
   const [one, two] = signers.map(({ fingerprint }) => fingerprint) as [string, string];
@@ -107,7 +107,7 @@ export async function appendEveryKind({ keys, log }: Registry, more: number): Pr
 }
 
 /** Rows in every private table, as the registry would have written them. */
-export async function addPrivateRows({ log }: Registry): Promise<void> {
+export async function addPrivateRows({ log }: WrittenRegistry): Promise<void> {
   const { fingerprint } = nodeSigner();
   const [user, credential] = [randomUUID(), randomUUID()];
   const created_at = "2025-01-01T00:00:00.000000Z";
@@ -161,8 +161,8 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
   });
   await log.signHead();
   const proof = Buffer.from("a proof \0 of bytes");
-  await log.anchors.replace(3, undefined, { proof, status: "pending", isSettled: false });
-  await log.anchors.replace(5, undefined, { proof, status: "confirmed", isSettled: true });
+  await log.anchors.replace(log, 3, undefined, { proof, status: "pending", isSettled: false });
+  await log.anchors.replace(log, 5, undefined, { proof, status: "confirmed", isSettled: true });
 }
 
 /** The data directory of a stopped service, with rows in every table and some `more` entries. */

@@ -75,7 +75,7 @@ describe("derived rows", () => {
     filled = copyOf(small);
     const { log, close } = await openData(filled, pool);
     const { entries } = log.find({ eventTypes: ["https://x-service.example/predicates/authorship/v1"] }, 0, 1);
-    await withhold(log, JSON.parse(entries[0]!.toString()).id, { reason: "an order", basis: null });
+    await withhold({ log, writer: log }, JSON.parse(entries[0]!.toString()).id, { reason: "an order", basis: null });
     await close();
   });
   const plant = {

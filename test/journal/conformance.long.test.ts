@@ -3,7 +3,7 @@
  * is written in part, records are numbered without gaps and chained, the log continues, and memory equals the disk.
  */
 import { describe, expect, test } from "vitest";
-import type { Log } from "#cairnlog/engine/log/log.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";
 import { FakeJournal, type JournalFate } from "./fakejournal.js";
 import { checkContent, endOf, Load, namesOf, positionOf } from "./load.js";
@@ -46,7 +46,13 @@ const inJournal: Failure[] = (
 
 const FAILURES = [...onDisk(false), ...onDisk(true), ...inJournal];
 
-async function checkWhole(log: Log, path: string, load: Load, isKept: boolean, journal?: FakeJournal): Promise<void> {
+async function checkWhole(
+  log: LogWriter,
+  path: string,
+  load: Load,
+  isKept: boolean,
+  journal?: FakeJournal,
+): Promise<void> {
   await checkContent(log, load, isKept);
   if (journal) expect(await positionOf(path)).toEqual(endOf(journal.records));
 }

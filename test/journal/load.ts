@@ -1,8 +1,8 @@
 /** Load for a log, and what must hold of log and journal afterwards, whatever failed meanwhile. */
 import { expect } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Committed } from "#cairnlog/engine/log/state/executor.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { runIn } from "../log/inline.js";
@@ -11,12 +11,12 @@ import { runIn } from "../log/inline.js";
 export class Load {
   readonly acknowledged = new Map<number, Committed<unknown>>();
   readonly failed = new Set<number>();
-  readonly #log: Log;
+  readonly #log: LogWriter;
   readonly #code: string;
   #next: number;
 
   /** @param code of the refusals that are expected */
-  constructor(log: Log, from = 0, code = "storage-failed") {
+  constructor(log: LogWriter, from = 0, code = "storage-failed") {
     this.#log = log;
     this.#next = from;
     this.#code = code;
@@ -46,7 +46,8 @@ export class Load {
   }
 }
 
-export const namesOf = (log: Log) => new Set(log.rows("userNames", "n", "o").map(({ key }) => Number(key.slice(1))));
+export const namesOf = (log: Pick<LogWriter, "rows">) =>
+  new Set(log.rows("userNames", "n", "o").map(({ key }) => Number(key.slice(1))));
 
 export async function positionOf(path: string): Promise<JournalPosition> {
   const store = openStore({ path, mapSize: 2 ** 30 });
@@ -67,7 +68,7 @@ export function endOf(records: readonly Buffer[]): JournalPosition {
 }
 
 /** What was acknowledged is there, nothing is there in part, and state is what the entries make it. */
-export async function checkContent(log: Log, load: Load, isKept: boolean): Promise<void> {
+export async function checkContent(log: LogWriter, load: Load, isKept: boolean): Promise<void> {
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [] });
   expect(log.stateDifferences()).toEqual([]);
   const entries = new Set([...log.entries()].map(({ payload }) => payload!.n as number));

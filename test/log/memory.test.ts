@@ -53,7 +53,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
         transaction.put("keys", KEY, row("after"));
         for (let n = 0; n < BEFORE; n++) transaction.append(note(n));
       }),
-      log.anchors.replace(7, undefined, { proof, status: "pending", isSettled: false }),
+      log.anchors.replace(log, 7, undefined, { proof, status: "pending", isSettled: false }),
       log.append(note(-1)),
     ];
     // The state that the first caller sees when it is told of the failure.

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain, definedRoot } from "./history/entries.js";
 
@@ -15,7 +15,7 @@ afterEach(() => {
 const note = { event_type: "note", payload: {} };
 
 /** A log of three entries, and an empty file. */
-async function openShown(): Promise<{ log: Log; file: string; published: PublishedHead }> {
+async function openShown(): Promise<{ log: LogWriter; file: string; published: PublishedHead }> {
   const { log } = await openTestLog();
   await log.append([note, note, note]);
   const file = join(temporaryFolder(), "published.json");

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Criteria } from "#cairnlog/engine/log/read/query.js";
 import { Seams } from "#cairnlog/engine/log/read/seams.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain, momentNumber, type Wanted } from "./history/entries.js";
@@ -29,12 +29,12 @@ async function imported(moments: readonly Moment[], ids: readonly number[] = [])
   return path;
 }
 
-async function opened(path: string | Promise<string>): Promise<Log> {
+async function opened(path: string | Promise<string>): Promise<LogWriter> {
   return (await openTestLog({ path: await path })).log;
 }
 
 /** Leaf indexes of every page, and the totals of all pages. */
-function paged(log: Log, criteria: Criteria, limit: number): { indexes: number[]; totals: Set<number> } {
+function paged(log: LogWriter, criteria: Criteria, limit: number): { indexes: number[]; totals: Set<number> } {
   const indexes: number[] = [];
   const totals = new Set<number>();
   for (let offset = 0; ; offset += limit) {

@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Signer } from "#cairnlog/engine/log/state/signer.js";
 import { Checkpoints } from "#cairnlog/engine/log/tlog/checkpoints.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain } from "./history/entries.js";
 
@@ -62,7 +62,7 @@ const unavailable = { code: "signer-unavailable" };
 
 describe("for appends", () => {
   let signer: ReturnType<typeof openSigner>;
-  let log: Log;
+  let log: LogWriter;
   beforeEach(async () => {
     signer = openSigner();
     ({ log } = await openTestLog({ signer }));

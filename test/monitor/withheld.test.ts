@@ -34,9 +34,9 @@ test("what is withheld after it was mirrored is kept, and what was withheld befo
   const { service, log, id } = await attested();
   const early = newMonitor(service.url);
   await early.monitor.round();
-  await withhold(log, id, said);
+  await withhold({ log, writer: log }, id, said);
   // The attestation's key was registered with it.
-  await withhold(log, id - 1, { ...said, member: "pseudonym" });
+  await withhold({ log, writer: log }, id - 1, { ...said, member: "pseudonym" });
   const late = newMonitor(service.url);
   for (const { monitor } of [early, late]) {
     await monitor.round({ audit: true });
@@ -75,7 +75,7 @@ test("a log that withholds a name, and shows another thing of the entry than it 
       entries: page.entries.map((entry: Entry) => (entry.id === id - 1 ? { ...entry, payload, withheld_by } : entry)),
     }));
   // Its entry has the hash of something else.
-  const { log_entry_id: by } = await withhold(log, id - 1, { ...said, member: "pseudonym" });
+  const { log_entry_id: by } = await withhold({ log, writer: log }, id - 1, { ...said, member: "pseudonym" });
   proxy.lie = shown(by);
   for (const { monitor } of [early, newMonitor(proxy.url)]) {
     await caught(monitor.round({ audit: true }), "bad-entry", /does not withhold it/);

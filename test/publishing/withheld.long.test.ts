@@ -45,8 +45,8 @@ beforeAll(async () => {
   cpSync(before, after, { recursive: true });
   const said = { reason: "An order.", basis: null };
   const { registry } = log.service.server;
-  expect((await withhold(registry.log, withheld, said)).log_entry_id).toBe(301);
-  expect((await withhold(registry.log, 201, { ...said, member: "pseudonym" })).log_entry_id).toBe(302);
+  expect((await withhold(registry, withheld, said)).log_entry_id).toBe(301);
+  expect((await withhold(registry, 201, { ...said, member: "pseudonym" })).log_entry_id).toBe(302);
   await log.service.checkpointed(302);
   expect(await publish(after)).toMatchObject({ code: 0, stderr: "" });
 });

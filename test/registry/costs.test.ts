@@ -136,11 +136,11 @@ test("no query reads more, but for those that have a bound", async () => {
 test("metrics and readiness read no more", async () => {
   const reads: Record<string, Read> = {
     async metrics({ world: { registry } }) {
-      const metrics = new Metrics(registry.log);
+      const metrics = new Metrics(registry.log, registry.log);
       const logger = createLogger("silent");
       const send = async () => ({ isDelivered: false, reason: "nobody is there" });
       metrics.watchDeliveries(new Deliverer({ webhooks: registry.webhooks, send, logger }));
-      metrics.watchAnchoring(new Anchoring({ log: registry.log, calendars: [], logger }));
+      metrics.watchAnchoring(new Anchoring({ ...registry, calendars: [], logger }));
       await metrics.text();
       metrics.close();
     },

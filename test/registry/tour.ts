@@ -188,17 +188,17 @@ export async function tour(
   await outbox.mark(3, [{ webhook_id: lasting, next: 4 }]);
 
   const change = { proof: Buffer.from("a proof \0 of bytes"), status: "pending" as const, isSettled: false };
-  await log.anchors.replace(0, undefined, change);
-  await log.anchors.replace(1, undefined, { ...change, status: "confirmed", isSettled: true });
-  expect(await log.anchors.replace(0, undefined, change)).toBe(false);
+  await log.anchors.replace(log, 0, undefined, change);
+  await log.anchors.replace(log, 1, undefined, { ...change, status: "confirmed", isSettled: true });
+  expect(await log.anchors.replace(log, 0, undefined, change)).toBe(false);
   // Enough entries to fill a tile.
   await log.append(Array.from({ length: 256 }, (_, n) => ({ event_type: "note", payload: { n } })));
   await log.tryWriting();
   await log.signHead();
   const [attested] = log.match({ eventTypes: [`${BASE}/authorship/v1`] }, 0, 1).indexes;
-  await withhold(log, log.entryAt(attested!)!.id, { reason: "An order", basis: null });
+  await withhold({ log, writer: log }, log.entryAt(attested!)!.id, { reason: "An order", basis: null });
   // Behind the end there are private rows alone.
   await freeze(log, { reason: "The tour is over.", successor: null });
   await log.signHead();
-  await log.anchors.replace(1, undefined, change);
+  await log.anchors.replace(log, 1, undefined, change);
 }

@@ -13,7 +13,7 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
-import { openRegistry, type Registry, type RegistryOptions } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry, type RegistryOptions, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
 
 export const BASE = "https://x-service.example/predicates";
 export type Algorithm = "ed25519" | "ecdsa-p256" | "rsa-2048";
@@ -137,7 +137,7 @@ export function heldRegistration(signer: TestSigner, pseudonym = "holder", expir
 
 export interface World {
   readonly operator: TestSigner;
-  registry: Registry;
+  registry: WrittenRegistry;
   /** Microseconds since the epoch. */
   now: number;
   /** Closes the registry and opens it again. */
@@ -160,7 +160,7 @@ export async function openWorld(
   const privateKey = createPrivateKey(pem);
   const world: World = {
     operator: signerOf("ed25519", createPublicKey(privateKey), privateKey, "der"),
-    registry: undefined as unknown as Registry,
+    registry: undefined as unknown as WrittenRegistry,
     now: Date.parse("2025-01-01T00:00:00Z") * 1000,
     async reopen() {
       await world.registry.close();

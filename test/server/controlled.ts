@@ -13,7 +13,7 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
-import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
 import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/lmdb/room.js";
 import { formatVkey } from "#cairnlog/engine/verify/index.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 export interface Controlled {
   readonly service: TestService;
-  readonly registry: Registry;
+  readonly registry: WrittenRegistry;
   readonly sessions: Sessions;
   /** Its background work is not started, so the test decides about rounds. */
   readonly anchoring: Anchoring;
@@ -93,17 +93,18 @@ export async function startControlled(
   const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const origins = new Origins({ publicUrls: [], nodeUrl: null, host: "127.0.0.1", port: 0, tlsCertificate: null });
-  const metrics = new Metrics(registry.log);
+  const metrics = new Metrics(registry.log, registry.log);
   const measures = new Measures();
   const readiness = new Readiness({
     log: registry.log,
+    writer: registry.log,
     operator,
     stuck: () => [],
     freeBytes: () => state.freeBytes,
     minFreeBytes: DEFAULT_MIN_FREE_BYTES,
   });
   const chosen = await chooseTransport(WANTED_TRANSPORT);
-  const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
+  const anchoring = new Anchoring({ ...registry, logger: pino({ level: "silent" }), clock, ...calendars });
   const checkpoints = new Checkpoints(registry.log, operator, defaultLogName(operator.fingerprint));
   const publisher = new CheckpointPublisher({
     log: registry.log,

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect } from "vitest";
+import type { WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
 import type { TransportName } from "#cairnlog/server/http/transport/transport.js";
 import { type RunningServer, readSettings, type ServerOptions, startServer } from "#cairnlog/server/index.js";
 import { Contract, type Document } from "./contract.js";
@@ -64,13 +65,14 @@ export interface Reply {
 }
 
 export class TestService {
-  readonly server: RunningServer;
+  /** As of a service that writes its log. Of a mirror, the log can only be read. */
+  readonly server: RunningServer & { readonly registry: WrittenRegistry };
   #contract: Promise<Contract> | null = null;
   /** Called with every request and its answer. */
   watch: ((method: string, path: string, init: RequestInit, reply: Reply) => void) | null = null;
 
   constructor(server: RunningServer) {
-    this.server = server;
+    this.server = server as TestService["server"];
   }
 
   get url(): string {

@@ -187,6 +187,7 @@ async function faultySubscription() {
   const { log, faults } = await openFaultyLog({ projection });
   const webhooks = new Webhooks({
     log,
+    writer: log,
     writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
     operator: OWNER,
     allowPrivate: false,

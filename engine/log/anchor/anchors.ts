@@ -6,7 +6,7 @@
 
 import type { StoreReader } from "../../store/contract.js";
 import type { AnchorRow, AnchorTotals } from "../../store/schema/rows.js";
-import type { Executor } from "../state/executor.js";
+import type { Writer } from "../state/executor.js";
 import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
 
 const CLOSING_BRACE = 1;
@@ -18,12 +18,10 @@ export interface UnsettledAnchor extends Pick<AnchorRow, "status" | "anchored_at
 
 export class Anchors {
   readonly #store: Pick<StoreReader, "get" | "range">;
-  readonly #writer: Pick<Executor, "execute">;
   #totals = NO_ANCHORS;
 
-  constructor(store: Pick<StoreReader, "get" | "range">, writer: Pick<Executor, "execute">) {
+  constructor(store: Pick<StoreReader, "get" | "range">) {
     this.#store = store;
-    this.#writer = writer;
   }
 
   /** Reads the state from disk again. */
@@ -65,8 +63,13 @@ export class Anchors {
    * @returns false, without writing, if the anchor has another proof by now: read it and try again
    * @throws CairnlogError as `execute` does
    */
-  async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
-    const { value } = await this.#writer.execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
+  async replace(
+    writer: Pick<Writer, "execute">,
+    leafIndex: number,
+    base: Uint8Array | undefined,
+    next: AnchorChange,
+  ): Promise<boolean> {
+    const { value } = await writer.execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
     this.restore();
     return value;
   }

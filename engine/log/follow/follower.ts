@@ -14,7 +14,7 @@ import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Command } from "../state/commands.js";
 import type { RowObserver } from "../state/committed.js";
-import { appendBy, type Committed, type Executor, type Receipt } from "../state/executor.js";
+import { appendBy, type Committed, type Receipt, type Writer } from "../state/executor.js";
 import type { Payer } from "../state/payer.js";
 import type { EventInput } from "../state/projection.js";
 import { LogView, type ViewParts } from "../view/view.js";
@@ -37,7 +37,7 @@ type Untaken = Terms | { readonly frozenAt: number };
 
 /** The way to the writer. */
 export interface WriterLink {
-  enqueue: Executor["enqueue"];
+  enqueue: Writer["enqueue"];
   signHead(): Promise<TreeHead>;
   verify(): ReturnType<LogView["verify"]>;
 }
@@ -49,7 +49,7 @@ interface FollowerParts extends Omit<ViewParts, "memory"> {
 }
 
 /** Opened by `openLogFollower`. */
-export class LogFollower extends LogView implements Executor {
+export class LogFollower extends LogView implements Writer {
   readonly #parts: FollowerParts;
   readonly #memory: LogMemory;
   readonly #entries: EntryReader;
@@ -66,7 +66,6 @@ export class LogFollower extends LogView implements Executor {
   /** The entry below which postings are on their way into a run, if the writer has told that before the batch that ends there. */
   #frozenAhead: number | null = null;
   readonly queued = 0;
-  readonly lastFailure = null;
   batches = 0;
 
   constructor(parts: FollowerParts) {
@@ -241,13 +240,6 @@ export class LogFollower extends LogView implements Executor {
   override verify(): ReturnType<LogView["verify"]> {
     return this.#parts.writer.verify();
   }
-
-  /** Whether the log can be written is the writer's to find out. */
-  tryWriting(): Promise<void> {
-    return Promise.reject(new CairnlogError("signer-unavailable", "This log is written by another thread."));
-  }
-
-  observeBatches(): void {}
 
   /** Of the tables that the writer names (`feed.ts`). */
   observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {

@@ -1,7 +1,7 @@
 /** Ends a log, for the operator. */
 import { inputError } from "../../base/error.js";
 import { parseVkey } from "../../verify/note/key.js";
-import type { Executor, Receipt } from "../state/executor.js";
+import type { Receipt, Writer } from "../state/executor.js";
 import { type Ending, endLog } from "./frozen.js";
 
 /**
@@ -9,7 +9,7 @@ import { type Ending, endLog } from "./frozen.js";
  * @throws CairnlogError `invalid-input`, `invalid-key` for a successor that no client could follow; `frozen` if the log
  *   has ended; and as `Log.execute` does
  */
-export async function freeze(log: Pick<Executor, "execute">, { reason, successor }: Ending): Promise<Receipt> {
+export async function freeze(writer: Pick<Writer, "execute">, { reason, successor }: Ending): Promise<Receipt> {
   if (successor) {
     if (!isAddress(successor.url))
       throw inputError(
@@ -20,7 +20,7 @@ export async function freeze(log: Pick<Executor, "execute">, { reason, successor
       );
     parseVkey(successor.vkey);
   }
-  const { receipts } = await log.execute(endLog, { reason, successor });
+  const { receipts } = await writer.execute(endLog, { reason, successor });
   return receipts[0]!;
 }
 

@@ -8,12 +8,13 @@ import {
   withoutName,
 } from "../../verify/events/withheld.js";
 import { type Entry, namesKey } from "../../verify/tree/entry.js";
-import type { Executor, Receipt } from "../state/executor.js";
+import type { Receipt, Writer } from "../state/executor.js";
 import { withheldBefore, withholdPayload } from "./withholding.js";
 
-/** A log that can be read and written. */
-interface Withholder extends Pick<Executor, "execute"> {
-  entry(id: number): Entry | undefined;
+/** The log of the payload, to be read and written. */
+interface Withheld {
+  readonly log: { entry(id: number): Entry | undefined };
+  readonly writer: Pick<Writer, "execute">;
 }
 
 /** What the operator says when a payload is withheld. */
@@ -24,7 +25,11 @@ export type Said = Pick<Withholding, "reason" | "basis" | "member">;
  * @throws CairnlogError `not-found`; `already-exists` if it is withheld; `invalid-input` for an entry from which a state
  *   follows, or by which the operator answers for something; and as `Log.execute` does
  */
-export async function withhold(log: Withholder, entryId: number, { reason, basis, member }: Said): Promise<Receipt> {
+export async function withhold(
+  { log, writer }: Withheld,
+  entryId: number,
+  { reason, basis, member }: Said,
+): Promise<Receipt> {
   for (const [member, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
     if ([...text].length > most) throw invalid(member, `At most ${most} characters.`);
   if (reason === "") throw invalid("reason", "It must say something.");
@@ -43,7 +48,7 @@ export async function withhold(log: Withholder, entryId: number, { reason, basis
     fingerprint: String(payload.fingerprint),
     shown_hash: payloadHash(withoutName(payload)),
   };
-  const { receipts } = await log.execute(withholdPayload, { ...withholding, ...named });
+  const { receipts } = await writer.execute(withholdPayload, { ...withholding, ...named });
   return receipts[0]!;
 }
 

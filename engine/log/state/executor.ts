@@ -1,6 +1,6 @@
 /**
  * The way to a log's writer: commands go in, receipts come out. Whoever has one need not know where the writer is: in this
- * thread (`writer.ts`), or nowhere that it could write (`reader.ts`).
+ * thread (`writer.ts`), or in another one (`follower.ts`).
  */
 import { CairnlogError } from "../../base/error.js";
 import type { TableName } from "../../store/schema/schema.js";
@@ -43,7 +43,7 @@ export interface BatchReport {
   readonly writing: number;
 }
 
-export interface Executor {
+export interface Writer {
   /**
    * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
    * signed head of the size it made.
@@ -80,19 +80,10 @@ export interface Executor {
    * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
    */
   signHead(): Promise<TreeHead>;
-  /**
-   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
-   * @throws CairnlogError as `execute` does
-   */
-  tryWriting(): Promise<void>;
   /** Appends waiting for their batch. */
   readonly queued: number;
   /** Batches written since the log was opened: how many transactions the appends shared. */
   readonly batches: number;
-  /** Why the newest batch could not be signed or written; null when it could. */
-  readonly lastFailure: CairnlogError | null;
-  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
-  observeBatches(observer: (report: BatchReport) => void): void;
   /**
    * Has `observer` called for every batch that changes rows of a table, once it is on disk and its entries can be read;
    * it takes the place of an earlier one.
@@ -108,9 +99,9 @@ const isEvent = (event: PlainEvent | null | undefined): boolean =>
   event.payload !== null &&
   !Array.isArray(event.payload);
 
-/** Appends one event or several by `executor`, and gives one receipt or several. */
+/** Appends one event or several by `writer`, and gives one receipt or several. */
 export function appendBy(
-  executor: Pick<Executor, "execute">,
+  writer: Pick<Writer, "execute">,
   input: EventInput | readonly EventInput[],
 ): Promise<Receipt | readonly Receipt[]> {
   const isList = Array.isArray(input);
@@ -120,5 +111,5 @@ export function appendBy(
     const reason = "append takes events: { event_type, payload }, a text that is not empty and an object.";
     return Promise.reject(new CairnlogError("invalid-input", reason));
   }
-  return executor.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
+  return writer.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
 }

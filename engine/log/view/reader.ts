@@ -3,26 +3,19 @@
  * environment, each the property of the thread that opened it. It shows one moment until it is told to move on.
  */
 
-import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import type { TreeHead } from "../../verify/tree/treehead.js";
 import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
 import { MemoryRfc6962Rows } from "../rfc6962/memory-rows.js";
-import type { Executor } from "../state/executor.js";
-import type { EventInput } from "../state/projection.js";
 import { LogView, type ViewParts } from "./view.js";
 
 /** Milliseconds after which a reader that nobody refreshes gives back the moment that it holds. */
 const HELD_MS = 10_000;
 
-/** Opened by `openLogReader`. Everything that would write is refused with `signer-unavailable`. */
-export class LogReader extends LogView implements Executor {
+/** Opened by `openLogReader`. */
+export class LogReader extends LogView {
   readonly #store: ViewParts["store"];
   readonly #memory: LogMemory;
-  readonly queued = 0;
-  readonly batches = 0;
-  readonly lastFailure = null;
   readonly #release: NodeJS.Timeout;
   /** Whether the moment was given back. Entries never change, so what is shown does not either; lists of terms do. */
   #isReleased = false;
@@ -80,31 +73,4 @@ export class LogReader extends LogView implements Executor {
     this.#memory.restore();
     this.showDisk();
   }
-
-  execute(): Promise<never> {
-    return Promise.reject(writtenElsewhere());
-  }
-
-  enqueue(_command: unknown, _input: unknown, _resolve: unknown, reject: (error: unknown) => void): void {
-    reject(writtenElsewhere());
-  }
-
-  append(_: EventInput | readonly EventInput[]): Promise<never> {
-    return this.execute();
-  }
-
-  signHead(): Promise<TreeHead> {
-    return this.execute();
-  }
-
-  tryWriting(): Promise<void> {
-    return this.execute();
-  }
-
-  observeBatches(): void {}
-
-  observeRows(): void {}
 }
-
-const writtenElsewhere = (): CairnlogError =>
-  new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read.");

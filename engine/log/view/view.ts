@@ -31,8 +31,7 @@ import { EntryReader } from "../read/reader.js";
 import { Seams, type Stretch } from "../read/seams.js";
 import { Withheld } from "../read/withheld.js";
 import { Rfc6962Tree } from "../rfc6962/tree.js";
-import type { Command } from "../state/commands.js";
-import type { Committed, Executor, Receipt } from "../state/executor.js";
+import type { Receipt } from "../state/executor.js";
 import { microsOf } from "../state/instant.js";
 import { type EventInput, type Projection, termsOf } from "../state/projection.js";
 import { EntryReceipt } from "../state/receipt.js";
@@ -54,7 +53,7 @@ export interface ViewParts {
 }
 
 /** Reads of a log. */
-export abstract class LogView implements Pick<Executor, "execute"> {
+export abstract class LogView {
   readonly #parts: ViewParts;
   readonly #reader: EntryReader;
   readonly #seams: Seams;
@@ -77,7 +76,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.withheld = new Withheld(store, new EntryReader(store), (id) => this.leafIndexOf(id));
     this.#reader = new EntryReader(store, this.withheld);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
-    this.anchors = new Anchors(store, this);
+    this.anchors = new Anchors(store);
     this.rfc6962 = new Rfc6962Tree(this, () => parts.rfc6962Rows ?? store.rfc6962);
     this.#verification = new LogVerification(parts, this);
     this.#proofTexts = new ProofTexts(
@@ -86,8 +85,6 @@ export abstract class LogView implements Pick<Executor, "execute"> {
       (treeSize) => this.treeHead(treeSize),
     );
   }
-
-  abstract execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
 
   /**
    * Shows what the disk says, when memory says the same.

@@ -121,20 +121,8 @@ export class Sequencer {
   }
 
   /**
-   * Runs `command` in its turn and resolves when what it did is on disk.
-   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
-   */
-  submit<Input, Output>(
-    command: Command<Input, Output>,
-    input: Input,
-    payer: Payer | null = null,
-  ): Promise<Committed<Output>> {
-    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject, payer));
-  }
-
-  /**
-   * Runs `command` in its turn and calls `resolve` when what it did is on disk, or `reject` with a CairnlogError as `submit`
-   * throws it, or with what the command throws. Exactly one of them is called, once: before this returns if the command is
+   * Runs `command` in its turn and calls `resolve` when what it did is on disk, or `reject` with what the command throws, or a
+   * CairnlogError: `overloaded`, `closed`, `signer-unavailable`, `storage-failed`. Exactly one of them is called, once: before this returns if the command is
    * not accepted, otherwise in a later turn, in the order in which commands were accepted. They must not throw.
    */
   enqueue<Input, Output>(

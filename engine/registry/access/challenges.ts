@@ -10,6 +10,7 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
+import type { Writer } from "../../log/state/executor.js";
 import {
   CHALLENGE_RANDOM_BYTES,
   type ChallengePurpose,
@@ -74,6 +75,7 @@ interface ProvenChallenge {
 
 export class Challenges {
   readonly #log: Log;
+  readonly #writer: Pick<Writer, "execute">;
   readonly #keys: Pick<Keys, "find">;
   readonly #verifier: Pick<SignatureVerifier, "verify">;
   readonly #uses: Pick<ChallengeUses, "settle">;
@@ -85,6 +87,7 @@ export class Challenges {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writer: Pick<Writer, "execute">;
     readonly keys: Pick<Keys, "find">;
     readonly verifier: Pick<SignatureVerifier, "verify">;
     readonly uses: Pick<ChallengeUses, "settle">;
@@ -92,6 +95,7 @@ export class Challenges {
     readonly ttlSeconds: number;
   }) {
     this.#log = parts.log;
+    this.#writer = parts.writer;
     this.#keys = parts.keys;
     this.#verifier = parts.verifier;
     this.#uses = parts.uses;
@@ -163,7 +167,7 @@ export class Challenges {
   }
 
   async #makeSecret(): Promise<Uint8Array> {
-    const { value } = await this.#log.execute(keepChallengeSecret, { secret: randomBytes(SECRET_BYTES) });
+    const { value } = await this.#writer.execute(keepChallengeSecret, { secret: randomBytes(SECRET_BYTES) });
     this.#secret = value;
     return value;
   }

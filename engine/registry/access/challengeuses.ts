@@ -9,6 +9,7 @@
 import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
+import type { Writer } from "../../log/state/executor.js";
 import { useChallenge, usedChallenge } from "./commands.js";
 
 /** Failed signatures after which a challenge is taken no more. */
@@ -44,6 +45,7 @@ interface Failed {
 
 export class ChallengeUses {
   readonly #log: Log;
+  readonly #writer: Pick<Writer, "execute">;
   readonly #clock: Clock;
   readonly #lifetime: number;
   /** By id, oldest first. */
@@ -52,8 +54,14 @@ export class ChallengeUses {
   #forgotten: readonly [number, string] = [0, ""];
 
   /** Use `openRegistry`. */
-  constructor(parts: { readonly log: Log; readonly clock: Clock; readonly ttlSeconds: number }) {
+  constructor(parts: {
+    readonly log: Log;
+    readonly writer: Pick<Writer, "execute">;
+    readonly clock: Clock;
+    readonly ttlSeconds: number;
+  }) {
     this.#log = parts.log;
+    this.#writer = parts.writer;
     this.#clock = parts.clock;
     this.#lifetime = parts.ttlSeconds * 1_000_000;
   }
@@ -75,7 +83,7 @@ export class ChallengeUses {
       this.#count(id);
       throw new CairnlogError("forbidden", "The signature is not the key's over the nonce of this challenge.");
     }
-    await this.#log.execute(useChallenge, { challenge: [expires, id], forgotten: this.#forget() });
+    await this.#writer.execute(useChallenge, { challenge: [expires, id], forgotten: this.#forget() });
   }
 
   #count(id: string): void {

@@ -2,6 +2,7 @@
 
 import { Recent } from "../../base/recent.js";
 import type { Log } from "../../log/log.js";
+import type { Writer } from "../../log/state/executor.js";
 
 /** The version of a password that was set by an earlier version of the service. */
 const UNVERSIONED = "unversioned";
@@ -16,10 +17,10 @@ export class PasswordRows {
    */
   readonly #without = new Recent<string, true>(KEPT_KEYS);
 
-  constructor(log: Pick<Log, "row" | "observeRows">) {
+  constructor(log: Pick<Log, "row">, writer: Pick<Writer, "observeRows">) {
     this.#log = log;
     // Also of passwords that were set through another thread, and after a failure, when any may have been set.
-    log.observeRows("passwords", (changes) => {
+    writer.observeRows("passwords", (changes) => {
       if (!changes) this.#without.clear();
       for (const { key } of changes ?? []) this.#without.delete(key);
     });

@@ -12,6 +12,7 @@ import {
 } from "../../crypto/passwords/password.js";
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
+import type { Writer } from "../../log/state/executor.js";
 import { invalidInput } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { setPassword, wrongPassword } from "./commands.js";
@@ -43,6 +44,7 @@ export class Passwords implements PasswordService {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writer: Pick<Writer, "observeRows">;
     readonly writes: Writes;
     readonly hasher: PasswordHasher;
     readonly clock: Clock;
@@ -52,7 +54,7 @@ export class Passwords implements PasswordService {
     this.#writes = parts.writes;
     this.#hasher = parts.hasher;
     this.#tries = new Tries({ limit: parts.tries, windowSeconds: PASSWORD_WINDOW_SECONDS, clock: parts.clock });
-    this.#rows = new PasswordRows(parts.log);
+    this.#rows = new PasswordRows(parts.log, parts.writer);
   }
 
   isSet(fingerprint: string): boolean {

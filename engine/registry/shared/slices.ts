@@ -4,7 +4,7 @@
  */
 import { CairnlogError } from "../../base/error.js";
 import { type Steps, turn } from "../../base/turns.js";
-import type { Log } from "../../log/log.js";
+import type { Writer } from "../../log/state/executor.js";
 
 /**
  * Milliseconds for all queries together in one turn of the event loop. A batch of appends takes a few turns, and waits
@@ -30,7 +30,7 @@ interface Job {
 
 /** Runs queries in turns, one slice at a time. */
 export class Slices {
-  readonly #log: Pick<Log, "queued" | "batches">;
+  readonly #writer: Pick<Writer, "queued" | "batches">;
   /** Running queries, in the order of their next slices, and queries that have not begun. */
   readonly #jobs: Job[] = [];
   readonly #waiting: Job[] = [];
@@ -40,8 +40,8 @@ export class Slices {
   #scheduled = false;
   #closed = false;
 
-  constructor(log: Pick<Log, "queued" | "batches">) {
-    this.#log = log;
+  constructor(writer: Pick<Writer, "queued" | "batches">) {
+    this.#writer = writer;
   }
 
   /**
@@ -82,7 +82,7 @@ export class Slices {
   }
 
   #isBusy(): boolean {
-    const { queued, batches } = this.#log;
+    const { queued, batches } = this.#writer;
     const now = performance.now();
     if (queued || batches !== this.#batches) this.#busyUntil = now + BUSY_MS;
     this.#batches = batches;

@@ -1,5 +1,6 @@
 /** Reads cursors and the outbox, and writes the results of the deliverer (`deliveries.ts`). */
 import type { Log } from "../../log/log.js";
+import type { Writer } from "../../log/state/executor.js";
 import type { DeliveryRow } from "../../store/schema/rows.js";
 import { type Cursor, clearOutbox, markWalk, type Settlement, settle } from "./commands.js";
 import { type Attempted, deliveriesOf } from "./deliveries.js";
@@ -13,10 +14,12 @@ export interface Delivery extends DeliveryRow {
 
 export class Outbox {
   readonly #log: Log;
+  readonly #writer: Pick<Writer, "execute">;
 
   /** Use `openRegistry`. */
-  constructor(log: Log) {
+  constructor(log: Log, writer: Pick<Writer, "execute">) {
     this.#log = log;
+    this.#writer = writer;
   }
 
   /** Ids of subscriptions with rows, including subscriptions that no longer exist. */
@@ -39,7 +42,7 @@ export class Outbox {
    * @throws CairnlogError as `Log.execute` does
    */
   async mark(walked: number | null, cursors: readonly Cursor[]): Promise<void> {
-    await this.#log.execute(markWalk, { walked, cursors });
+    await this.#writer.execute(markWalk, { walked, cursors });
   }
 
   /** Number of rows of a subscription. */
@@ -68,7 +71,7 @@ export class Outbox {
    * @throws CairnlogError as `Log.execute` does
    */
   async settle(outcomes: readonly Attempted[]): Promise<Settlement> {
-    const { value } = await this.#log.execute(settle, { outcomes });
+    const { value } = await this.#writer.execute(settle, { outcomes });
     return value;
   }
 
@@ -79,7 +82,7 @@ export class Outbox {
    */
   async clear(webhookId: number): Promise<boolean> {
     const rows = this.#log.rows("outbox", ...deliveriesOf(webhookId), { limit: REMOVED_AT_ONCE });
-    await this.#log.execute(clearOutbox, { webhook_id: webhookId, entry_ids: rows.map(({ key: [, id] }) => id) });
+    await this.#writer.execute(clearOutbox, { webhook_id: webhookId, entry_ids: rows.map(({ key: [, id] }) => id) });
     return rows.length === REMOVED_AT_ONCE;
   }
 }

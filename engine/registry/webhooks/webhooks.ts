@@ -3,6 +3,7 @@
  * is in private rows. What is to be delivered is read from the log.
  */
 import type { Log } from "../../log/log.js";
+import type { Writer } from "../../log/state/executor.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { WebhookEvent } from "../../verify/keys/contract.js";
@@ -40,6 +41,7 @@ export interface DeliveryContent {
 export class Webhooks {
   readonly outbox: Outbox;
   readonly #log: Log;
+  readonly #writer: Pick<Writer, "execute" | "observeRows">;
   readonly #writes: Writes;
   readonly #operator: string;
   readonly #allowPrivate: boolean;
@@ -49,6 +51,7 @@ export class Webhooks {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
+    readonly writer: Pick<Writer, "execute" | "observeRows">;
     readonly writes: Writes;
     /** Fingerprint of the key that may see every subscription. */
     readonly operator: string;
@@ -57,8 +60,9 @@ export class Webhooks {
     /** Maximum number of new subscriptions of an address in 24 hours; null for any number. */
     readonly perAddress: number | null;
   }) {
-    this.outbox = new Outbox(parts.log);
+    this.outbox = new Outbox(parts.log, parts.writer);
     this.#log = parts.log;
+    this.#writer = parts.writer;
     this.#writes = parts.writes;
     this.#operator = parts.operator;
     this.#allowPrivate = parts.allowPrivate;
@@ -96,7 +100,7 @@ export class Webhooks {
   async deactivate(id: number, asker: string): Promise<Webhook> {
     const input = { id, fingerprint: asker, operator_fingerprint: this.#operator };
     // Not by `Writes`: it stores nothing, so nobody pays, and a key that may not write any more can end what it began.
-    const { value } = await this.#log.execute(deactivate, input);
+    const { value } = await this.#writer.execute(deactivate, input);
     return value;
   }
 
@@ -119,14 +123,14 @@ export class Webhooks {
     readonly keyEnded: (fingerprint: string) => void;
   }): () => void {
     const stop = this.#log.observeSize(watcher.grown);
-    this.#log.observeRows("webhooks", watcher.changed);
-    this.#log.observeRows("keys", (changes) => {
+    this.#writer.observeRows("webhooks", watcher.changed);
+    this.#writer.observeRows("keys", (changes) => {
       for (const { key, row } of changes ?? []) if (row?.status !== "active") watcher.keyEnded(key);
     });
     return () => {
       stop();
-      this.#log.observeRows("webhooks", () => {});
-      this.#log.observeRows("keys", () => {});
+      this.#writer.observeRows("webhooks", () => {});
+      this.#writer.observeRows("keys", () => {});
     };
   }
 
@@ -141,7 +145,7 @@ export class Webhooks {
    * @throws CairnlogError as `Log.execute` does
    */
   async endWithKey(ids: readonly number[]): Promise<readonly number[]> {
-    const { value } = await this.#log.execute(endWithKey, { ids });
+    const { value } = await this.#writer.execute(endWithKey, { ids });
     return value;
   }
 

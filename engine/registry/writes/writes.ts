@@ -4,9 +4,8 @@
  * either (`log/write/budgets.ts`).
  */
 import { CairnlogError } from "../../base/error.js";
-import type { Log } from "../../log/log.js";
 import type { Command } from "../../log/state/commands.js";
-import type { Committed } from "../../log/state/executor.js";
+import type { Committed, Writer } from "../../log/state/executor.js";
 import type { Writers } from "./writers.js";
 
 /** Who sent a request. A program that embeds the log has no client; it writes as the operator does. */
@@ -26,14 +25,14 @@ interface AnchorReach {
 }
 
 export class Writes {
-  readonly #log: Pick<Log, "enqueue">;
+  readonly #writer: Pick<Writer, "enqueue">;
   readonly #trust: AnchorReach;
   /** Null where everybody may write. */
   readonly #writers: Writers | null;
 
   /** Use `openRegistry`. */
-  constructor(log: Pick<Log, "enqueue">, trust: AnchorReach, writers: Writers | null = null) {
-    this.#log = log;
+  constructor(writer: Pick<Writer, "enqueue">, trust: AnchorReach, writers: Writers | null = null) {
+    this.#writer = writer;
     this.#trust = trust;
     this.#writers = writers?.isRestricted ? writers : null;
   }
@@ -70,7 +69,7 @@ export class Writes {
     return new Promise((resolve, reject) => this.enqueue(command, input, client, key, resolve, reject, writer));
   }
 
-  /** Like `execute`, for callers that need no promise (`Executor.enqueue`). */
+  /** Like `execute`, for callers that need no promise (`Writer.enqueue`). */
   enqueue<Input, Output>(
     command: Command<Input, Output>,
     input: Input,
@@ -81,7 +80,7 @@ export class Writes {
     writer: string | null = key,
   ): void {
     if (!client) {
-      this.#log.enqueue(command, input, resolve, reject);
+      this.#writer.enqueue(command, input, resolve, reject);
       return;
     }
     if (this.#writers)
@@ -92,7 +91,7 @@ export class Writes {
         return;
       }
     const run = (isReached: boolean, refuse: (error: unknown) => void) =>
-      this.#log.enqueue(command, input, resolve, refuse, { client: client.address, isReached });
+      this.#writer.enqueue(command, input, resolve, refuse, { client: client.address, isReached });
     const isReached = this.#isReached(client, key);
     const again = (error: unknown) =>
       this.#again(error, key!).then((is) => (is ? run(true, reject) : reject(error)), reject);

@@ -28,7 +28,7 @@ export async function withholdPayload(
   const log = await openSoundLog(place.settings, path, key);
   let withheldBy: number;
   try {
-    withheldBy = (await withhold(log, entryId, said)).log_entry_id;
+    withheldBy = (await withhold({ log, writer: log }, entryId, said)).log_entry_id;
   } finally {
     await log.close();
   }

@@ -8,6 +8,7 @@ import { turn } from "../../../engine/base/turns.js";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import type { Log } from "../../../engine/log/log.js";
 import { parseTimestamp } from "../../../engine/log/state/clock.js";
+import type { LogWriter } from "../../../engine/log/writer.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import type { CosigningStatus } from "../../cosigning/cosigning.js";
 import { openFileLimit, openFiles } from "../../process/machine.js";
@@ -54,8 +55,10 @@ export class Metrics {
   /** What the front ends told last. */
   #reports: readonly FrontReport[] = [];
 
+  /** @param writer null where the log is written elsewhere */
   constructor(
-    log: Pick<Log, "size" | "batches" | "queued" | "anchors" | "treeHead" | "observeBatches" | "lastFailure">,
+    log: Pick<Log, "size" | "anchors" | "treeHead">,
+    writer: Pick<LogWriter, "batches" | "queued" | "observeBatches" | "lastFailure"> | null,
   ) {
     new Gauge({
       name: "cairnlog_build_info",
@@ -71,9 +74,9 @@ export class Metrics {
       return (user + system) / 1e6;
     };
     this.#asked(Gauge, "cairnlog_log_entries", "Entries in the log.", () => log.size);
-    this.#asked(Gauge, "cairnlog_append_queue", "Appends waiting for their batch.", () => log.queued);
+    this.#asked(Gauge, "cairnlog_append_queue", "Appends waiting for their batch.", () => writer?.queued ?? 0);
     this.#asked(Counter, "cairnlog_appends_total", "Entries appended since the start.", () => log.size - sizeAtStart);
-    this.#asked(Counter, "cairnlog_batches_total", "Batches written since the start.", () => log.batches);
+    this.#asked(Counter, "cairnlog_batches_total", "Batches written since the start.", () => writer?.batches ?? 0);
     this.#asked(
       Counter,
       "cairnlog_log_lines_dropped_total",
@@ -84,18 +87,18 @@ export class Metrics {
     this.#asked(Gauge, "process_start_time_seconds", "When the process started, Unix time.", () => started);
     this.#asked(Gauge, "process_resident_memory_bytes", "Resident memory.", () => process.memoryUsage.rss());
     this.#asked(Gauge, "cairnlog_last_batch_failed", "1 when the newest batch was not signed or written.", () =>
-      log.lastFailure ? 1 : 0,
+      writer?.lastFailure ? 1 : 0,
     );
     this.#asked(Gauge, "cairnlog_tree_head_timestamp_seconds", "Unix time of the newest tree head, or 0.", () => {
       const head = log.treeHead();
       return head ? parseTimestamp(head.timestamp) / 1e6 : 0;
     });
-    this.#batches(log);
+    this.#batches(writer);
     this.#anchors(log);
     this.#process();
   }
 
-  #batches(log: Pick<Log, "observeBatches">): void {
+  #batches(writer: Pick<LogWriter, "observeBatches"> | null): void {
     const registers = [this.#registry];
     const sizes = new Histogram({
       name: "cairnlog_batch_entries",
@@ -110,7 +113,7 @@ export class Metrics {
       buckets: STAGE_DURATIONS,
       registers,
     });
-    log.observeBatches(({ entries, forming, signing, writing }) => {
+    writer?.observeBatches(({ entries, forming, signing, writing }) => {
       sizes.observe(entries);
       stages.observe({ stage: "form" }, forming);
       stages.observe({ stage: "sign" }, signing);

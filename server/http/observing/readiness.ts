@@ -21,7 +21,7 @@ const LOG_AHEAD_S = 300;
 const OLD_READER_COMMITS = 10_000;
 
 export interface ReadinessParts {
-  readonly log: Pick<Log, "size" | "frozen" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
+  readonly log: Pick<Log, "size" | "frozen" | "operators" | "treeHead" | "failure">;
   readonly operator: OperatorKey;
   /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */
   readonly isReadOnly?: boolean;
@@ -33,8 +33,10 @@ export interface ReadinessParts {
   readonly minFreeBytes: number;
   /** Commits since the moment that the oldest open read of the log's files shows. */
   readonly oldestReader?: () => number;
-  /** Whether clock and log are believed; absent where nothing is appended. */
-  readonly writer?: Pick<LogWriter, "clockRefusal" | "secondsAhead" | "refuted"> | undefined;
+  /** Whether clock and log are believed, and the disk can be written; absent where nothing is appended. */
+  readonly writer?:
+    | Pick<LogWriter, "clockRefusal" | "secondsAhead" | "refuted" | "lastFailure" | "tryWriting">
+    | undefined;
   /** At a node of a replicated log: whether it leads, and why it is of no use now. */
   readonly node?: { leads(): boolean; trouble(): string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
@@ -92,8 +94,8 @@ export class Readiness {
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
     if (free < minFreeBytes) throw unready(`Only ${space}`);
     // There may be no more appends, so this has to find out whether the disk can be written again.
-    if (log.lastFailure)
-      await log.tryWriting().catch(() => {
+    if (writer?.lastFailure)
+      await writer.tryWriting().catch(() => {
         throw unready("The newest batch could not be written, and nothing can be written now.");
       });
     const oldest = this.#parts.oldestReader?.() ?? 0;

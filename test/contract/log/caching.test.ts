@@ -92,7 +92,7 @@ test("an entry has another tag once a proof has joined it", async () => {
   const { service, registry } = await startControlled();
   await service.post("/keys/register", registration(newSigner()));
   const before = (await service.get("/log/1")).headers.get("etag")!;
-  await registry.log.anchors.replace(0, undefined, {
+  await registry.log.anchors.replace(registry.writer, 0, undefined, {
     proof: Buffer.from("proof"),
     status: "pending",
     isSettled: false,

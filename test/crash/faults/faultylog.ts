@@ -1,7 +1,7 @@
 /** A real log in a directory of its own whose signer, disk and workers fail when the test says so. */
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../../service.js";
@@ -117,7 +117,7 @@ export class FaultyLog {
   /** Numbers of refused notes, which must not be in the log. */
   readonly refused = new Set<number>();
   readonly codes = new Set<string>();
-  log!: Log;
+  log!: LogWriter;
   #store!: Store;
   readonly #engine: Engine;
   readonly #folder = scratchFolder();

@@ -2,11 +2,11 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
 import { MemoryRfc6962Rows } from "#cairnlog/engine/log/rfc6962/memory-rows.js";
 import { Rfc6962Tree } from "#cairnlog/engine/log/rfc6962/tree.js";
 import { entryBundle } from "#cairnlog/engine/log/tlog/bundles.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { leafHash, rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainConsistency, plainInclusion, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
 import { openTestLog, openTestReader } from "../harness.js";
@@ -15,12 +15,12 @@ const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toStr
 const all = (hashes: readonly Uint8Array[]) => hashes.map(hex);
 const failure = (code: string) => expect.objectContaining({ code });
 
-async function fill(log: Log, count: number): Promise<void> {
+async function fill(log: LogWriter, count: number): Promise<void> {
   await log.append(Array.from({ length: count }, (_, i) => ({ event_type: "note", payload: { i } })));
 }
 
 /** Leaf hashes by the definition: SHA-256 of 0x00 and the 64 characters of the entry's hash. */
-const leavesOf = (log: Log): Uint8Array[] =>
+const leavesOf = (log: LogWriter): Uint8Array[] =>
   Array.from({ length: log.size }, (_, i) => hashOf(0, Buffer.from(log.entryAt(i)!.entry_hash)));
 
 /** Nodes of a tile level by the definition of tlog-tiles: roots of 256^level leaves. */

@@ -3,7 +3,7 @@
  * are signed on request.
  */
 import { expect, test } from "vitest";
-import type { Log } from "#cairnlog/engine/log/log.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FakeJournal } from "../../journal/fakejournal.js";
 import { openFaultyLog, openTestLog } from "../harness.js";
 
@@ -17,12 +17,12 @@ class World {
   readonly times: string[] = [];
   readonly clock = () => this.now;
 
-  async append(log: Log): Promise<void> {
+  async append(log: LogWriter): Promise<void> {
     const { timestamp, sth } = await log.append(event);
     this.times.push(timestamp, sth.timestamp);
   }
 
-  async sign(log: Log): Promise<void> {
+  async sign(log: LogWriter): Promise<void> {
     this.times.push((await log.signHead()).timestamp);
   }
 

@@ -1,9 +1,9 @@
 /** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import { append, type PlainEvent } from "#cairnlog/engine/log/state/append.js";
 import type { Command } from "#cairnlog/engine/log/state/commands.js";
 import type { BatchReport } from "#cairnlog/engine/log/state/executor.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
@@ -236,7 +236,7 @@ describe("the report of a batch", () => {
 });
 
 describe("a disk that cannot be read after a write failed", () => {
-  async function brokenLog(): Promise<{ log: Log; mend: () => void; outcomes: PromiseSettledResult<unknown>[] }> {
+  async function brokenLog(): Promise<{ log: LogWriter; mend: () => void; outcomes: PromiseSettledResult<unknown>[] }> {
     const { log, faults } = await openFaultyLog();
     await log.append(event);
     const { until, release } = held();

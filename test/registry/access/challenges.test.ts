@@ -275,7 +275,7 @@ describe("what is remembered of challenges", () => {
   });
 
   it("is bounded for those that failed: beyond that a failure is not counted, and none displaces another", async () => {
-    const uses = new ChallengeUses({ log: world.registry.log, clock: () => world.now, ttlSeconds: 300 });
+    const uses = new ChallengeUses({ ...world.registry, clock: () => world.now, ttlSeconds: 300 });
     const fail = async (id: string) =>
       (await failure(() => uses.settle({ id, expires: world.now + SECOND, isValid: false }))).code;
     for (let i = 0; i < 5; i++) expect(await fail("first")).toBe("forbidden");
@@ -321,7 +321,7 @@ describe("what is remembered of challenges", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const uses = new ChallengeUses({ log: refusing, clock: () => other.now, ttlSeconds: 300 });
+    const uses = new ChallengeUses({ log: refusing, writer: refusing, clock: () => other.now, ttlSeconds: 300 });
     const rows = () => log.rows("usedChallenges", 0, [Number.MAX_SAFE_INTEGER]).length;
     let number = 0;
     const use = () => uses.settle({ id: `${number++}`.padStart(64, "0"), expires: other.now + SECOND, isValid: true });

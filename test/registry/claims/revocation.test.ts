@@ -1,8 +1,8 @@
 /** A poster's credential is revoked while claims are posted: no claim comes after the revocation. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import { systemClock } from "#cairnlog/engine/log/state/clock.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { createAccount, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
 import { Claims } from "#cairnlog/engine/registry/claims/claims.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
@@ -12,7 +12,7 @@ import { type Faults, openFaultyLog } from "../../log/harness.js";
 import { newRecipient, seal } from "../../verify/claims/ecies.js";
 import { nodeSigner, sha256, type TestSigner } from "../world.js";
 
-let log: Log;
+let log: LogWriter;
 let faults: Faults;
 let claims: Claims;
 const user_id = randomUUID();

@@ -11,7 +11,7 @@ beforeAll(async () => {
   world = await openWorld();
 });
 
-const take = (id: number) => withhold(world.registry.log, id, { reason: "An order.", basis: null });
+const take = (id: number) => withhold(world.registry, id, { reason: "An order.", basis: null });
 
 it("is withheld if nothing else is wrong, whatever the signature covers, and names both entries", async () => {
   const [signer, second, third] = [nodeSigner(), nodeSigner("ecdsa-p256"), nodeSigner("rsa-2048")];

@@ -68,6 +68,7 @@ describe("a subscription", () => {
       const { log, faults } = await openFaultyLog({ projection });
       const webhooks = new Webhooks({
         log,
+        writer: log,
         writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
         operator: OTHER,
         allowPrivate: false,

@@ -1,8 +1,8 @@
 /** Webhook subscriptions: who may create which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { Log } from "#cairnlog/engine/log/log.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { WebhookFilter } from "#cairnlog/engine/registry/events/webhooks.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
@@ -246,9 +246,10 @@ describe("webhook events", () => {
 
   it("none of an entry whose content is not shown", async () => {
     const withheld = { id: 1, event_type: `${BASE}/authorship/v1`, payload: null, timestamp: at(0) };
-    const log = { entryAt: () => withheld, entry: () => withheld } as unknown as Log;
+    const log = { entryAt: () => withheld, entry: () => withheld } as unknown as LogWriter;
     const webhooks = new Webhooks({
       log,
+      writer: log,
       writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
       operator: OTHER,
       allowPrivate: false,

@@ -84,7 +84,7 @@ const routes: Route[] = [
 const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => null };
 const writing = { batches: 0, queued: 0, lastFailure: null, observeBatches: () => {} };
 const log = { size: 0, treeHead: () => null, anchors, ...writing };
-const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const metrics = new Metrics(log as never, log as never);
 const measures = new Measures();
 const { transport } = await chooseTransport(WANTED_TRANSPORT);
 const options = {

@@ -124,7 +124,7 @@ test("each thread shows its own lateness, and one that is gone none", async () =
     observeBatches: () => {},
     anchors,
   };
-  const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+  const metrics = new Metrics(log as never, log as never);
   const report = (thread: string, n: number): FrontReport => ({
     thread,
     figures: first,

@@ -23,7 +23,7 @@ const log = {
   },
 };
 
-const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const metrics = new Metrics(log as never, log as never);
 const http = {
   connections: 21,
   connectionsRefused: 22,
@@ -60,14 +60,14 @@ async function samples(): Promise<Record<string, number>> {
 
 test("the text is written for everybody who waits for it, and says what was so when they asked", async () => {
   let reads = 0;
-  const counting = new Metrics({
+  const counted = {
     ...log,
-    observeBatches: () => {},
     get size() {
       reads++;
       return reads;
     },
-  } as unknown as ConstructorParameters<typeof Metrics>[0]);
+  };
+  const counting = new Metrics(counted as never, null);
   const before = reads;
   const entries = async () => Number(/^cairnlog_log_entries (\d+)$/m.exec(await counting.text())![1]);
   // The number of entries in the log and the number appended since the start are separate values.
@@ -327,7 +327,7 @@ test("requests by method, route and status, and how long they took", async () =>
 
 test("the text is written ten times a second at most, once for all who wait", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
-  const own = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+  const own = new Metrics(log as never, log as never);
   try {
     vi.advanceTimersByTime(1000);
     await own.text();

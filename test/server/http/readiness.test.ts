@@ -68,11 +68,14 @@ test("after a batch that could not be written, it tries to write without a reque
     failure: null,
     treeHead: () => null,
     frozen: null,
+  };
+  const writer = {
+    ...{ clockRefusal: null, refuted: null, secondsAhead: 0 },
     lastFailure: { code: "storage-failed" } as CairnlogError,
     tryWriting: () => (writable ? Promise.resolve() : Promise.reject(new Error("full"))),
   };
   const examine = () =>
-    new Readiness({ log, operator, stuck: () => [], freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check();
+    new Readiness({ log, writer, operator, stuck: () => [], freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check();
   await expect(examine()).rejects.toMatchObject({
     status: 503,
     message: expect.stringContaining("could not be written"),

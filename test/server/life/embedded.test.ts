@@ -149,7 +149,7 @@ async function startedWithout() {
 test("a log that is behind what was shown of it is refused, as often as it is started", async () => {
   const given = { ...small(), dataDir: temporaryFolder(), logLevel: "silent" } as const;
   const service = await startServer(given);
-  const { sth } = await service.registry.log.append({ event_type: "note", payload: {} });
+  const { sth } = await service.registry.writer.append({ event_type: "note", payload: {} });
   await service.close();
   const file = join(given.dataDir, "published.json");
   const shown = JSON.stringify({ ...sth, tree_size: sth.tree_size + 1 });

@@ -37,7 +37,7 @@ test("accepted requests are answered, and their entries are there after a restar
       () => null,
     ),
   );
-  while (server.registry.log.queued === 0 && server.registry.log.size === 0) await new Promise(setImmediate);
+  while (server.registry.writer.queued === 0 && server.registry.log.size === 0) await new Promise(setImmediate);
   await server.close();
   const answers = (await Promise.all(requests)).flatMap((answer) => answer ?? []);
   const accepted = answers.filter(({ status }) => status === 200);

@@ -37,7 +37,7 @@ beforeAll(async () => {
   muteUrl = `http://127.0.0.1:${port}`;
   const settings = { ...testEnvironment(folder.path), SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" };
   const server = await startServer(readSettings(settings));
-  await fillLog(server.registry.log);
+  await fillLog(server.registry.writer);
   await server.registry.webhooks.subscribe({ url: `${muteUrl}/hook`, events: [] }, server.operatorFingerprint);
   await server.close();
 });

@@ -2,14 +2,18 @@
  * Operations by which the operator makes the log verifiable for others: anchoring it in Bitcoin, and signing its head
  * on request.
  */
-import type { Log } from "../../../../engine/log/log.js";
+import type { Writer } from "../../../../engine/log/state/executor.js";
 import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";
 import { TreeHead } from "../../../wire/log/log.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
 
-export function anchoringRoutes(log: Log, anchoring: Services["anchoring"], gate: Gate): Route[] {
+export function anchoringRoutes(
+  writer: Pick<Writer, "signHead">,
+  anchoring: Services["anchoring"],
+  gate: Gate,
+): Route[] {
   return [
     route({
       method: "POST",
@@ -39,7 +43,7 @@ export function anchoringRoutes(log: Log, anchoring: Services["anchoring"], gate
       answer: TreeHead,
       refusals: [401, 403, 409],
       limit: "general",
-      handle: () => log.signHead(),
+      handle: () => writer.signHead(),
     }),
   ];
 }

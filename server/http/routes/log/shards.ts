@@ -2,6 +2,7 @@
 import type { Log } from "../../../../engine/log/log.js";
 import { continuedBy } from "../../../../engine/log/operator/continued.js";
 import { freeze } from "../../../../engine/log/operator/freeze.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
@@ -9,7 +10,7 @@ import { type Route, route } from "../../route/route.js";
 /** How the log ended; null while it may grow. */
 export const endOf = ({ frozen, size }: Pick<Log, "frozen" | "size">) => frozen && { ...frozen, tree_size: size };
 
-export const shardRoutes = (log: Log, gate: Gate): Route[] => [
+export const shardRoutes = ({ log, writer }: Pick<Served, "log" | "writer">, gate: Gate): Route[] => [
   route({
     method: "GET",
     path: "/api/v1/log/shards",
@@ -29,7 +30,7 @@ export const shardRoutes = (log: Log, gate: Gate): Route[] => [
     refusals: [401, 403],
     limit: "general",
     async handle({ body: { reason, successor = null } }) {
-      const { log_entry_id, leaf_index, entry_hash, sth } = await freeze(log, { reason, successor });
+      const { log_entry_id, leaf_index, entry_hash, sth } = await freeze(writer, { reason, successor });
       return { log_entry_id, leaf_index, entry_hash, sth };
     },
   }),

@@ -1,12 +1,12 @@
 /** Payloads that the operator withholds. */
-import type { Log } from "../../../../engine/log/log.js";
 import { withhold } from "../../../../engine/log/operator/withhold.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { EntryParams } from "../../../wire/log/log.js";
 import { PayloadWithheld, WithholdPayload } from "../../../wire/log/withholding.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 
-export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
+export const withholdingRoutes = (registry: Pick<Served, "log" | "writer">, gate: Gate): Route[] => [
   route({
     method: "POST",
     path: "/api/v1/log/{entry_id}/withhold",
@@ -20,7 +20,10 @@ export const withholdingRoutes = (log: Log, gate: Gate): Route[] => [
     refusals: [401, 403, 404, 409],
     limit: "general",
     async handle({ params, body: { basis = null, ...said } }) {
-      const { log_entry_id, leaf_index, entry_hash, sth } = await withhold(log, params.entry_id, { basis, ...said });
+      const { log_entry_id, leaf_index, entry_hash, sth } = await withhold(registry, params.entry_id, {
+        basis,
+        ...said,
+      });
       return { log_entry_id, leaf_index, entry_hash, sth };
     },
   }),
