@@ -11,7 +11,9 @@
  * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record
  * before · digest of the batch (`digestOfBatch`) · SHA-256 of the rows (zeros if there are none); then SHA-256 of the head,
  * which is the record's hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after
- * each). Format 1 has the SHA-256 of the batch as its digest.
+ * each). Format 1 has the SHA-256 of the batch as its digest: when payloads were taken from such a record, nothing can be compared
+ * with that, and the digest of what is left stands at the end. It shows damage; what the entries say is checked by their own
+ * hashes wherever a record is applied.
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../base/error.js";
@@ -37,7 +39,7 @@ export interface JournalRecord {
 }
 
 const FORMAT = 2;
-/** Its hash covers the bytes of payloads, which therefore stay. */
+/** Its hash covers the bytes of payloads. */
 const WITH_PAYLOADS = 1;
 const NUMBER_BYTES = 6;
 const SEQUENCE_AT = 1;
@@ -54,6 +56,12 @@ const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
 const digestOf = (bytes: Uint8Array): Uint8Array => (bytes.length ? sha256(bytes) : NO_HASH);
 const batchDigest = (batch: Buffer, format: number, losses?: Losses): Uint8Array =>
   batch.length && format === FORMAT ? digestOfBatch(batch, losses) : digestOf(batch);
+
+/** What stands behind a batch that has lost payloads. */
+function spellLosses(batch: Buffer, format: number, losses: Losses): Buffer {
+  const left = format === WITH_PAYLOADS ? digestOfBatch(batch, losses) : Buffer.alloc(0);
+  return Buffer.concat([packLosses(losses), left]);
+}
 
 /** Rows as text, in key order. */
 const linesOf = (rows: readonly RecordedChange[]): Buffer =>
@@ -146,11 +154,16 @@ function readBody(body: Buffer): { readonly record: Omit<JournalRecord, "rows">;
   if (end < BODY_AT + body.readUInt32BE(BATCH_LENGTH_AT)) throw damaged("it is cut short");
   const batch = body.subarray(BODY_AT, end);
   const { rows: _, ...record } = decodeHead(body.subarray(0, end));
-  const losses = readLosses(body.subarray(end), batch);
+  const format = body[0]!;
+  const behind = body.subarray(end);
+  const isUncovered = format === WITH_PAYLOADS && behind.length > 0;
+  const losses = readLosses(isUncovered ? behind.subarray(0, -HASH) : behind, batch);
   const isWhole =
     losses !== undefined &&
     sha256(body.subarray(0, HEAD)).equals(recordHash(body)) &&
-    Buffer.compare(batchDigest(batch, body[0]!, losses), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0;
+    (isUncovered
+      ? spellLosses(batch, format, losses).equals(behind)
+      : Buffer.compare(batchDigest(batch, format, losses), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0);
   if (!isWhole) throw damaged(MISMATCH);
   return { record, losses };
 }
@@ -159,23 +172,18 @@ function readBody(body: Buffer): { readonly record: Omit<JournalRecord, "rows">;
  * A body without the payloads of some entries. Its hash stays.
  * @param withheld the entries as they are served, by their leaf indexes
  * @returns null if it has none of these payloads
- * @throws CairnlogError `corrupt-log`; `precondition-failed` for a record whose hash covers payloads
+ * @throws CairnlogError `corrupt-log`
  */
 export function bodyWithout(body: Buffer, withheld: ReadonlyMap<number, Buffer>): Buffer | null {
   const { record, losses } = readBody(body);
-  const { firstIndex, batch, sequence } = record;
+  const { firstIndex, batch } = record;
   if (!batch) return null;
   const inBatch = new Map([...withheld].map(([leafIndex, json]) => [leafIndex - firstIndex, json]));
   const without = withoutPayloads(batch, losses, inBatch);
   if (without.losses.size === losses.size) return null;
-  if (body[0] === WITH_PAYLOADS)
-    throw new CairnlogError(
-      "precondition-failed",
-      `Record ${sequence} of the journal is of an earlier version, and cannot lose a payload. Make the journal anew, in another database.`,
-    );
   const head = Buffer.from(body.subarray(0, BODY_AT));
   head.writeUInt32BE(without.packed.length, BATCH_LENGTH_AT);
-  return Buffer.concat([head, without.packed, packLosses(without.losses)]);
+  return Buffer.concat([head, without.packed, spellLosses(without.packed, body[0]!, without.losses)]);
 }
 
 /**
