@@ -45,6 +45,9 @@ test("its rows lose them, its files do with a command, and a node to come never 
   const id = await attest("Zwetschgenkuchen");
   await attest("behind");
   expect(await rowsWithIt()).toBe(2);
+  // While the rows have them: when PostgreSQL writes over what a changed row has left is not known.
+  const files = await filesWithIt();
+  for (const what of [": title", ": name"]) expect(files.filter((line) => line.includes(what))).not.toEqual([]);
   const proof = `/log/proof/${id - 1}?tree_size=${id}`;
   const before = await textOf(leader.url, proof);
   const withhold = async (...what: string[]) => {
@@ -54,7 +57,6 @@ test("its rows lose them, its files do with a command, and a node to come never 
   };
   await withhold(`${id}`);
   await expect.poll(rowsWithIt).toBe(1);
-  expect((await filesWithIt()).filter((line) => line.includes(": title"))).not.toEqual([]);
   await withhold(`${named}`, "--member", "pseudonym");
   await expect.poll(rowsWithIt).toBe(0);
   expect(await nodes.command("a", "replicate", "erase", "--json")).toMatchObject({
