@@ -85,7 +85,7 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
     withhold: {
       form: "ENTRY --reason TEXT [--basis TEXT] [--member pseudonym] [--server URL] [--data DIR]",
       about:
-        "Withholds what an attestation or an encrypted claim says from everybody: the service shows its hash and place, and the entry that says why. With --member pseudonym, it withholds the name in a registration or succession of a key. This cannot be taken back. What is on disk stays there, and so does what others have copied.",
+        "Withholds what an attestation or an encrypted claim says from everybody: the service shows its hash and place, and the entry that says why. With --member pseudonym, it withholds the name in a registration or succession of a key. This cannot be taken back. The next start of each node takes it from the disk; what others have copied stays.",
       takes: ["reason", "basis", "member", "server", "as"],
     },
     continue: {
