@@ -11,9 +11,11 @@
  * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record
  * before · digest of the batch (`digestOfBatch`) · SHA-256 of the rows (zeros if there are none); then SHA-256 of the head,
  * which is the record's hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after
- * each). Format 1 has the SHA-256 of the batch as its digest: when payloads were taken from such a record, nothing can be compared
- * with that, and the digest of what is left stands at the end. It shows damage; what the entries say is checked by their own
- * hashes wherever a record is applied.
+ * each).
+ *
+ * Format 1 has the SHA-256 of the batch as its digest. A record of it that has lost payloads cannot be compared with that: the
+ * digest of what is left stands at its end. That shows damage; the hashes of the entries themselves are checked wherever a record
+ * is applied.
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../base/error.js";

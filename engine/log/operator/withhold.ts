@@ -21,7 +21,8 @@ interface Withheld {
 export type Said = Pick<Withholding, "reason" | "basis" | "member">;
 
 /**
- * Withholds the payload of an entry, or the name of the key in it. Resolves when that is on disk, and nobody is shown the payload any more.
+ * Withholds the payload of an entry, or the name of the key in it. Resolves when that is on disk, and nobody is shown it any
+ * more.
  * @throws CairnlogError `not-found`; `already-exists` if it is withheld; `invalid-input` for an entry from which a state
  *   follows, or by which the operator answers for something; and as `Log.execute` does
  */
@@ -30,8 +31,8 @@ export async function withhold(
   entryId: number,
   { reason, basis, member }: Said,
 ): Promise<Receipt> {
-  for (const [member, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
-    if ([...text].length > most) throw invalid(member, `At most ${most} characters.`);
+  for (const [name, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
+    if ([...text].length > most) throw invalid(name, `At most ${most} characters.`);
   if (reason === "") throw invalid("reason", "It must say something.");
   const entry = log.entry(entryId);
   if (!entry) throw new CairnlogError("not-found", `The log has no entry ${entryId}.`);

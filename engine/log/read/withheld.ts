@@ -1,6 +1,7 @@
 /**
- * Which entries a view shows without their payload, or without the name in it, and by which entry each is withheld. There are few of them, so all are in
- * memory. Reads for others go through here; checks of the log, rebuilds and copies on this disk read what is stored.
+ * Which entries a view shows without their payload, or without the name in it, and by which entry each is withheld. There are
+ * few of them, so all are in memory. Reads for others go through here; checks of the log, rebuilds and copies on this disk
+ * read what is stored.
  */
 import { leastWhere } from "../../base/search.js";
 import type { StoreReader } from "../../store/contract.js";

@@ -1,7 +1,7 @@
 /**
- * Entries whose payload the operator withholds (docs/spec, chapter Withheld). Such an entry is served with the payload null, or
- * with another name in it, and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so do the
- * chain, the trees, the heads and all proofs.
+ * Entries whose payload the operator withholds (docs/spec §2.7). Such an entry is served with the payload null, or with another
+ * name in it, and names the `payload_withheld` entry by which the operator answers for that. Its hash stays what it was, and so
+ * do the chain, the trees, the heads and all proofs.
  */
 import type { JsonObject } from "../json/shape.js";
 import { type Entry, entryHash, isCut, WITHHELD_NAME } from "../tree/entry.js";

@@ -1,4 +1,4 @@
-/** A front end that gives no sign is told of by those who ask whether the service is ready. */
+/** A service says that it is not ready while one of its front ends gives no sign. */
 import { expect, test, vi } from "vitest";
 import { Control } from "#cairnlog/server/front/control.js";
 import { startTestService } from "../harness.js";

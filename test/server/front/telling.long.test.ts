@@ -37,7 +37,7 @@ test("what a client was shown by one front end, every other one has", async () =
   });
   const each = await connectToEach(service.url, FRONT_ENDS);
   const signer = newSigner();
-  // A list of writers is told beside what is told of the log.
+  // The list goes its own way to a front end, not with what is told of the log.
   writeFileSync(list, `key ${signer.fingerprint}\n`);
   service.process.kill("SIGHUP");
   const attest = async (connection: Connection) =>

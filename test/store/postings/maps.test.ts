@@ -43,7 +43,7 @@ const builder = new RunBuilder(100, (number, bytes) => blocks.set(number, Buffer
 for (const _ of table.writeTo(builder, Number.POSITIVE_INFINITY));
 const fences = fencesOf(builder.finish());
 const mapped: Run = { id: 1, level: 0, from: FROM, to: TO, count: builder.count, bloom: null, fences, mapped: true };
-/** The same without its bitmaps, as an older version writes it. */
+/** A run as older versions write it: without bitmaps. */
 const { mapped: _, ...plain } = mapped;
 
 const within = fc.tuple(fc.integer({ min: 0, max: TO + 40 }), fc.integer({ min: 1, max: TO })).map(([at, width]) => {
