@@ -212,6 +212,14 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     const { request_id, target } = await request(world);
     return { params: { request_id }, body: { decision: "decline", reason: "no" }, token: target.token };
   },
+  "POST /api/v1/log/request-policies": (_, { token, signer: { fingerprint } }, random) => ({
+    body: {
+      target_fingerprint: fingerprint,
+      predicates: { not: { any: [{ field: "claims.fee", op: "lt", value: random.below(9) }] } },
+      default_action_on_failure: random.pick(["allow", "hold", "decline"]),
+    },
+    token,
+  }),
   "GET /api/v1/log/attestation-requests": (_, { signer: { fingerprint } }) => ({ params: { requester: fingerprint } }),
   "GET /tlog/tile/{level}/{n1}": () => ({ params: { level: "entries", n1: "000" } }),
   "GET /tlog/tile/{level}/{n1}/{n2}": () => ({ params: { level: 0, n1: "000.p", n2: 2 } }),
