@@ -25,6 +25,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   tlog: () => import("./engine/tlog.js"),
   memory: () => import("./engine/memory.js"),
   queries: () => import("./engine/queries.js"),
+  scale: () => import("./scale/scale.js"),
   graph: () => import("./engine/graph.js"),
   trust: () => import("./engine/trust.js"),
   explorer: () => import("./explorer.js"),
@@ -44,10 +45,11 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the log of growth, tlog, front and tails (1000000, which takes minutes); at least 100000
-  --rounds N   rounds of front (7), strangers (7), peers (7), tlog (25) and tails (3); for a machine that is busy
-  --only TEXT  tails only measures beside what has TEXT in its name
-  --short      tails takes half a minute, and shows that everything in it runs; its figures mean nothing
+  --entries N  size of the log of growth, tlog, front and tails (1000000, which takes minutes) and of scale (3000000,
+               half an hour, 12 GB); at least 100000
+  --rounds N   rounds of front, strangers, peers and scale (7), tlog (25) and tails (3); for a machine that is busy
+  --only TEXT  tails only measures beside what has TEXT in its name, scale only searches, proofs or restores
+  --short      tails and scale take half a minute, and show that everything in them runs; their figures mean nothing
   --profile    tails says which functions took the longest turns; this costs time itself
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this

@@ -28,7 +28,8 @@ export interface ServiceOptions {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-const command = (checkout: string) => join(checkout, "dist", "server", "cli", "main.js");
+/** The command of a built checkout, a file for Node. */
+export const command = (checkout: string) => join(checkout, "dist", "server", "cli", "main.js");
 
 /** So that the process that is measured is the service. Older versions have no parent process. */
 const withoutParent = (checkout: string): string[] =>

@@ -32,7 +32,7 @@ interface Unsubscribe {
 type Order = (Fill | Subscribe | Unsubscribe) & { readonly dataDir: string };
 
 /** An attestation as the service records it; nobody has signed it, and nothing here verifies it. */
-function attestation(n: number) {
+export function attestation(n: number) {
   const document = hash("sha256", `document ${n}`);
   return {
     event_type: "https://example.org/predicates/authorship",
