@@ -14,7 +14,8 @@ export {
   openHistory,
 } from "./log/history/history.js";
 export { type ImportOptions, type ImportReport, type ImportSource, importEntries } from "./log/history/import.js";
-export { type Log, type LogOptions, type LogReaderOptions, openLog, openLogReader } from "./log/log.js";
+export { type Log, type LogReaderOptions, openLog, openLogReader } from "./log/log.js";
+export type { LogOptions } from "./log/start.js";
 export type { Clock } from "./log/state/clock.js";
 export type { Receipt, Writer } from "./log/state/executor.js";
 export type { EventInput } from "./log/state/projection.js";

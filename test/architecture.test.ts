@@ -29,9 +29,9 @@ const isWithin = (file: string, folder: string) => file === folder || file.start
 function* sources(folder: string): Iterable<string> {
   for (const name of readdirSync(join(root, folder))) {
     const path = `${folder}/${name}`;
-    if (path === "wasm/assembly") continue;
+    if (path === "wasm/assembly" || name === "node_modules") continue;
     if (statSync(join(root, path)).isDirectory()) yield* sources(path);
-    else if (/\.tsx?$/.test(name)) yield path;
+    else if (/\.(tsx?|mjs)$/.test(name)) yield path;
   }
 }
 
@@ -214,3 +214,63 @@ function backward(arrows: ReadonlyMap<string, readonly string[]>): string[] {
     return wrong;
   });
 }
+
+/** What `cairnlog` and its subpaths lead to. */
+const ENTRIES = Object.values<string>(JSON.parse(readFileSync(join(root, "package.json"), "utf8")).exports).map(
+  (path) => path.replace(/^\.\/dist\/(.*)\.js$/, "$1.ts"),
+);
+
+/**
+ * What a file exports, and no public entry exports, and no other file names that has the path of that file in it: in an import,
+ * or as the address of a thread's code.
+ */
+function unusedExports(texts: ReadonlyMap<string, string>, entries: readonly string[]): string[] {
+  const users = new Map([...texts.keys()].map((file) => [file, new Set<string>()]));
+  const passedOn: [by: string, file: string][] = [];
+  for (const [by, text] of texts)
+    for (const [, all, path] of text.matchAll(/(export \*[\w ]* from )?"((?:\.\.?|#cairnlog)\/[^"\s]+)"/g)) {
+      const at = path!.startsWith("#") ? path!.slice("#cairnlog/".length) : join(dirname(by), path!);
+      const stem = at.replace(/^dist\//, "").replace(/\.js$/, "");
+      const file = [`${stem}.ts`, `${stem}.tsx`].find((name) => texts.has(name));
+      if (file !== undefined) users.get(file)!.add(by);
+      if (file !== undefined && all !== undefined) passedOn.push([by, file]);
+    }
+  const open = new Set(entries);
+  for (const [by, file] of passedOn) {
+    if (open.has(by)) open.add(file);
+    for (const user of users.get(by)!) users.get(file)!.add(user);
+  }
+  const words = new Map([...texts].map(([file, text]) => [file, new Set(code(text).match(/[\w$]+/g))]));
+  return [...texts].flatMap(([file, text]) => {
+    const declared = [
+      ...text.matchAll(/^export (?:(?:abstract|async|declare) )*(?:const|class|function\*?|interface|type) (\w+)/gm),
+    ];
+    const names =
+      open.has(file) || !["wasm", "engine", "server"].some((folder) => isWithin(file, folder)) ? [] : declared;
+    const isUsed = (name: string) => [...users.get(file)!].some((user) => words.get(user)!.has(name));
+    return names.flatMap((match) => (isUsed(match[1]!) ? [] : `${file}: ${match[1]}`));
+  });
+}
+
+describe("what is exported", () => {
+  test("is used by another file that is no test, or public", () => {
+    const files = [...FILES, ...sources("bench"), ...sources("scripts")];
+    expect(
+      unusedExports(new Map(files.map((file) => [file, readFileSync(join(root, file), "utf8")])), ENTRIES),
+    ).toEqual([]);
+  });
+
+  test("and is not, is seen", () => {
+    const texts = new Map([
+      ["engine/index.ts", 'export * from "./a.js";\nexport { type Shown } from "./b.js";'],
+      ["engine/a.ts", "export interface Public {}"],
+      [
+        "engine/b.ts",
+        "export interface Shown {}\nexport const LIMIT = 1;\nexport function work() {}\nconst own = LIMIT;",
+      ],
+      ["engine/c.ts", 'new URL("./b.js");\n"work"; // LIMIT\nexport async function run() {}'],
+      ["bench/d.ts", 'import { run } from "#cairnlog/engine/c.js";\nexport const LIMIT = 2;'],
+    ]);
+    expect(unusedExports(texts, ["engine/index.ts"])).toEqual(["engine/b.ts: LIMIT"]);
+  });
+});

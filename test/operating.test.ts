@@ -4,12 +4,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { BULK_BODIES } from "#cairnlog/server/http/body/uploads.js";
 import { describeSettings } from "#cairnlog/server/index.js";
 import { TABLE } from "#cairnlog/server/settings/settingtable.js";
 import { FakeSigner } from "./crypto/signer/fakesigner.js";
 import { startTestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
+
+const BULK_BODIES = 3;
 
 const at = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 const operating = readFileSync(at("docs/operating.md"), "utf8");

@@ -15,7 +15,7 @@ import { verifyBatch } from "./pool/worker.js";
 import { VECTORS, type Vector } from "./selftest-vectors.js";
 
 /** Something that decides about the vectors, and what it must decide. */
-export interface Judge {
+interface Judge {
   readonly name: string;
   /** One decision for each vector, in order. */
   judge(vectors: readonly Vector[]): readonly boolean[];
@@ -25,7 +25,7 @@ export interface Judge {
 const isValid = ({ says }: Vector): boolean => says === "valid";
 
 /** Everything in a service that decides about keys and signatures. */
-export const JUDGES: readonly Judge[] = [
+const JUDGES: readonly Judge[] = [
   {
     name: "signatures one by one",
     judge: (vectors) =>
@@ -43,9 +43,12 @@ export const JUDGES: readonly Judge[] = [
   },
 ];
 
-/** @throws CairnlogError `precondition-failed` if a judge decides about a vector in another way than it must */
-export function selfTest(judges: readonly Judge[] = JUDGES): void {
-  for (const { name, judge, expects } of judges) {
+/**
+ * @param asked the judge that is asked in the place of one
+ * @throws CairnlogError `precondition-failed` if a judge decides about a vector in another way than it must
+ */
+export function selfTest(asked = (judge: Judge): Judge => judge): void {
+  for (const { name, judge, expects } of JUDGES.map(asked)) {
     const decisions = judge(VECTORS);
     const wrong = VECTORS.find((vector, i) => decisions[i] !== expects(vector));
     if (!wrong) continue;

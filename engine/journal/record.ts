@@ -23,7 +23,7 @@ import { byKey } from "../store/changeset.js";
 import { type JournalPosition, NO_HASH } from "../store/schema/position.js";
 import { HASH } from "../store/schema/schema.js";
 import { digestOfBatch, type Losses, packLosses, readLosses, withoutPayloads } from "./payloads.js";
-import { type RecordedChange, readLines, rowLine } from "./rows.js";
+import { type RecordedChange, rowLine } from "./rows.js";
 
 export interface JournalRecord {
   /** Number of the record; the first is 1. */
@@ -76,18 +76,16 @@ const linesOf = (rows: readonly RecordedChange[]): Buffer =>
   );
 
 /** The bytes of a record. Equal records have equal bytes, for any order of their rows and members. */
-export const encodeRecord = (record: JournalRecord): Buffer => encoded(record, FORMAT);
-
-function encoded(record: JournalRecord, format: number): Buffer {
+export function encodeRecord(record: JournalRecord): Buffer {
   const batch = record.batch ?? Buffer.alloc(0);
   const rows = linesOf(record.rows);
   const bytes = Buffer.allocUnsafe(BODY_AT + batch.length + rows.length);
-  bytes[0] = format;
+  bytes[0] = FORMAT;
   bytes.writeUIntBE(record.sequence, SEQUENCE_AT, NUMBER_BYTES);
   bytes.writeUIntBE(record.epoch, EPOCH_AT, NUMBER_BYTES);
   bytes.writeUIntBE(record.firstIndex, FIRST_INDEX_AT, NUMBER_BYTES);
   bytes.set(record.previous, PREVIOUS_AT);
-  bytes.set(batchDigest(batch, format), BATCH_DIGEST_AT);
+  bytes.set(batchDigest(batch, FORMAT), BATCH_DIGEST_AT);
   bytes.set(digestOf(rows), ROWS_DIGEST_AT);
   bytes.set(sha256(bytes.subarray(0, HEAD)), HEAD);
   bytes.writeUInt32BE(batch.length, BATCH_LENGTH_AT);
@@ -96,37 +94,8 @@ function encoded(record: JournalRecord, format: number): Buffer {
   return bytes;
 }
 
-/** The hash of a record that `encodeRecord` made or `decodeRecord` accepted. */
+/** The hash of a record that `encodeRecord` made, or of its body. */
 export const recordHash = (bytes: Uint8Array): Uint8Array => bytes.slice(HEAD, BATCH_LENGTH_AT);
-
-/**
- * Inverse of `encodeRecord`. It encodes the result again and compares, so it accepts only bytes that `encodeRecord`
- * made.
- * @throws CairnlogError `corrupt-log`
- */
-export function decodeRecord(given: Uint8Array): JournalRecord {
-  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length);
-  const record = decodeHead(bytes);
-  if (!encoded(record, bytes[0]!).equals(bytes)) throw damaged(MISMATCH);
-  return record;
-}
-
-/** What the bytes say; their hashes are not compared. */
-function decodeHead(bytes: Buffer): JournalRecord {
-  if (bytes.length < BODY_AT) throw damaged("it is cut short");
-  if (bytes[0] !== FORMAT && bytes[0] !== WITH_PAYLOADS)
-    throw damaged("it is in a format that this version does not read");
-  const rowsAt = BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT);
-  if (rowsAt > bytes.length) throw damaged("it is cut short");
-  return {
-    sequence: bytes.readUIntBE(SEQUENCE_AT, NUMBER_BYTES),
-    previous: Buffer.from(bytes.subarray(PREVIOUS_AT, BATCH_DIGEST_AT)),
-    epoch: bytes.readUIntBE(EPOCH_AT, NUMBER_BYTES),
-    firstIndex: bytes.readUIntBE(FIRST_INDEX_AT, NUMBER_BYTES),
-    batch: rowsAt > BODY_AT ? bytes.subarray(BODY_AT, rowsAt) : null,
-    rows: readLines(bytes.toString("utf8", rowsAt)),
-  };
-}
 
 /** A record without its rows, as a journal keeps it that has the rows elsewhere: the head, its hash and the batch. */
 export const bodyOf = (bytes: Buffer): Buffer => bytes.subarray(0, BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT));
@@ -155,8 +124,15 @@ function readBody(body: Buffer): { readonly record: Omit<JournalRecord, "rows">;
   const end = bodyOf(body).length;
   if (end < BODY_AT + body.readUInt32BE(BATCH_LENGTH_AT)) throw damaged("it is cut short");
   const batch = body.subarray(BODY_AT, end);
-  const { rows: _, ...record } = decodeHead(body.subarray(0, end));
   const format = body[0]!;
+  if (format !== FORMAT && format !== WITH_PAYLOADS) throw damaged("it is in a format that this version does not read");
+  const record = {
+    sequence: body.readUIntBE(SEQUENCE_AT, NUMBER_BYTES),
+    previous: Buffer.from(body.subarray(PREVIOUS_AT, BATCH_DIGEST_AT)),
+    epoch: body.readUIntBE(EPOCH_AT, NUMBER_BYTES),
+    firstIndex: body.readUIntBE(FIRST_INDEX_AT, NUMBER_BYTES),
+    batch: batch.length ? batch : null,
+  };
   const behind = body.subarray(end);
   const isUncovered = format === WITH_PAYLOADS && behind.length > 0;
   const losses = readLosses(isUncovered ? behind.subarray(0, -HASH) : behind, batch);

@@ -9,7 +9,8 @@ import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import type { OperatorKey } from "../crypto/signer/operator-key.js";
 import type { Erasure } from "../log/history/erase.js";
-import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
+import { type Log, openLog, openLogReader } from "../log/log.js";
+import type { LogOptions } from "../log/start.js";
 import { type Clock, systemClock } from "../log/state/clock.js";
 import type { Writer } from "../log/state/executor.js";
 import type { BudgetLimits } from "../log/state/payer.js";
@@ -125,9 +126,6 @@ export interface Registry {
   close(): Promise<void>;
 }
 
-/** Of a log that this process writes. */
-export type WrittenRegistry = Registry & { readonly log: LogWriter };
-
 /**
  * A registry as it is served. Some of it may be in another thread: whatever remembers something about requests, so that
  * there is one of it for a log.
@@ -153,7 +151,7 @@ export interface Owned {
 }
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
-export async function openRegistry(options: RegistryOptions): Promise<WrittenRegistry> {
+export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
   // Without the pool: a verification of the log starts threads of its own, which let all others go first.
   const { pool, operator, replicated, ...given } = options;
   const log = await openLog({ ...given, signer: operator, projection, ...replicated });

@@ -22,7 +22,7 @@ export interface Refiling {
  * Converts the tables from one format to the next, and resolves when the result is on disk. The format number is raised
  * afterwards. If we crash in between, the step runs again on its own result, so it must be repeatable.
  */
-export type Migration = (store: Store, refiling: Refiling) => Promise<void>;
+type Migration = (store: Store, refiling: Refiling) => Promise<void>;
 
 /** Step i converts format i + 1 to format i + 2. */
 export const MIGRATIONS: readonly Migration[] = [

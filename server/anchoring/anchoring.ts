@@ -24,7 +24,7 @@ const DAY_MICROS = 86_400 * 1_000_000;
 /** Number of new entries after which the log should be anchored again. */
 const DUE_ENTRIES = 1000;
 
-export interface AnchoringOptions {
+interface AnchoringOptions {
   readonly log: Log;
   readonly writer: Pick<Writer, "execute">;
   /** The only addresses that are ever contacted: http: or https:, without a slash at the end. */

@@ -24,7 +24,7 @@ import {
 import { Asker, type AskerParts, type CheckpointToCosign, WITNESS_TIMEOUT_MS, type WitnessStatus } from "./asker.js";
 import { isAsked } from "./policyfile.js";
 
-export interface CosigningParts {
+interface CosigningParts {
   readonly policy: Policy;
   /** Holds the newest checkpoint with a quorum. */
   readonly file: string;

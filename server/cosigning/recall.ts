@@ -31,7 +31,7 @@ const RECALL_TIMEOUT_MS = 2_000;
 const AGAIN_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-export interface RecallParts {
+interface RecallParts {
   readonly log: Pick<LogView, "operators" | "size" | "consistencyProof">;
   /** The first line of the log's checkpoints. */
   readonly origin: string;

@@ -25,7 +25,7 @@ import { keepFile } from "./folder.js";
 import { KeptCheckpoints } from "./tlog.js";
 
 /** An entry of the log, and the head of the size that ends with it. */
-export interface Received {
+interface Received {
   readonly entry: Entry;
   /** Null for an entry of imported history, which has no head. */
   readonly head: TreeHead | null;

@@ -102,7 +102,7 @@ export function patientFetch(begin: Persistence, patience: Patience = {}): typeo
  * What `work` makes of a signal that is aborted with `signal`, or after `ms` milliseconds with a `TimeoutError`. Node may
  * collect an `AbortSignal.timeout` that only `AbortSignal.any` holds, and then it never comes (nodejs/node#57736).
  */
-export async function within<T>(
+async function within<T>(
   ms: number | undefined,
   signal: AbortSignal,
   work: (limits: AbortSignal) => Promise<T>,

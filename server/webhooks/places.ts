@@ -5,7 +5,7 @@
 import ipaddr from "ipaddr.js";
 
 /** Attempts at one address at the same time. */
-export const MAX_AT_ADDRESS = 4;
+const MAX_AT_ADDRESS = 4;
 
 /** What counts as one address: of IPv6 a /64, which one machine may have for itself. */
 export function placeOf(address: string): string {

@@ -34,7 +34,7 @@ interface Prefix {
 }
 
 /** The prefixes under which a network's NAT64 answers (RFC 7050 §3). @param addresses of `ipv4only.arpa` there */
-export function nat64Prefixes(addresses: readonly string[]): Prefix[] {
+function nat64Prefixes(addresses: readonly string[]): Prefix[] {
   return addresses.flatMap((text) => {
     if (!ipaddr.IPv6.isValid(text)) return [];
     const address = ipaddr.IPv6.parse(text);

@@ -15,7 +15,7 @@ const VERSION = "v1";
 const DECIMAL = /^\d{1,15}$/;
 
 /** The headers as a receiver gets them; each may be missing. */
-export interface SignedHeaders {
+interface SignedHeaders {
   readonly id: string | undefined;
   readonly timestamp: string | undefined;
   /** One or more signatures, separated by spaces. */

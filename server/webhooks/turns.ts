@@ -8,7 +8,7 @@ import type { Lane } from "./lane.js";
 /** Attempts under way at the same time. */
 const MAX_UNDER_WAY = WEBHOOK_FILES;
 /** Of these, how many one owner may have. */
-export const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
+const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
 
 export class Turns {
   /** By owner: lanes that are ready, the first ready first. Owners in the order in which they have their next turn. */

@@ -116,6 +116,6 @@ export class WitnessRows {
 }
 
 /** The name of a log in paths and rows: SHA-256 of its origin, in lower-case hex. */
-export function originHash(origin: string): string {
+function originHash(origin: string): string {
   return createHash("sha256").update(origin).digest("hex");
 }

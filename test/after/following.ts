@@ -10,7 +10,7 @@ import { Slices } from "#cairnlog/engine/registry/shared/slices.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { Calendar } from "#cairnlog/server/anchoring/calendar.js";
 import { Upgrades } from "#cairnlog/server/anchoring/upgrades.js";
-import { MirroredLog } from "#cairnlog/server/mirror.js";
+import { MirroredLog } from "#cairnlog/server/tlog/mirrored.js";
 import { NodeTlog } from "#cairnlog/server/tlog/replicated.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { FakeJournal } from "../journal/fakejournal.js";
@@ -89,7 +89,7 @@ export const FOLLOWING_ROWS: readonly Row[] = [
   },
   {
     name: "a mirror that cannot be read for a while",
-    files: ["engine/log/view/reader.ts", "server/mirror.ts"],
+    files: ["engine/log/view/reader.ts", "server/tlog/mirrored.ts"],
     async open() {
       const { log, path } = await openTestLog();
       await log.append(note);

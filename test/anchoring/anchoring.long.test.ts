@@ -4,10 +4,10 @@
  */
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import type { LogOptions } from "#cairnlog/engine/log/log.js";
+import type { LogOptions } from "#cairnlog/engine/log/start.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
-import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
+import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { openFaultyLog, openTestLog } from "../log/harness.js";
 import { startCalendar, type TestCalendar } from "./calendar.js";
 
@@ -17,8 +17,11 @@ const START = Date.parse("2025-01-01T00:00:00Z") * 1000;
 const logger = pino({ level: "silent" });
 const note = (n: number) => ({ event_type: "note", payload: { n, tags: ["note"] } });
 
-const anchoringOf = (log: LogWriter, calendars: readonly TestCalendar[], more: Partial<AnchoringOptions> = {}) =>
-  new Anchoring({ log, writer: log, calendars: calendars.map(({ url }) => url), logger, ...more });
+const anchoringOf = (
+  log: LogWriter,
+  calendars: readonly TestCalendar[],
+  more: Partial<ConstructorParameters<typeof Anchoring>[0]> = {},
+) => new Anchoring({ log, writer: log, calendars: calendars.map(({ url }) => url), logger, ...more });
 
 async function world(calendarCount: number, options: Partial<LogOptions> = {}) {
   const calendars = await Promise.all(Array.from({ length: calendarCount }, startCalendar));

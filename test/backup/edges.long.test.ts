@@ -7,12 +7,7 @@ import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js"
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import type { BackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import {
-  type PublishedTree,
-  type Restored,
-  type RestoreOptions,
-  restore,
-} from "#cairnlog/engine/log/history/restore.js";
+import { type PublishedTree, restore } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
@@ -55,7 +50,7 @@ beforeAll(async () => {
   backup = await backedUp(path);
 });
 
-async function restored(options: Partial<RestoreOptions>): Promise<Restored> {
+async function restored(options: Partial<Parameters<typeof restore>[0]>) {
   const folder = temporaryFolder();
   const to = join(folder, "log");
   try {

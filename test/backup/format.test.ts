@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import { draftName, HashedFile, linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { HashedFile, linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { anyEvent } from "../anyevent.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
@@ -278,12 +278,17 @@ test("drafts of processes that have ended are removed, and no others", async () 
   const gone = 2 ** 22 + 1;
   // The draft of the first process stays, because that process runs. Files that only look like drafts stay, too.
   const kept = [
-    draftName(1, "entries"),
-    `${draftName(gone, "entries")}x`,
-    `x${draftName(gone, "entries")}`,
+    "draft.1.entries.partial",
+    `draft.${gone}.entries.partialx`,
+    `xdraft.${gone}.entries.partial`,
     "draft.x.partial",
   ];
-  for (const name of [...kept, draftName(gone, "entries"), `draft.${gone}.partial`, draftName(process.pid, "private")])
+  for (const name of [
+    ...kept,
+    `draft.${gone}.entries.partial`,
+    `draft.${gone}.partial`,
+    `draft.${process.pid}.private.partial`,
+  ])
     writeFileSync(join(to, name), "half of something");
   await backUp({ path, to, operatorKey: testOperator.public.pem });
   const { segments, private_rows } = readManifest(to)!;

@@ -14,9 +14,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { type BackupOptions, backUp } from "#cairnlog/engine/log/history/backup.js";
+import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { type BackupManifest, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
-import { type RestoreOptions, restore } from "#cairnlog/engine/log/history/restore.js";
+import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
@@ -60,7 +60,7 @@ const refused = (code: string, message: string | RegExp) =>
   });
 
 describe("no backup is made", () => {
-  const into = (path: string, to: string, options: Partial<BackupOptions> = {}) =>
+  const into = (path: string, to: string, options: Partial<Parameters<typeof backUp>[0]> = {}) =>
     backUp({ path, to, operatorKey: testOperator.public.pem, ...options });
 
   test.each<[string, (meta: LogMeta) => LogMeta | undefined, string, RegExp]>([
@@ -172,7 +172,7 @@ function changedBackup(
   return folder;
 }
 
-async function restored(from: string, options: Partial<RestoreOptions> = {}) {
+async function restored(from: string, options: Partial<Parameters<typeof restore>[0]> = {}) {
   const folder = temporaryFolder();
   const path = join(folder, "deep", "log");
   try {

@@ -7,14 +7,14 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
-import { newPeople, type People, play } from "#cairnlog/server/cli/demo/story.js";
+import { newPeople, play } from "#cairnlog/server/cli/demo/story.js";
 import { asSigner, newClient } from "../client/clients.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, sha256, submission } from "../server/signers.js";
 import { Reader } from "./explorer.js";
 
 const folder = temporaryFolder();
-let people: People;
+let people: ReturnType<typeof newPeople>;
 let service: TestService;
 let entries: readonly Entry[];
 /** What each entry with a changed signature was made of → the number of the changed one. */

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { limitWords } from "#cairnlog/server/cli/signing/attest.js";
+import { limitWords } from "#cairnlog/server/cli/signing/before-attesting.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { begin, interrupt, pin, type Running } from "./harness.js";

@@ -3,13 +3,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { generatePrivateKey, privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { readConfig } from "#cairnlog/server/cli/connection/config-file.js";
 import { readObject } from "#cairnlog/server/cli/files/objects.js";
 import { readPublicKey } from "#cairnlog/server/cli/files/public-key.js";
 import { readKey, readSecret } from "#cairnlog/server/cli/files/secrets.js";
 import { readSigners } from "#cairnlog/server/cli/files/signers.js";
 import { loadEnvFile } from "#cairnlog/server/cli/operate/env-file.js";
-import { readJson } from "#cairnlog/server/cli/verifying/bundles.js";
+import { verifyFile } from "#cairnlog/server/cli/verifying/bundles.js";
 import { readWitnessPolicy } from "#cairnlog/server/cosigning/policyfile.js";
 import { readWriters } from "#cairnlog/server/opening/writers.js";
 import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
@@ -33,9 +34,9 @@ beforeAll(() => {
 });
 afterAll(() => void vi.unstubAllEnvs());
 
-test("bundles and other objects", () => {
+test("bundles and other objects", async () => {
   const path = marked("a.json", '{"a":1}');
-  expect(readJson(path)).toEqual({ value: { a: 1 }, fault: null });
+  expect(await verifyFile(path, path, { operatorKey: parsePublicKey(own.pem) })).toMatchObject({ bundle: { a: 1 } });
   expect(readObject(path)).toEqual({ a: 1 });
 });
 

@@ -12,12 +12,12 @@ import type { Transaction } from "#cairnlog/engine/log/state/commands.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
-import { openRegistry, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry } from "#cairnlog/engine/registry/registry.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { anyEvent } from "../anyevent.js";
 import { runIn } from "../log/inline.js";
-import { nodeSigner, registration } from "../registry/world.js";
+import { nodeSigner, registration, type WrittenRegistry } from "../registry/world.js";
 
 const BASE = "https://x-service.example/predicates";
 

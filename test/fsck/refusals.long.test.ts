@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { startLog } from "#cairnlog/engine/log/log.js";
-import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/migrations.js";
+import { startLog } from "#cairnlog/engine/log/start.js";
+import { MIGRATIONS } from "#cairnlog/engine/store/migrations.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { anyEvent } from "../anyevent.js";
@@ -130,7 +130,7 @@ test("an older format is brought up to date step by step, again after a crash, a
   await (await startLog(openStore({ path }), { path, signer })).close();
   const ran: string[] = [];
   const counter =
-    (name: string): Migration =>
+    (name: string): (typeof MIGRATIONS)[number] =>
     async (store) => {
       ran.push(name);
       const row = { last: (store.get("counters", "webhook")?.last ?? 0) + 1 };
@@ -138,8 +138,8 @@ test("an older format is brought up to date step by step, again after a crash, a
       const after = store.position().sequence;
       await store.commit({ after, position: null, batches: [], rows, tiles: [] });
     };
-  const crash: Migration = () => Promise.reject(new Error("the power failed"));
-  const open = (migrations: readonly Migration[]) =>
+  const crash: (typeof MIGRATIONS)[number] = () => Promise.reject(new Error("the power failed"));
+  const open = (migrations: readonly (typeof MIGRATIONS)[number][]) =>
     startLog(openStore({ path }), { path, signer }, undefined, [...MIGRATIONS, ...migrations]);
   await expect(open([counter("first"), crash])).rejects.toThrow("the power failed");
   const log = await open([counter("first"), counter("second")]);

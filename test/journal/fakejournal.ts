@@ -1,7 +1,17 @@
 /** A journal in memory instead of on disk, with answers that may be lost. */
 import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
-import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
+import { bodyOf, encodeRecord, type JournalRecord, recordHash, recordOf } from "#cairnlog/engine/journal/record.js";
+import { readLines } from "#cairnlog/engine/journal/rows.js";
+import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/schema/position.js";
+
+const NO_CONTENT = { sequence: 1, previous: NO_HASH, epoch: 0, firstIndex: 0, batch: null, rows: [] };
+const LEAST = encodeRecord(NO_CONTENT).length;
+
+/** Inverse of `encodeRecord`. @throws CairnlogError `corrupt-log` */
+export function decodeRecord(bytes: Buffer): JournalRecord {
+  const body = bytes.length < LEAST ? bytes : bodyOf(bytes);
+  return recordOf(body, readLines(bytes.toString("utf8", body.length)), true).record;
+}
 
 /** The fate of a record and of the answer about it. */
 export type JournalFate =

@@ -1,11 +1,12 @@
 /** Load for a log, and what must hold of log and journal afterwards, whatever failed meanwhile. */
 import { expect } from "vitest";
-import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import { checkNext, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Committed } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { runIn } from "../log/inline.js";
+import { decodeRecord } from "./fakejournal.js";
 
 /** The commands of a run. Every third command writes only a row, the others an entry and a row. */
 export class Load {

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import { encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { formatTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { microsOf } from "#cairnlog/engine/log/state/instant.js";
@@ -13,7 +13,7 @@ import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { headsOf } from "../log/tamper.js";
-import { FakeJournal } from "./fakejournal.js";
+import { decodeRecord, FakeJournal } from "./fakejournal.js";
 
 /** A genesis record and two batches of three entries, each later than the one before. */
 let records: readonly JournalRecord[];

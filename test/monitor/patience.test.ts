@@ -4,11 +4,13 @@ import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, expect, test } from "vitest";
-import { MAX_ANSWER_BYTES, OversizedAnswer } from "#cairnlog/server/client/base/body.js";
+import { OversizedAnswer } from "#cairnlog/server/client/base/body.js";
 import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
+
+const MAX_ANSWER_BYTES = 256 * (2 + 0xffff);
 
 const servers: Server[] = [];
 afterAll(() => {

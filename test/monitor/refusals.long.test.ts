@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Entry, OperatorKeys, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Misconduct } from "#cairnlog/server/monitor/alarm.js";
-import { Mirror, type Received } from "#cairnlog/server/monitor/mirror.js";
+import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { chain, momentNumber, signedHead, type Wanted } from "../log/history/entries.js";
 import { temporaryFolder } from "../server/harness.js";
 import { noSignature, otherHash } from "./liar.js";
+
+type Received = Parameters<Mirror["add"]>[0][number];
 
 const operator = generateKeyPairSync("ed25519");
 const stranger = generateKeyPairSync("ed25519");

@@ -81,7 +81,7 @@ test("values of packages with native code are imported behind the check", () => 
     "dist/engine/crypto/keys/sodium.js",
     "dist/engine/native/lmdb.js",
     "dist/engine/native/preload.js",
-    "dist/server/http/servers/binary.js",
+    "dist/server/http/servers/choose.js",
   ]);
   const [first] = read("dist/engine/native/lmdb.js").match(/"[^"]+"/g)!;
   expect(first).toBe('"./preload.js"');

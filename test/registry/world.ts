@@ -12,8 +12,12 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
-import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
-import { openRegistry, type RegistryOptions, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry, type RegistryOptions } from "#cairnlog/engine/registry/registry.js";
+
+/** Of a log that this process writes. */
+export type WrittenRegistry = Awaited<ReturnType<typeof openRegistry>>;
+
+export type Registration = Parameters<World["registry"]["keys"]["register"]>[0];
 
 export const BASE = "https://x-service.example/predicates";
 export type Algorithm = "ed25519" | "ecdsa-p256" | "rsa-2048";

@@ -13,10 +13,10 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
-import { openRegistry, type WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
+import { openRegistry } from "#cairnlog/engine/registry/registry.js";
 import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/lmdb/room.js";
 import { formatVkey } from "#cairnlog/engine/verify/index.js";
-import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
+import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Gate } from "#cairnlog/server/http/gate.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
@@ -30,6 +30,7 @@ import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.
 import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { Sessions } from "#cairnlog/server/http/sessions.js";
 import { SharedVerification } from "#cairnlog/server/verification.js";
+import type { WrittenRegistry } from "../registry/world.js";
 import { TestService, temporaryFolder, WANTED_TRANSPORT } from "./harness.js";
 import type { Algorithm } from "./signers.js";
 
@@ -69,7 +70,7 @@ const KEY_PAIRS: Readonly<Record<Algorithm, () => { privateKey: KeyObject }>> = 
  */
 export async function startControlled(
   algorithm: Algorithm = "ed25519",
-  calendars: Pick<AnchoringOptions, "calendars" | "timeoutMs"> = { calendars: [] },
+  calendars: Pick<ConstructorParameters<typeof Anchoring>[0], "calendars" | "timeoutMs"> = { calendars: [] },
 ): Promise<Controlled> {
   const dataDir = temporaryFolder();
   const pool = createPool(1);

@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import { html, prose, words } from "#cairnlog/server/http/docs/markup.js";
 import { operationHtml } from "#cairnlog/server/http/docs/operation.js";
-import { docsPage } from "#cairnlog/server/http/docs/page.js";
+import { docsPages } from "#cairnlog/server/http/docs/page.js";
 import { membersOf, row, typeOf } from "#cairnlog/server/http/docs/schema.js";
 
 type Schema = Parameters<typeof typeOf>[0];
 type Place = Parameters<typeof operationHtml>[0];
-type Document = Parameters<typeof docsPage>[0];
+type Document = Parameters<typeof docsPages>[0];
 
 /** The visible text: words separated by one space, without elements. */
 const read = (page: string): string =>
@@ -261,7 +261,7 @@ test("the page: areas in order with their operations, headers, refusals and sche
       securitySchemes: { session: { description: "About sessions." } },
     },
   };
-  const text = docsPage(document);
+  const text = docsPages(document, false)("");
   const [head, , navigation, content] = text.split(/(?=<header>|<nav|<main)/);
   expect(head).toContain("<title>thelog 1.2.3: HTTP interface</title>");
   expect(text).toContain('<p class="title">thelog <span class="version">1.2.3</span></p>');
@@ -280,7 +280,7 @@ test("the page: areas in order with their operations, headers, refusals and sche
   expect(body).toContain(`Schemas Thing Thing A thing with code . ${MEMBERS("in")} Bare Bare string`);
   expect(body.indexOf("GET /one")).toBeLessThan(body.indexOf("Second area Without. POST /api/v1/two"));
   // A schema that occurs only in answers marks the members that may be absent.
-  const answered = docsPage({ ...document, paths: { "/one": document.paths["/one"]! } });
+  const answered = docsPages({ ...document, paths: { "/one": document.paths["/one"]! } }, false)("");
   expect(read(answered)).toContain(`Schemas Thing Thing A thing with code . ${MEMBERS("out")} Bare`);
 });
 

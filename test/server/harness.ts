@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect } from "vitest";
-import type { WrittenRegistry } from "#cairnlog/engine/registry/registry.js";
 import type { TransportName } from "#cairnlog/server/http/transport/transport.js";
 import { type RunningServer, readSettings, type ServerOptions, startServer } from "#cairnlog/server/index.js";
+import type { WrittenRegistry } from "../registry/world.js";
 import { Contract, type Document } from "./contract.js";
 
 const folders: string[] = [];

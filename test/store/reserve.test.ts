@@ -6,10 +6,12 @@ import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
 import { Health } from "#cairnlog/engine/store/lmdb/health.js";
-import { type Append, Reserve } from "#cairnlog/engine/store/lmdb/reserve.js";
+import { Reserve } from "#cairnlog/engine/store/lmdb/reserve.js";
 import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
+
+type Append = ConstructorParameters<typeof Reserve>[2] & {};
 
 const open = (path: string, options = {}) => openStore({ path, mapSize: MAP_SIZE, ...options });
 

@@ -2,7 +2,6 @@
 import { pino } from "pino";
 import { afterAll, describe, expect, test } from "vitest";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
-import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
@@ -10,6 +9,9 @@ import type { Send } from "#cairnlog/server/webhooks/send.js";
 import { openFaultyLog } from "../log/harness.js";
 import { closeWorlds } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
+
+const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
+const UNHEALTHY_AFTER = 10;
 
 afterAll(closeWorlds);
 

@@ -1,9 +1,10 @@
 /** Subscriptions that end without their owner, and what the owner is told. */
 import { afterAll, describe, expect, test } from "vitest";
-import { FAILING_ENDS_AFTER_S } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { at, closeWorlds, nodeSigner, registration, SECOND } from "../registry/world.js";
 import { ACCEPTED, OWNER, openPost, type Post, REFUSED } from "./harness.js";
+
+const FAILING_ENDS_AFTER_S = 7 * 86_400;
 
 afterAll(closeWorlds);
 

@@ -1,11 +1,12 @@
 /** A place at an address that has become free is used, whatever has become of the subscription whose turn it was. */
 import { afterAll, expect, test } from "vitest";
-import { MAX_AT_ADDRESS } from "#cairnlog/server/webhooks/places.js";
 import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
-import { MAX_OF_OWNER } from "#cairnlog/server/webhooks/turns.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, sha256 } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post } from "./harness.js";
+
+const MAX_OF_OWNER = 32;
+const MAX_AT_ADDRESS = 4;
 
 afterAll(closeWorlds);
 

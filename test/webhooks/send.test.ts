@@ -5,9 +5,11 @@ import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
-import { Held, MAX_AT_ADDRESS, Places, placeOf } from "#cairnlog/server/webhooks/places.js";
+import { Held, Places, placeOf } from "#cairnlog/server/webhooks/places.js";
 import { type AttemptResult, httpSender } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
+
+const MAX_AT_ADDRESS = 4;
 
 const PUBLIC = "93.184.215.14";
 const BLOCKED: AttemptResult = { isDelivered: false, reason: "private-address" };

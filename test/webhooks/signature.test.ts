@@ -2,7 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
-import { deliveryFault, deliverySignature, type SignedHeaders } from "#cairnlog/server/webhooks/signature.js";
+import { deliveryFault, deliverySignature } from "#cairnlog/server/webhooks/signature.js";
+
+type SignedHeaders = Parameters<typeof deliveryFault>[1];
 
 const ENCODED = `whsec_${randomBytes(32).toString("base64")}`;
 const RAW = "correct horse battery staple ü 木";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
-import { Cosigning, type CosigningParts } from "#cairnlog/server/cosigning/cosigning.js";
+import { Cosigning } from "#cairnlog/server/cosigning/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newMlDsaSigner, newNoteSigner, unknownVkey } from "../verify/note/notes.js";
 import { startTestWitness } from "../witness/harness.js";
@@ -49,7 +49,7 @@ interface Setup {
 async function setUp(
   tree: WitnessedTree,
   lines: string,
-  more: Partial<CosigningParts> & { folder?: string } = {},
+  more: Partial<Parameters<typeof Cosigning.open>[0]> & { folder?: string } = {},
 ): Promise<Setup> {
   const policy = parsePolicy(lines);
   const told: Setup["told"] = [];

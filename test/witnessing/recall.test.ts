@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { Recall, type RecallParts } from "#cairnlog/server/cosigning/recall.js";
+import { Recall } from "#cairnlog/server/cosigning/recall.js";
 import { openTestLog } from "../log/harness.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, registration } from "../server/signers.js";
@@ -112,7 +112,7 @@ describe("those that did not answer at the start", () => {
     const mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const refuted: CairnlogError[] = [];
     const old = { operators: log.operators, size: 2, consistencyProof: () => expect.fail() };
-    const parts: RecallParts = {
+    const parts: ConstructorParameters<typeof Recall>[0] = {
       log: old as never,
       origin: "log.example/tlog",
       keys: [],

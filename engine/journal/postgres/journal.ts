@@ -61,7 +61,7 @@ const token = (): string => randomBytes(16).toString("hex");
 /** How a record is made sure of, besides the primary's word. */
 export type Verification = "standby" | "engine";
 
-export interface PostgresJournalOptions {
+interface PostgresJournalOptions {
   /** `postgres://user:password@host:port,host:port/database` */
   readonly url: string;
   /** `standby`: a standby must show each record. `engine`: the primary's word is enough, where no standby can be asked. */

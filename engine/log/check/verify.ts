@@ -1,6 +1,6 @@
 /** Verifies a whole log: the snapshot at the start, in stretches, on the pool, while appends continue. */
 import type { Pool } from "../../crypto/pool/pool.js";
-import type { ChunkReport, ChunkTask, Finding } from "./verify-chunk.js";
+import type { ChunkReport, ChunkTask, Finding } from "./chunk.js";
 
 /** Entries of one task: about a fifth of a second of work, mostly for signatures of heads. */
 const CHUNK_ENTRIES = 4096;

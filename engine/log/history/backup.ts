@@ -41,7 +41,7 @@ const STEP = 1024;
 /** Bytes of entries that are read before the log is opened again. */
 const STRETCH_BYTES = 32 * 2 ** 20;
 
-export interface BackupOptions {
+interface BackupOptions {
   /** Directory of the log. */
   readonly path: string;
   /** Directory of the backup; created if it does not exist. */

@@ -175,7 +175,7 @@ export class HashedFile {
   }
 }
 
-export const draftName = (pid: number, what: string): string => `draft.${pid}.${what}.partial`;
+const draftName = (pid: number, what: string): string => `draft.${pid}.${what}.partial`;
 /** Earlier versions had one draft at a time, without a further name. */
 export const DRAFT = /^draft\.(\d+)(?:\.[a-z]+)?\.partial$/;
 

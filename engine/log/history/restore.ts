@@ -39,7 +39,7 @@ export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" 
   readonly source: string;
 }
 
-export interface RestoreOptions {
+interface RestoreOptions {
   /** Directory of the backup. */
   readonly from: string;
   /** Directory of the restored log; it must not exist. */
@@ -60,7 +60,7 @@ export interface RestoreOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Restored {
+interface Restored {
   readonly entries: number;
   /** How many of them came from the mirror. */
   readonly fromMirror: number;

@@ -41,12 +41,6 @@ export interface Condition {
 
 const KEY_HEX = 32;
 const KEY_BYTES = 16;
-/**
- * Postings that a search reads of one condition. The terms of a range are sorted by text, so its entries have to be read and
- * sorted before one of them can be told from the next; this bounds memory and time: 8 ms.
- */
-export const REACH = 200_000;
-
 /** A condition and what there is of it. */
 export interface Weighed {
   readonly condition: Condition;

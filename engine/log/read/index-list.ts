@@ -5,6 +5,7 @@
 import { leastWhere } from "../../base/search.js";
 import { inMemory, joined, type PostingList } from "../../store/postings/lists.js";
 import { countOf, indexesOf, newBits } from "./bits.js";
+import { TURN } from "./costs.js";
 
 export type IndexList = PostingList;
 
@@ -72,13 +73,6 @@ function mergedAll(lists: readonly number[][]): number[] {
   return merged(mergedAll(lists.slice(0, half)), mergedAll(lists.slice(half)));
 }
 
-/** How far a walk goes in one turn: some 4 ms. To make the lists again for the next one takes 0.1 ms for each. */
-export const TURN = {
-  /** Leaf indexes in which every list is read, for all lists together. */
-  dense: 2 ** 22,
-  /** More of them, if so few blocks of postings have to be read, or as much work be done, for all lists together. */
-  blocks: 1_024,
-};
 /** Indexes in a block of postings, about. */
 const BLOCK = 512;
 /** Indexes that are looked for, one by one, in the time in which a block is read. */

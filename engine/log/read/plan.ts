@@ -3,15 +3,12 @@
  * on the entries that are left, and one that too many have is refused before anything is read.
  */
 import type { Entry } from "../../verify/tree/entry.js";
-import { type Condition, gathered, listed, REACH, type Slices, type Weighed, weigh } from "./candidates.js";
+import { type Condition, gathered, listed, type Slices, type Weighed, weigh } from "./candidates.js";
+import { GATHERED_IN_ALL, REACH, READS } from "./costs.js";
 import type { IndexList, Walkable } from "./index-list.js";
 
 /** A condition is gathered if it has at most so many postings for each entry to read: reading an entry costs as much as 64. */
 const GATHERED = 64;
-/** Postings that a search gathers in all, 40 ns each: a title may have many words. */
-export const GATHERED_IN_ALL = 4 * REACH;
-/** Entries that a search reads to check conditions on them, 10 µs each. */
-export const READS = 2_048;
 
 export interface Plan {
   /** Lists of what may match, made again after each pause. All matches are in all of them. */

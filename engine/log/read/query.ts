@@ -8,6 +8,7 @@ import { hashedTerm, hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { CandidatePostings, Condition, Slices } from "./candidates.js";
+import { READS } from "./costs.js";
 import {
   alsoIn,
   common,
@@ -20,7 +21,7 @@ import {
   reach,
   type Walkable,
 } from "./index-list.js";
-import { type Check, type Others, type Plan, planned, READS } from "./plan.js";
+import { type Check, type Others, type Plan, planned } from "./plan.js";
 import type { Stretch } from "./seams.js";
 import { searchCondition } from "./searched.js";
 import { type TitleSources, titleConditions } from "./titled.js";

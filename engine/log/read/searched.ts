@@ -5,7 +5,8 @@ import { POSTING } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import { SEARCH_MEMBERS } from "../../verify/keys/contract.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import { type CandidatePostings, type Candidates, type Condition, digits, REACH, text } from "./candidates.js";
+import { type CandidatePostings, type Candidates, type Condition, digits, text } from "./candidates.js";
+import { REACH } from "./costs.js";
 
 const HEX = /^[0-9a-f]+$/;
 const COMPLETE_HASH = /^(?:sha256:)?((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;

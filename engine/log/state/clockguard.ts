@@ -24,7 +24,7 @@ const MICROS = 1_000_000;
 /** By how much the time of day may jump ahead. Services that set clocks slowly stay far below it. */
 const MAX_STEP_MICROS = 300 * MICROS;
 /** How long a log may have been out of use if no other clock can tell. */
-export const MAX_GAP_MICROS = 31 * 86_400 * MICROS;
+const MAX_GAP_MICROS = 31 * 86_400 * MICROS;
 /** How often the clocks are compared when nothing is appended. */
 const COMPARE_MS = 60_000;
 /** How often the file is read while the clock is not believed: the operator's confirmation comes through it. */

@@ -20,7 +20,7 @@ export interface Transaction extends PrivateWriter {
 }
 
 /** Data that a message can carry, and that means the same wherever it arrives. */
-export type Plain = null | boolean | number | string | Uint8Array | readonly Plain[] | PlainObject;
+type Plain = null | boolean | number | string | Uint8Array | readonly Plain[] | PlainObject;
 export type PlainObject = { readonly [member: string]: Plain };
 
 /** `T` as plain data: another type than `T` where a member of it is a function, an instance of a class or unknown. */
@@ -61,9 +61,4 @@ export function define<Input, Output>(
 /** The command of a name that came in a message or a record; undefined when there is none. */
 export function commandNamed(name: string): Command<never, unknown> | undefined {
   return defined.get(name);
-}
-
-/** The names of all commands that were defined. */
-export function commandNames(): readonly string[] {
-  return [...defined.keys()];
 }

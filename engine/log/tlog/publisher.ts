@@ -30,7 +30,7 @@ import type { LogView } from "../view/view.js";
 /** Milliseconds after which a checkpoint that could not be made is tried again. */
 const RETRY_MS = 1_000;
 
-export interface PublisherParts {
+interface PublisherParts {
   readonly log: Pick<LogView, "size" | "rfc6962" | "observeSize">;
   /** The first line of every checkpoint, and the name of the key: a name that `isNoteName` accepts. */
   readonly origin: string;

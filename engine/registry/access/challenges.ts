@@ -28,7 +28,7 @@ export const DEFAULT_CHALLENGE_TTL_S = 300;
 const SECRET_BYTES = 32;
 
 /** A challenge as its client sees it. */
-export interface Challenge {
+interface Challenge {
   readonly challenge_id: string;
   /** `service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`. The client signs its UTF-8 bytes. */
   readonly nonce: string;

@@ -18,7 +18,7 @@ const MAX_FAILURES = 5;
  * Challenges whose failures are counted. Anybody can make a challenge of any key fail. Beyond this number a further one is
  * not counted, and none is displaced: it may be answered more often than five times, and a signature cannot be guessed.
  */
-export const MAX_FAILED = 10_000;
+const MAX_FAILED = 10_000;
 /**
  * How long a used challenge is kept after its end, in microseconds. A clock that is set back by less does not make its proof
  * good again.

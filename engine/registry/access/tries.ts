@@ -9,7 +9,7 @@ import type { Clock } from "../../log/state/clock.js";
  * Maximum number of names that are remembered. Beyond it, the name that was tried longest ago is forgotten, which can
  * only allow more tries. The names take 32 MB when all of them are fingerprints.
  */
-export const MAX_NAMES = 100_000;
+const MAX_NAMES = 100_000;
 const MICROS = 1_000_000;
 
 interface TriesOptions {

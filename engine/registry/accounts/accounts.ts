@@ -31,7 +31,7 @@ import { isEmail } from "./email.js";
 import { canonicalRecoveryKey, generateRecoveryKey } from "./recoverykey.js";
 
 /** The body of `POST /users`. */
-export interface AccountInput extends CredentialInput {
+interface AccountInput extends CredentialInput {
   /** 1–100 characters, no control characters; unique without regard to case. */
   readonly display_name: string;
   readonly email: string;
@@ -42,20 +42,20 @@ export interface AccountInput extends CredentialInput {
 }
 
 /** The body of `POST /users/recover`. The inherited members describe the credential that replaces all others. */
-export interface Recovery extends CredentialInput {
+interface Recovery extends CredentialInput {
   /** The display name, without regard to case. */
   readonly pseudonym: string;
   readonly recovery_key: string;
 }
 
-export interface OpenedAccount {
+interface OpenedAccount {
   readonly user: { readonly id: string; readonly display_name: string; readonly created_at: string };
   readonly credential: Credential;
   /** Shown only this once. The stored hash cannot be turned back into it. */
   readonly recovery_key: string;
 }
 
-export interface RecoveredAccount extends OpenedAccount {
+interface RecoveredAccount extends OpenedAccount {
   /** Number of credentials that were active and are now revoked. */
   readonly revoked_credentials: number;
 }

@@ -11,7 +11,7 @@ import { type Credential, credentialOf, type DraftCredential, isHardwareBacked }
  * Maximum number of credentials of an account, revoked ones included. A recovery reads all of them, and so does a command
  * that takes a key away; both run while everybody's appends wait.
  */
-export const MAX_CREDENTIALS = 100;
+const MAX_CREDENTIALS = 100;
 
 interface AccountChange {
   readonly credential: DraftCredential;

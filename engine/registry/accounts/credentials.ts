@@ -36,7 +36,7 @@ export interface CredentialInput {
 }
 
 /** The body of `POST /credentials/enroll`. */
-export interface Enrolment extends CredentialInput {
+interface Enrolment extends CredentialInput {
   /** The key that vouches for the new one. The new key joins the account of this key. */
   readonly issuing_fingerprint: string;
   /** A challenge for the new key. */

@@ -41,7 +41,7 @@ interface ClaimReceipt {
 }
 
 /** The entry of a claim as `GET /claims` serves it. */
-export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "payload" | "entry_hashes"> {
+interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "payload" | "entry_hashes"> {
   /** Digests of the entry before it. Empty for the first entry. */
   readonly previous_hashes: readonly Pick<EntryDigest, "algorithm" | "digest_hex">[];
 }

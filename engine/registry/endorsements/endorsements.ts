@@ -30,7 +30,7 @@ import {
 import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust } from "./queries.js";
 
 /** An endorsement after a command, and the entry that the command appended. */
-export interface EndorsementReceipt {
+interface EndorsementReceipt {
   readonly endorsement: Endorsement;
   /** JSON as it is served. Do not write to it. */
   readonly log_entry: Buffer;

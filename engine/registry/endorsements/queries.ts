@@ -35,7 +35,7 @@ export const DEFAULT_ACTIVATION_DELAY_S = 86_400;
 /** Edges that are read before other work gets a turn: about a millisecond. */
 const SLICE = 256;
 /** Edges of a key that one query reads: about 40 ms of work. */
-export const MAX_EDGES = 10_000;
+const MAX_EDGES = 10_000;
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
 /** An endorsement as it is served. */

@@ -9,13 +9,13 @@ import type { Faults } from "../shared/input.js";
 import { canonicalFingerprint } from "./keys.js";
 
 /** Maximum depth of groups within groups; the outermost is level 1. Comparisons do not count as a level. */
-export const MAX_NESTING = 8;
-export const MAX_LEAVES = 256;
+const MAX_NESTING = 8;
+const MAX_LEAVES = 256;
 /** Limit for the canonical JSON (RFC 8785) in UTF-8. */
-export const MAX_PREDICATE_BYTES = 64 * 1024;
+const MAX_PREDICATE_BYTES = 64 * 1024;
 
 /** The values of a request that a policy can compare. */
-export interface Subject {
+interface Subject {
   readonly attestation_type: string;
   readonly requester_fingerprint: string;
   /** 0 to 1; undefined only if the policy does not need it. */

@@ -21,13 +21,13 @@ const GRAM_CHARACTERS = 3;
 /** Number of candidates between two pauses, which takes a few milliseconds. */
 const SLICE = 256;
 /** Number of candidates that one search reads, the oldest: anybody may give a key any name. */
-export const MAX_CANDIDATES = 10_000;
+const MAX_CANDIDATES = 10_000;
 
 /**
  * Rows that may come before a page of a table: skipping them takes 0.1 to 0.2 µs each, in one go, and others decide how many
  * there are.
  */
-export const REACH = 100_000;
+const REACH = 100_000;
 
 /** Pages count from 1. */
 export interface Paging {

@@ -62,7 +62,7 @@ type KeyStatusView = Pick<
 >;
 
 /** The payload of `POST /keys/register`. */
-export interface Registration {
+interface Registration {
   readonly public_key: string;
   readonly pseudonym: string;
   readonly key_algorithm: KeyAlgorithm;

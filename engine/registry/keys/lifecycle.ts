@@ -19,7 +19,7 @@ import { checkAlgorithm, readExpiration } from "./keys.js";
 import { checkPossession } from "./possession.js";
 
 /** The payload of `POST /keys/succeed`. */
-export interface Succession {
+interface Succession {
   /** In the registry's form. */
   readonly old_fingerprint: string;
   readonly new_public_key: string;

@@ -3,12 +3,12 @@ import type { Transaction } from "../../log/state/commands.js";
 import type { NotificationRow } from "../../store/schema/rows.js";
 
 /** Maximum number of notifications for one key. Other keys fill an inbox by sending requests, so it has a limit. */
-export const MAX_NOTIFICATIONS = 1000;
+const MAX_NOTIFICATIONS = 1000;
 /**
  * Number of notifications removed when the inbox is full. Finding them costs a pass over the inbox, so it is done
  * rarely.
  */
-export const DROPPED_AT_ONCE = 100;
+const DROPPED_AT_ONCE = 100;
 
 /** A notification as it is served. */
 export interface Notification

@@ -23,7 +23,7 @@ export const DEFAULT_POLICY_QUOTA = 20;
 const MAX_ACTION_CHARACTERS = 64;
 
 /** The body of `POST /log/request-policies`. */
-export interface PolicyInput {
+interface PolicyInput {
   readonly target_fingerprint?: string | null;
   /** In the language of docs/spec §10.4. */
   readonly predicates: unknown;

@@ -21,7 +21,7 @@ export interface TrustPath {
 }
 
 /** What is read of the graph. */
-export interface PathView {
+interface PathView {
   /** All endorsements that the key has accepted, in any order. */
   accepted(fingerprint: string): Iterable<{ readonly other_fingerprint: string; readonly status: EndorsementStatus }>;
 }

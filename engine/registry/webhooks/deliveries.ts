@@ -12,16 +12,16 @@ import type { EndedReason, WebhookEvent } from "../../verify/keys/contract.js";
 import { endSubscription } from "./endings.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
-export const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
+const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
 /**
  * A delay may be longer by up to this fraction, so that endpoints that failed together are not tried together again.
  */
 const MAX_JITTER = 0.2;
 /** Failed attempts in a row, of one or several deliveries, after which an endpoint is tried only once an hour. */
-export const UNHEALTHY_AFTER = 10;
+const UNHEALTHY_AFTER = 10;
 const PROBE_INTERVAL_S = 3_600;
 /** Seconds since the first of a row of failed attempts after which the next failure ends an unhealthy subscription. */
-export const FAILING_ENDS_AFTER_S = 7 * 86_400;
+const FAILING_ENDS_AFTER_S = 7 * 86_400;
 /**
  * Maximum number of undelivered deliveries of one subscription that are looked at: those in the outbox, and those that
  * were found in the log. When there are so many, its cursor waits.

@@ -32,7 +32,7 @@ const PIECE = 2 ** 20;
 const ZEROS = Buffer.alloc(PIECE);
 
 /** Writes to a file that was opened to append: some of the bytes, or all. */
-export type Append = (descriptor: number, bytes: Uint8Array) => Promise<unknown>;
+type Append = (descriptor: number, bytes: Uint8Array) => Promise<unknown>;
 const onPool = promisify(write);
 const appendOnPool: Append = (descriptor, bytes) => onPool(descriptor, bytes, 0, bytes.length, null);
 

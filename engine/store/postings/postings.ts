@@ -24,7 +24,7 @@ import { TermTable } from "./termtable.js";
 /** Entries kept in memory before they become a run. */
 export const FLUSH_ENTRIES = 4096;
 /** Number of neighbouring runs of one level that become one run of the next. */
-export const MERGE_WIDTH = 4;
+const MERGE_WIDTH = 4;
 /** Terms of a run's entries for which memory is there from the beginning: 13 new ones for each, and some that came while it was made. */
 const HELD_TERMS = 2 ** 16;
 /**

@@ -99,7 +99,7 @@ function blockBefore({ fences }: Run, target: Position): number {
 }
 
 /** Ranks from `first` up to, but not including, `end`. */
-export interface Span {
+interface Span {
   readonly first: number;
   readonly end: number;
 }

@@ -24,7 +24,7 @@ type DocumentName = keyof typeof DOCUMENTS;
 const TAMPERED: DocumentName = "notes.txt";
 const CHANGED_WORD = ["algebraic", "arithmetic"] as const;
 
-export interface People {
+interface People {
   readonly ada: Person;
   readonly grace: Person;
   readonly alan: Person;

@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import { hiddenTitle, type PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type EnvelopeSubject, envelopeSubject, type Manifest } from "../../../engine/verify/index.js";
 import type { Client, Subject } from "../../client/index.js";
-import { byTheClock, duration } from "../../outgoing/patience.js";
+import { byTheClock } from "../../outgoing/patience.js";
 import { CONNECTION_OPTIONS, requireKey, withClient } from "../connection/connection.js";
 import { explain } from "../connection/explain.js";
 import { wellFormed } from "../files/disk-names.js";
@@ -24,7 +24,7 @@ import { flag, text, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
-import { isAgreedTo, leftOutWords, listPublic } from "./before-attesting.js";
+import { isAgreedTo, leftOutWords, limitWords, listPublic } from "./before-attesting.js";
 import { keptTitle } from "./kept-receipt.js";
 import { AttestRun } from "./run.js";
 
@@ -171,18 +171,4 @@ async function readEnvelope(
   if (values.manifest) throw new UsageError("a FILE is a manifest or an envelope, not both");
   if (values.type !== undefined) throw new UsageError("the type of an envelope is the predicate of its statement");
   return envelopeSubject(readObject(file), readPublicKey(required(keyFile, "--envelope-key")), values.title);
-}
-
-/** What the service's limit means for so many files, if it is below their number; null otherwise. */
-export function limitWords(
-  files: number,
-  limit: { readonly requests: number; readonly seconds: number } | undefined,
-  isWaiting: boolean,
-): string | null {
-  if (!limit || files <= limit.requests) return null;
-  const { requests, seconds } = limit;
-  const later = duration((Math.ceil(files / requests) - 1) * seconds);
-  const rate = `The service takes ${requests} attestations in ${duration(seconds)} from one address`;
-  if (isWaiting) return `${rate}: the ${files} files take about ${later}. An interrupted command can be repeated.`;
-  return `${rate}: at most ${requests} of the ${files} files are attested now. With --wait the command goes on with the others, for about ${later}; or repeat it later.`;
 }

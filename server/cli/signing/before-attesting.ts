@@ -1,6 +1,7 @@
 /** What `cairnlog attest` says before it makes names and hashes public, which cannot be taken back. */
 
 import { createInterface } from "node:readline";
+import { duration } from "../../outgoing/patience.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 
 /** Names in a sentence, and in the question. */
@@ -68,4 +69,18 @@ async function isConfirmed(question: string): Promise<boolean> {
   } finally {
     terminal.close();
   }
+}
+
+/** What the service's limit means for so many files, if it is below their number; null otherwise. */
+export function limitWords(
+  files: number,
+  limit: { readonly requests: number; readonly seconds: number } | undefined,
+  isWaiting: boolean,
+): string | null {
+  if (!limit || files <= limit.requests) return null;
+  const { requests, seconds } = limit;
+  const later = duration((Math.ceil(files / requests) - 1) * seconds);
+  const rate = `The service takes ${requests} attestations in ${duration(seconds)} from one address`;
+  if (isWaiting) return `${rate}: the ${files} files take about ${later}. An interrupted command can be repeated.`;
+  return `${rate}: at most ${requests} of the ${files} files are attested now. With --wait the command goes on with the others, for about ${later}; or repeat it later.`;
 }

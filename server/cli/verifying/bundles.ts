@@ -43,7 +43,7 @@ export async function verifyEnvelope(
 }
 
 /** The JSON in a file, or why it is none. @throws the file system's error */
-export function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
+function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
   try {
     return { value: parseIJson(readText(path)), fault: null };
   } catch (error) {

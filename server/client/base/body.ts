@@ -4,7 +4,7 @@
  * The largest answer that there can be: an entry bundle (c2sp.org/tlog-tiles) of 256 entries, each of 65,535 bytes behind its
  * length. A page of 200 long entries has 2 MB. If a page is longer than this maximum, the client asks for smaller pages.
  */
-export const MAX_ANSWER_BYTES = 256 * (2 + 0xffff);
+const MAX_ANSWER_BYTES = 256 * (2 + 0xffff);
 
 /** An answer that exceeds the maximum size. */
 export class OversizedAnswer extends Error {}

@@ -9,7 +9,7 @@ import { HttpError } from "../route/problems.js";
  * Maximum number of members and items in one body. Parsing them takes 20 ms. A composite of 1000 parts has fewer, even
  * if each part has a manifest with an attestation.
  */
-export const MAX_VALUES = 20_000;
+const MAX_VALUES = 20_000;
 /** Maximum levels of arrays and objects, far more than `parseIJson` accepts. It is slow even to refuse deeper text. */
 const MAX_LEVELS = 1024;
 

@@ -13,7 +13,7 @@ const LOOK_MS = 250;
  * What is read on and thrown away of a body whose request is answered already, before its connection is closed. A connection that is
  * closed with unread bytes in it is reset, and a client that is still sending then loses the answer.
  */
-export const MAX_READ_ON_BYTES = 32 * 2 ** 20;
+const MAX_READ_ON_BYTES = 32 * 2 ** 20;
 const READ_ON_MS = 10_000;
 /** A client that has sent nothing for so long is not sending, and has the answer: its connection is closed earlier. */
 const LULL_MS = 2_000;
@@ -24,7 +24,7 @@ const RETRY_AFTER_S = 2;
  * titles and statements, fit. Reading four MiB of escapes would hold the event loop for 59 ms. All bodies together are
  * bounded by `maxPendingBytes` as before.
  */
-export const BULK_BODIES = 3;
+const BULK_BODIES = 3;
 
 export interface UploadBounds {
   /** Largest body, but for those that hold many requests (`BULK_BODIES`). */

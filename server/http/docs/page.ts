@@ -16,9 +16,6 @@ interface Listed extends DocumentedOperation {
   readonly text: string;
 }
 
-/** The whole page as text. */
-export const docsPage = (document: Document): string => docsPages(document, false)("");
-
 /**
  * Makes pages of a document: the whole one for an empty search, otherwise one with the operations that have all of its
  * words. The parts are made once, since that takes as long as many requests. Links are relative, so that they work under

@@ -1,5 +1,5 @@
 /**
- * Loads the binary of uWebSockets.js. The library has one for each platform and version of Node, 257 MB of them, so it is
+ * Finds the binary of uWebSockets.js. The library has one for each platform and version of Node, 257 MB of them, so it is
  * not a dependency: `scripts/uws.mjs` puts what is supported into `dist/uws`. A build of a checkout has the binaries of its
  * platform there. The published package has an archive for each platform; the binary is taken out of it on first use.
  */
@@ -16,39 +16,14 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
-import { loadChecked, NATIVE_CODE_VARIABLE } from "../../../engine/native/checked.js";
 
-const require = createRequire(import.meta.url);
-const PACKAGED = fileURLToPath(new URL("../../../uws", import.meta.url));
 const OTHERS_MAY_WRITE = 0o022;
 
 /** Place of each binary in the archive of its platform, by `<platform>_<arch>_<abi>`. */
 type Index = Readonly<Record<string, { readonly offset: number; readonly length: number }>>;
-
-/**
- * Loads uWebSockets.js.
- * @throws CairnlogError `precondition-failed` for a binary that is not known
- * @throws Error where there is no binary for this platform and Node, or it does not load
- */
-export const loadUws = () =>
-  loadChecked("uWebSockets.js", () => require(uwsModule()) as typeof import("uWebSockets.js"));
-
-function uwsModule(): string {
-  // Whoever allows any native code may have installed a release of the authors.
-  if (process.env[NATIVE_CODE_VARIABLE] === "any") {
-    try {
-      return require.resolve("uWebSockets.js");
-    } catch {
-      // It is not installed.
-    }
-  }
-  return uwsBinary(PACKAGED);
-}
 
 /** @param packaged the folder `dist/uws` @returns path of the binary, which is taken out of its archive if need be */
 export function uwsBinary(packaged: string): string {

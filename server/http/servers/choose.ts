@@ -1,9 +1,15 @@
 /** Which HTTP library serves: the one that was set, or uWebSockets.js where its binary loads. */
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { CairnlogError } from "../../../engine/base/error.js";
+import { loadChecked, NATIVE_CODE_VARIABLE } from "../../../engine/native/checked.js";
 import type { Transport, TransportName } from "../transport/transport.js";
-import { loadUws } from "./binary.js";
+import { uwsBinary } from "./binary.js";
 import { nodeTransport } from "./node/serving.js";
 import { uwsTransport } from "./uws.js";
+
+const require = createRequire(import.meta.url);
+const PACKAGED = fileURLToPath(new URL("../../../uws", import.meta.url));
 
 export interface ChosenTransport {
   readonly transport: Transport;
@@ -27,6 +33,25 @@ export async function chooseTransport(wanted: TransportName | null): Promise<Cho
     const reason = `uWebSockets.js does not load on this machine: ${whyNotUws}. Unset SERVICE_TRANSPORT, or set it to node.`;
     throw new CairnlogError("precondition-failed", reason, { cause });
   }
+}
+
+/**
+ * Loads uWebSockets.js.
+ * @throws CairnlogError `precondition-failed` for a binary that is not known
+ * @throws Error where there is no binary for this platform and Node, or it does not load
+ */
+const loadUws = () => loadChecked("uWebSockets.js", () => require(uwsModule()) as typeof import("uWebSockets.js"));
+
+function uwsModule(): string {
+  // Whoever allows any native code may have installed a release of the authors.
+  if (process.env[NATIVE_CODE_VARIABLE] === "any") {
+    try {
+      return require.resolve("uWebSockets.js");
+    } catch {
+      // It is not installed.
+    }
+  }
+  return uwsBinary(PACKAGED);
 }
 
 /** The line that says what is missing; the library writes a sentence about supported systems in front of it. */

@@ -1,6 +1,6 @@
 /** Requests to nodes that may be dead, frozen or cut off, by a client that goes on at another node. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { within } from "#cairnlog/server/outgoing/patience.js";
+import { patientFetch } from "#cairnlog/server/outgoing/patience.js";
 import type { Random } from "../../reliability/random.js";
 import type { Node } from "../rig/node.js";
 import type { Facts } from "./facts.js";
@@ -26,6 +26,7 @@ export class Client {
   readonly #facts: Facts;
   readonly #random: Random;
   readonly #signal: AbortSignal;
+  readonly #fetch: typeof fetch;
   /** Number of answers of each kind: statuses, codes of refusals, and `none`. */
   readonly answers: Map<string, number>;
 
@@ -34,6 +35,7 @@ export class Client {
     this.#facts = facts;
     this.#random = random;
     this.#signal = signal;
+    this.#fetch = patientFetch(() => () => null, { signal, requestMs: ANSWER_MS });
     this.answers = answers;
   }
 
@@ -46,15 +48,12 @@ export class Client {
     let response: Response;
     let text: string;
     try {
-      [response, text] = await within(ANSWER_MS, this.#signal, async (signal) => {
-        const answered = await fetch(`${node.url}/api/v1${path}`, {
-          method,
-          headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-          signal,
-          ...(body && { body: JSON.stringify(body) }),
-        });
-        return [answered, await answered.text()];
+      response = await this.#fetch(`${node.url}/api/v1${path}`, {
+        method,
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        ...(body && { body: JSON.stringify(body) }),
       });
+      text = await response.text();
     } catch (error) {
       if (!(error instanceof TypeError || ["TimeoutError", "AbortError"].includes((error as Error).name))) throw error;
       this.#count("none");

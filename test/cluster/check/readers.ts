@@ -9,7 +9,7 @@ import { ClientError, createClient } from "#cairnlog/server/client/index.js";
 import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor } from "#cairnlog/server/monitor/monitor.js";
-import { within } from "#cairnlog/server/outgoing/patience.js";
+import { patientFetch } from "#cairnlog/server/outgoing/patience.js";
 import { Balancer } from "../../balancer.js";
 import { newManifest, newSigner, type TestManifest } from "../../server/signers.js";
 import type { Rig } from "../rig/rig.js";
@@ -27,6 +27,8 @@ export class Readers {
   readonly #balancer: Balancer;
   readonly #monitor: Monitor;
   #signal = new AbortController().signal;
+  readonly #fetch: typeof fetch = (...request) =>
+    patientFetch(() => () => null, { signal: this.#signal, requestMs: ANSWER_MS })(...request);
   /** When the first of the rounds ended that have all accused the log of something that may pass. */
   #doubtful: number | null = null;
   /** What was finished: attestations, and rounds of the monitor. */
@@ -60,14 +62,6 @@ export class Readers {
     await this.#monitor.close();
     this.#balancer.close();
   }
-
-  readonly #fetch: typeof fetch = (input, init) =>
-    within(ANSWER_MS, this.#signal, async (signal) => {
-      const response = await fetch(input, { ...init, signal });
-      const { status, headers } = response;
-      const body = await response.arrayBuffer();
-      return new Response(body.byteLength ? body : null, { status, headers });
-    });
 
   async #attest(): Promise<void> {
     const { url: server } = this.#balancer;

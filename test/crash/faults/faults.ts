@@ -15,7 +15,7 @@ import { WORKER_CASES } from "./worker.js";
 export async function loadEngine(dist: string): Promise<Engine> {
   const module = (name: string) => import(pathToFileURL(join(dist, "engine", `${name}.js`)).href);
   return {
-    log: await module("log/log"),
+    start: await module("log/start"),
     store: await module("store/store"),
     operatorKey: await module("crypto/signer/operator-key"),
     privateKey: await module("crypto/keys/private-key"),

@@ -9,7 +9,7 @@ import { storedRuns } from "../../store/postings/storedruns.js";
 
 /** The modules of the build under test. */
 export interface Engine {
-  readonly log: typeof import("#cairnlog/engine/log/log.js");
+  readonly start: typeof import("#cairnlog/engine/log/start.js");
   readonly store: typeof import("#cairnlog/engine/store/store.js");
   readonly operatorKey: typeof import("#cairnlog/engine/crypto/signer/operator-key.js");
   readonly privateKey: typeof import("#cairnlog/engine/crypto/keys/private-key.js");
@@ -147,7 +147,7 @@ export class FaultyLog {
     const signer = { ...real, sign: (messages: readonly Uint8Array[]) => (this.faults.sign ?? real.sign)(messages) };
     this.#store = this.faults.wrap(this.#engine.store.openStore({ path, mapSize }));
     const pool = this.#pool ? { pool: this.#pool } : {};
-    this.log = await this.#engine.log.startLog(this.#store, { path, signer, mapSize, ...pool });
+    this.log = await this.#engine.start.startLog(this.#store, { path, signer, mapSize, ...pool });
   }
 
   /** Entries whose postings are in runs on disk. */

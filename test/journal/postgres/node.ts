@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { PostgresJournal, type PostgresJournalOptions } from "#cairnlog/engine/journal/postgres/journal.js";
+import { PostgresJournal } from "#cairnlog/engine/journal/postgres/journal.js";
 import { makeJournal } from "#cairnlog/engine/journal/postgres/operate/init.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
@@ -51,7 +51,11 @@ export class Node {
     };
   }
 
-  static async open(url: string, path?: string, options: Partial<PostgresJournalOptions> = {}): Promise<Node> {
+  static async open(
+    url: string,
+    path?: string,
+    options: Partial<Parameters<typeof PostgresJournal.open>[0]> = {},
+  ): Promise<Node> {
     const journal = await PostgresJournal.open({ url, verification: "standby", nodeUrl: null, ...options });
     journals.add(journal);
     const node = new Node(journal);

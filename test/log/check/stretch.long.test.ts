@@ -1,7 +1,7 @@
 /** One stretch of a log whose data file was changed: every finding, with its place and its words, and no other. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
+import { checkChunk } from "#cairnlog/engine/log/check/chunk.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";

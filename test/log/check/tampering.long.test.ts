@@ -1,7 +1,7 @@
 /** A data file that was changed directly: `verify` reports each fault. */
 import { open } from "lmdb";
 import { expect, test } from "vitest";
-import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
+import { checkChunk } from "#cairnlog/engine/log/check/chunk.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Batch, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";

@@ -7,11 +7,13 @@ import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
-import { FLUSH_ENTRIES, MERGE_WIDTH } from "#cairnlog/engine/store/postings/postings.js";
+import { FLUSH_ENTRIES } from "#cairnlog/engine/store/postings/postings.js";
 import { openStore, postingsFolder } from "#cairnlog/engine/store/store.js";
 import { storedRuns } from "../../store/postings/storedruns.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 import { chain, line, type Wanted } from "./entries.js";
+
+const MERGE_WIDTH = 4;
 
 /** Enough for a merge, and fewer beyond it than a log files when it is closed. */
 const ENTRIES = MERGE_WIDTH * FLUSH_ENTRIES + 100;

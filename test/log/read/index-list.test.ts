@@ -1,6 +1,7 @@
 /** Sets of leaf indexes: unions and intersections compared with the simplest implementation, and how far a turn goes. */
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { TURN } from "#cairnlog/engine/log/read/costs.js";
 import {
   arrayList,
   common,
@@ -8,7 +9,6 @@ import {
   either,
   foundIn,
   reach,
-  TURN,
   union,
   type Walkable,
 } from "#cairnlog/engine/log/read/index-list.js";

@@ -1,7 +1,7 @@
 /** Entries with several exact criteria, found in runs and memory, compared with the simplest implementation. */
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { TURN } from "#cairnlog/engine/log/read/index-list.js";
+import { TURN } from "#cairnlog/engine/log/read/costs.js";
 import { matching } from "#cairnlog/engine/log/read/query.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";

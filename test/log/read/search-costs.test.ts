@@ -3,7 +3,7 @@
  * of two sizes, and searches that match too much.
  */
 import { afterAll, describe, expect, test } from "vitest";
-import { GATHERED_IN_ALL, READS } from "#cairnlog/engine/log/read/plan.js";
+import { GATHERED_IN_ALL, READS } from "#cairnlog/engine/log/read/costs.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { addLogTerms } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import type { EventInput } from "#cairnlog/engine/index.js";
-import { TURN } from "#cairnlog/engine/log/read/index-list.js";
+import { TURN } from "#cairnlog/engine/log/read/costs.js";
 import { openTestLog } from "../harness.js";
 
 const USUAL = { ...TURN };

@@ -1,6 +1,7 @@
 /** Walks through postings that the test makes up: where they end, where they pause, and how much a search may match. */
 import { afterAll, describe, expect, test } from "vitest";
-import { arrayList, type IndexList, TURN } from "#cairnlog/engine/log/read/index-list.js";
+import { TURN } from "#cairnlog/engine/log/read/costs.js";
+import { arrayList, type IndexList } from "#cairnlog/engine/log/read/index-list.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";

@@ -7,7 +7,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
-import { CheckpointPublisher, type PublisherParts } from "#cairnlog/engine/log/tlog/publisher.js";
+import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
 import { EMPTY_ROOT, parseCheckpointText, verifyNote } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainRoot } from "../../verify/tlog/plain-rfc6962.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
@@ -22,7 +22,11 @@ afterEach(async () => {
 /** What a publisher told of its troubles: codes, and null. */
 const troubles: (string | null)[] = [];
 
-function newPublisher(log: Log, file: string, parts: Partial<PublisherParts> = {}): CheckpointPublisher {
+function newPublisher(
+  log: Log,
+  file: string,
+  parts: Partial<ConstructorParameters<typeof CheckpointPublisher>[0]> = {},
+): CheckpointPublisher {
   const told = (trouble: CairnlogError | null) => troubles.push(trouble?.code ?? null);
   const publisher = new CheckpointPublisher({
     ...{ log, origin: ORIGIN, signer: testOperator, file, intervalMs: 0, told },

@@ -1,6 +1,6 @@
 /** What of commands must not compile. Nothing here runs: `npm run typecheck` is the test. */
 import type { KeyObject } from "node:crypto";
-import { define, type Plain, type Transaction } from "#cairnlog/engine/log/state/commands.js";
+import { define, type PlainObject, type Transaction } from "#cairnlog/engine/log/state/commands.js";
 import type { Projection } from "#cairnlog/engine/log/state/projection.js";
 import type { RowOf } from "#cairnlog/engine/store/schema/schema.js";
 
@@ -8,7 +8,7 @@ import type { RowOf } from "#cairnlog/engine/store/schema/schema.js";
 export function inputs(): void {
   interface Given {
     readonly list: readonly { readonly bytes: Uint8Array; readonly perhaps?: string }[];
-    readonly any: Plain;
+    readonly any: PlainObject[string];
     readonly state: "on" | "off" | null;
   }
   define("test.plain", (_: Transaction, __: Given) => {});

@@ -1,9 +1,9 @@
 /** Where a journal on other machines decides, a batch waits for those who were just answered, and for nobody else. */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { decodeRecord, type JournalRecord } from "#cairnlog/engine/journal/record.js";
+import type { JournalRecord } from "#cairnlog/engine/journal/record.js";
 import { CommitDelay } from "#cairnlog/engine/log/write/commit-delay.js";
 import { Batch } from "#cairnlog/engine/store/schema/batch.js";
-import { FakeJournal } from "../../journal/fakejournal.js";
+import { decodeRecord, FakeJournal } from "../../journal/fakejournal.js";
 import { openTestLog } from "../harness.js";
 
 const event = { event_type: "note", payload: {} };

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import type { Challenge } from "#cairnlog/engine/registry/access/challenges.js";
-import { ChallengeUses, MAX_FAILED } from "#cairnlog/engine/registry/access/challengeuses.js";
+import { ChallengeUses } from "#cairnlog/engine/registry/access/challengeuses.js";
 import type { ChallengePurpose } from "#cairnlog/engine/verify/events/challenge.js";
 import {
   ALGORITHMS,
@@ -17,6 +16,8 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+
+const MAX_FAILED = 10_000;
 
 afterAll(closeWorlds);
 
@@ -37,7 +38,7 @@ async function registered(expiration?: string): Promise<TestSigner> {
 const issue = (signer: TestSigner, more: { recovery?: boolean; purpose?: "login" | "general" } = {}) =>
   world.registry.challenges.issue({ fingerprint: signer.fingerprint, origin: ORIGIN, ...more });
 const consume = (
-  { challenge_id }: Challenge,
+  { challenge_id }: { readonly challenge_id: string },
   signature: string,
   more: { fingerprint?: string; purposes?: readonly ChallengePurpose[]; allowEnded?: boolean } = {},
 ) => world.registry.challenges.consume({ challengeId: challenge_id, signature, purposes: EVERY, ...more });

@@ -3,7 +3,7 @@ import { argon2Verify } from "hash-wasm";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
-import { MAX_NAMES, Tries } from "#cairnlog/engine/registry/access/tries.js";
+import { Tries } from "#cairnlog/engine/registry/access/tries.js";
 import {
   at,
   closeWorlds,
@@ -18,6 +18,8 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+
+const MAX_NAMES = 100_000;
 
 afterAll(closeWorlds);
 

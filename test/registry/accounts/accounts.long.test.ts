@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { type AccountInput, foldName } from "#cairnlog/engine/registry/accounts/accounts.js";
+import { foldName } from "#cairnlog/engine/registry/accounts/accounts.js";
 import {
   at,
   closeWorlds,
@@ -15,7 +15,7 @@ import {
   SECOND,
   type World,
 } from "../world.js";
-import { Holders, newName, RECOVERY_KEY, UUID } from "./holders.js";
+import { type AccountInput, Holders, newName, RECOVERY_KEY, UUID } from "./holders.js";
 
 const pool = createPool(1);
 

@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HardwareRoots } from "#cairnlog/engine/crypto/hardware.js";
-import { enrollCredential, MAX_CREDENTIALS, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
-import type { Enrolment } from "#cairnlog/engine/registry/accounts/credentials.js";
+import { enrollCredential, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
 import { type Authority, newRoot, removeChains } from "../../crypto/chains.js";
 import {
   at,
@@ -18,7 +17,9 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
-import { chainMessage, type EnrolmentMembers, enrolment } from "./holders.js";
+import { chainMessage, type Enrolment, type EnrolmentMembers, enrolment } from "./holders.js";
+
+const MAX_CREDENTIALS = 100;
 
 afterAll(async () => {
   await closeWorlds();

@@ -1,12 +1,10 @@
 /** Holders of accounts: valid input for opening and recovering accounts, except for members that a test overrides. */
-import type {
-  AccountInput,
-  OpenedAccount,
-  RecoveredAccount,
-  Recovery,
-} from "#cairnlog/engine/registry/accounts/accounts.js";
-import type { Enrolment } from "#cairnlog/engine/registry/accounts/credentials.js";
 import { compact, nodeSigner, registration, type TestSigner, type World } from "../world.js";
+
+type Registry = World["registry"];
+export type Enrolment = Parameters<Registry["credentials"]["enroll"]>[0];
+export type AccountInput = Parameters<Registry["accounts"]["create"]>[0];
+type Recovery = Parameters<Registry["accounts"]["recover"]>[0];
 
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/;
@@ -78,11 +76,11 @@ export class Holders {
     return { pseudonym, recovery_key, credential_type: "software", key_fingerprint, device_label: "a phone", ...more };
   }
 
-  async create(more: Partial<Record<keyof AccountInput, unknown>> = {}): Promise<OpenedAccount> {
+  async create(more: Partial<Record<keyof AccountInput, unknown>> = {}) {
     return this.#world().registry.accounts.create(await this.input(more));
   }
 
-  async recover(name: string, key: string, more: object = {}, address = "192.0.2.1"): Promise<RecoveredAccount> {
+  async recover(name: string, key: string, more: object = {}, address = "192.0.2.1") {
     return this.#world().registry.accounts.recover(await this.recovery(name, key, more), address);
   }
 }

@@ -1,6 +1,5 @@
 /** An account that a stranger opened with somebody's key loses the key to its holder (docs/spec §6.1). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AccountInput } from "#cairnlog/engine/registry/accounts/accounts.js";
 import {
   closeWorlds,
   compact,
@@ -11,7 +10,7 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
-import { Holders, newName } from "./holders.js";
+import { type AccountInput, Holders, newName } from "./holders.js";
 
 afterAll(closeWorlds);
 

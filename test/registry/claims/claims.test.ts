@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { MAX_NAMES } from "#cairnlog/engine/registry/access/tries.js";
-import type { ClaimEntry } from "#cairnlog/engine/registry/claims/claims.js";
+import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { jsonValues } from "../../texts.js";
 import { hmacOf, jcs, newRecipient, seal } from "../../verify/claims/ecies.js";
 import {
@@ -19,6 +18,8 @@ import {
   sha256,
   type World,
 } from "../world.js";
+
+const MAX_NAMES = 100_000;
 
 afterAll(closeWorlds);
 
@@ -151,7 +152,7 @@ describe("posting", () => {
 describe("looking up", () => {
   async function list(lookupKey: string, paging = {}, where = world) {
     const { entries, ...rest } = await where.registry.claims.list(lookupKey, paging);
-    return { entries: entries.map((json) => JSON.parse(json.toString()) as ClaimEntry), ...rest };
+    return { entries: entries.map((json) => JSON.parse(json.toString()) as Entry), ...rest };
   }
 
   it("finds the claims of a lookup key, oldest first, in pages", async () => {

@@ -1,6 +1,5 @@
 /** Endorsements between newly registered keys, for tests. */
 
-import type { EndorsementReceipt } from "#cairnlog/engine/registry/endorsements/endorsements.js";
 import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { nodeSigner, registration, type World } from "../world.js";
@@ -38,7 +37,7 @@ export class Case {
   get #commands() {
     return this.world.registry.endorsements;
   }
-  async offer(more: Partial<Offer> = {}): Promise<EndorsementReceipt> {
+  async offer(more: Partial<Offer> = {}) {
     const receipt = await this.#commands.offer(offerOf(this.endorser, this.endorsed, more));
     this.id = receipt.endorsement.offer_entry_id;
     return receipt;

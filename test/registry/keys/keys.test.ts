@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
 import {
   ALGORITHMS,
   at,
@@ -9,6 +8,7 @@ import {
   nodeSigner,
   opensslSigner,
   openWorld,
+  type Registration,
   registration,
   type World,
 } from "../world.js";

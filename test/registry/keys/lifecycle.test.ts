@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Succession } from "#cairnlog/engine/registry/keys/lifecycle.js";
 import {
   ALGORITHMS,
   at,
@@ -16,6 +15,8 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+
+type Succession = Parameters<World["registry"]["keyLifecycle"]["succeed"]>[0];
 
 afterAll(closeWorlds);
 

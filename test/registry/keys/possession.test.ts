@@ -4,8 +4,6 @@
 import { open } from "lmdb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
-import type { Succession } from "#cairnlog/engine/registry/keys/lifecycle.js";
 import type { KeyRow } from "#cairnlog/engine/store/schema/rows.js";
 import {
   ALGORITHMS,
@@ -19,12 +17,15 @@ import {
   newFolder,
   nodeSigner,
   openWorld,
+  type Registration,
   registration,
   SECOND,
   submission,
   type TestSigner,
   type World,
 } from "../world.js";
+
+type Succession = Parameters<World["registry"]["keyLifecycle"]["succeed"]>[0];
 
 afterAll(closeWorlds);
 

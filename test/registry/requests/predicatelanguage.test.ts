@@ -1,19 +1,16 @@
 /** The language of request policies: every operator with every type of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  judge,
-  MAX_LEAVES,
-  MAX_NESTING,
-  MAX_PREDICATE_BYTES,
-  readPredicates,
-  type Subject,
-} from "#cairnlog/engine/registry/events/predicatelanguage.js";
+import { judge, readPredicates } from "#cairnlog/engine/registry/events/predicatelanguage.js";
 import { Faults } from "#cairnlog/engine/registry/shared/input.js";
 import { jsonValues } from "../../texts.js";
 
+const MAX_NESTING = 8;
+const MAX_LEAVES = 256;
+const MAX_PREDICATE_BYTES = 64 * 1024;
+
 const KEY = `sha256:${"ab".repeat(32)}`;
-const subject: Subject = {
+const subject: Parameters<typeof judge>[1] = {
   attestation_type: "peer_review",
   requester_fingerprint: KEY,
   requester_trust: 0.5,
@@ -50,7 +47,7 @@ function read(value: unknown) {
   return predicates!;
 }
 
-const holds = (value: unknown, of: Subject = subject) => judge(read(value), of).holds;
+const holds = (value: unknown, of: Parameters<typeof judge>[1] = subject) => judge(read(value), of).holds;
 const leaf = (field: string, op: string, value: unknown) => ({ field, op, value });
 
 describe("operators", () => {

@@ -3,8 +3,6 @@ import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RegistryOptions } from "#cairnlog/engine/registry/registry.js";
 import type { RequestInput } from "#cairnlog/engine/registry/requests/input.js";
-import { DROPPED_AT_ONCE, MAX_NOTIFICATIONS } from "#cairnlog/engine/registry/requests/notifications.js";
-import type { PolicyInput } from "#cairnlog/engine/registry/requests/policies.js";
 import { keyNamed, putEndorsements, putKeys } from "../graph/graphrows.js";
 import {
   at,
@@ -22,6 +20,9 @@ import {
   type World,
 } from "../world.js";
 
+const MAX_NOTIFICATIONS = 1000;
+const DROPPED_AT_ONCE = 100;
+
 afterAll(closeWorlds);
 
 const HOUR = 3600 * SECOND;
@@ -31,7 +32,9 @@ interface Scene {
   readonly asker: string;
   readonly target: string;
   ask(more?: Partial<RequestInput>): ReturnType<World["registry"]["requests"]["create"]>;
-  publish(more?: Partial<PolicyInput>): ReturnType<World["registry"]["policies"]["publish"]>;
+  publish(
+    more?: Partial<Parameters<World["registry"]["policies"]["publish"]>[1]>,
+  ): ReturnType<World["registry"]["policies"]["publish"]>;
   kinds(fingerprint: string): string[];
 }
 

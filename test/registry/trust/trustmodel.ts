@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import type { Steps } from "#cairnlog/engine/base/turns.js";
 import { TrustLevels } from "#cairnlog/engine/registry/trust/levels.js";
-import { type PathView, pathsTo, type TrustPath } from "#cairnlog/engine/registry/trust/paths.js";
+import { pathsTo, type TrustPath } from "#cairnlog/engine/registry/trust/paths.js";
 import { capacityOf, ownTrust, type TrustView } from "#cairnlog/engine/registry/trust/trust.js";
 
 /** Keys are numbers here; `from` and `to` index `active`. */
@@ -111,7 +111,7 @@ export function pathsIn(model: Model): (readonly TrustPath[])[] {
       [],
     ),
   );
-  const view: PathView = {
+  const view: Parameters<typeof pathsTo>[0] = {
     accepted: (key) =>
       model.edges
         .filter(({ to }) => String(to) === key)

@@ -1,6 +1,6 @@
 /** The page at /docs: complete, valid, and readable without scripts on any screen. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { docsPage } from "#cairnlog/server/http/docs/page.js";
+import { docsPages } from "#cairnlog/server/http/docs/page.js";
 import { operationsOf } from "../../contract/tour.js";
 import type { Document } from "../contract.js";
 import { type Reply, startTestService, type TestService } from "../harness.js";
@@ -84,7 +84,7 @@ describe("the page", () => {
         ? hostile
         : value,
     );
-    const text = docsPage(poisoned);
+    const text = docsPages(poisoned, false)("");
     expectWellFormed(text);
     expect(text).not.toContain("<script");
     expect(text).not.toContain("<b>");

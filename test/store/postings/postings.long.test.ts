@@ -6,13 +6,15 @@ import { expect, test } from "vitest";
 import { indexesOf } from "#cairnlog/engine/log/read/bits.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import { MAPS } from "#cairnlog/engine/store/postings/maps.js";
-import { FLUSH_ENTRIES, MERGE_WIDTH, Postings, type RangePiece } from "#cairnlog/engine/store/postings/postings.js";
+import { FLUSH_ENTRIES, Postings, type RangePiece } from "#cairnlog/engine/store/postings/postings.js";
 import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/records.js";
 import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { storedRuns } from "./storedruns.js";
+
+const MERGE_WIDTH = 4;
 
 /** A small deterministic generator, so that a failure can be repeated. */
 function random(seed: number): (below: number) => number {

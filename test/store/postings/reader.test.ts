@@ -3,11 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { FLUSH_ENTRIES, MERGE_WIDTH, Postings } from "#cairnlog/engine/store/postings/postings.js";
+import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+
+const MERGE_WIDTH = 4;
 
 const submission = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);
 
