@@ -7,19 +7,23 @@ import { describe, expect, test } from "vitest";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Which folder imports from which: `arrows.txt`, each folder with the folders that it imports from. A folder stands after all
- * of these, so no circle can be drawn.
+ * Which folder imports from which: `arrows.txt`, each folder with a sentence and the folders that it imports from. A folder
+ * stands after all of these, so no circle can be drawn.
  */
-const ARROWS = drawn(readFileSync(join(root, "test", "arrows.txt"), "utf8"));
+const TABLE = readFileSync(join(root, "test", "arrows.txt"), "utf8");
+const ARROWS = drawn(TABLE);
 
 function drawn(text: string): ReadonlyMap<string, readonly string[]> {
   const arrows = new Map<string, string[]>();
   for (const block of text.split(/\n(?! )/).filter(Boolean)) {
-    const [folder, ...to] = block.split(/\s+/);
-    arrows.set(folder!, to);
+    const [head, ...to] = block.split("\n");
+    arrows.set(head!.split(":")[0]!, to.join(" ").split(/\s+/).filter(Boolean));
   }
   return arrows;
 }
+
+/** The first line of a folder. */
+const SENTENCE = /^[\w/-]+: .*\b(?:no|not|none|nothing|never|only|alone|without)\b.*\.$/;
 
 /** Code that also runs in browsers. */
 const PURE = ["wasm", "engine/verify", "server/wire", "server/client", "server/explorer"];
@@ -167,6 +171,10 @@ describe("the arrows between folders", () => {
     );
   });
 
+  test("are of folders with a sentence each: what it is, and what it may not do", () => {
+    expect(TABLE.split("\n").filter((line) => /^\S/.test(line) && !SENTENCE.test(line))).toEqual([]);
+  });
+
   test("run to folders that stand before", () => {
     expect(backward(ARROWS)).toEqual([]);
   });
@@ -182,7 +190,8 @@ describe("the arrows between folders", () => {
       ["b", ["b/c"]],
       ["b/c", []],
     ]);
-    expect(backward(drawn("b\n  a b/c\na\n  b\nb/c\n"))).toEqual(["b → a", "b → b/c"]);
+    expect("b: It is b.").not.toMatch(SENTENCE);
+    expect(backward(drawn("b: It is b.\n  a b/c\na\n  b\nb/c\n"))).toEqual(["b → a", "b → b/c"]);
   });
 
   test("code that also runs in browsers reaches nothing of Node", () => {

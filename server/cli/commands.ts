@@ -203,7 +203,7 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   config: {
     group: COMMAND,
     summary: "remember a service, your key and the key of its operator",
-    load: async () => (await import("./config/config.js")).config,
+    load: async () => (await import("./connection/config.js")).config,
   },
   completion: {
     group: COMMAND,

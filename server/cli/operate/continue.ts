@@ -8,7 +8,7 @@ import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import { createClient } from "../../client/index.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
-import { openSoundLog } from "./keys/operator-log.js";
+import { openSoundLog } from "./operator-log.js";
 
 /**
  * The log at an address, which has ended: its end and its last head are verified.

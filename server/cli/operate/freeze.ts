@@ -10,8 +10,8 @@ import { ClientError } from "../../client/index.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
 import { UsageError } from "../line/usage.js";
-import { operatorClient } from "./keys/operator-client.js";
-import { openSoundLog } from "./keys/operator-log.js";
+import { operatorClient } from "./operator-client.js";
+import { openSoundLog } from "./operator-log.js";
 
 /** @throws UsageError for half of a successor */
 export function endingOf({

@@ -20,9 +20,9 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { continueLog, endedLog } from "./continue.js";
 import { settingsOf } from "./environment.js";
 import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
-import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
-import { isSocket, keyAt, openSoundLog } from "./keys/operator-log.js";
-import { vkeyOf } from "./keys/vkey.js";
+import { putInPlace, readPrivateKey } from "./operator-files.js";
+import { isSocket, keyAt, openSoundLog } from "./operator-log.js";
+import { vkeyOf } from "./vkey.js";
 import { withholdPayload } from "./withhold.js";
 
 const OPTIONS = {

@@ -5,8 +5,8 @@ import { type Said, withhold } from "../../../engine/log/operator/withhold.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
-import { operatorClient } from "./keys/operator-client.js";
-import { openSoundLog } from "./keys/operator-log.js";
+import { operatorClient } from "./operator-client.js";
+import { openSoundLog } from "./operator-log.js";
 
 /** Where the log is that the operator's key writes: nobody else writes it, or a service. */
 type LogAccess =

@@ -3,7 +3,7 @@ import { alarms } from "../state/alarm.js";
 import { announcement } from "../state/announcements.js";
 import { useCell } from "../state/cell.js";
 import { hasService } from "../state/source.js";
-import type { ViewRoute } from "../views/view.js";
+import type { ViewRoute } from "../state/view.js";
 import { AlarmBanner } from "./AlarmBanner.js";
 import { ConnectionBar } from "./ConnectionBar.js";
 import { Header } from "./Header.js";

@@ -4,8 +4,8 @@ import { alarms } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";
 import { addressOf, place } from "../state/location.js";
 import { changeTheme, type Theme, theme } from "../state/theme.js";
+import type { ViewRoute } from "../state/view.js";
 import { failure, logName, sight } from "../state/watching.js";
-import type { ViewRoute } from "../views/view.js";
 
 const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: () => preact.JSX.Element }>> = {
   system: { label: "Colours: like the system", icon: SystemIcon },

@@ -6,7 +6,7 @@ import { arrivals } from "../state/arrivals.js";
 import { useCell } from "../state/cell.js";
 import { place } from "../state/location.js";
 import { hasService, server } from "../state/source.js";
-import type { ViewProps, ViewRoute } from "../views/view.js";
+import type { ViewProps, ViewRoute } from "../state/view.js";
 
 type Loaded = { readonly route: ViewRoute; readonly component: ComponentType<ViewProps> };
 

@@ -2,8 +2,8 @@
 import { render } from "preact";
 import { readFrom, type Source } from "../state/source.js";
 import { startTheme } from "../state/theme.js";
+import type { ViewRoute } from "../state/view.js";
 import { startWatching } from "../state/watching.js";
-import type { ViewRoute } from "../views/view.js";
 import { App } from "./App.js";
 
 export function start(source: Source, routes: readonly ViewRoute[]): void {

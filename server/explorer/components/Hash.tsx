@@ -1,9 +1,9 @@
 /** A hash or fingerprint: short on the screen, whole on the clipboard. */
 import { useEffect, useState } from "preact/hooks";
-import { copyText } from "../browser/clipboard.js";
 import { CheckIcon, CopyIcon } from "../look/icons.js";
 import { announce } from "../state/announcements.js";
 import { shownText } from "../state/names.js";
+import { copyText } from "./clipboard.js";
 
 const COPIED_MS = 1_600;
 

@@ -1,7 +1,5 @@
 /** The components from which views are built. */
 
-export { copyText } from "../browser/clipboard.js";
-export { saveFile, saveJson } from "../browser/download.js";
 export { colourOf, whenColoursChange } from "../look/colours.js";
 export * from "../look/icons.js";
 export { Badge, type Tone } from "./Badge.js";
@@ -9,6 +7,8 @@ export { Card } from "./Card.js";
 export { CardPaging } from "./CardPaging.js";
 export { Check } from "./Check.js";
 export { Choice } from "./Choice.js";
+export { copyText } from "./clipboard.js";
+export { saveFile, saveJson } from "./download.js";
 export { EntryList } from "./EntryList.js";
 export { eventLabel, kindsNamed } from "./events.js";
 export { type Fact, Facts } from "./Facts.js";

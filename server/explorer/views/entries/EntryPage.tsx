@@ -20,7 +20,7 @@ import {
 import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";
-import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
+import { type CheckedSignatures, checkSignatures } from "../../state/signatures.js";
 import { hasService, type Proven, type Source, source } from "../../state/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";

@@ -5,7 +5,7 @@ import { isCut } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
-import type { CheckedSignatures } from "../../state/signed/signatures.js";
+import type { CheckedSignatures } from "../../state/signatures.js";
 import { type Proven, teller } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
 

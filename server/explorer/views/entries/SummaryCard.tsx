@@ -5,7 +5,7 @@ import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { Card, Check, Facts, Hash, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import type { CheckedSignatures } from "../../state/signed/signatures.js";
+import type { CheckedSignatures } from "../../state/signatures.js";
 import type { Proven } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
 

@@ -1,6 +1,6 @@
 /** The entries of the log: `#/entries` is the list, `#/entries/5` is one entry. */
 import { Empty, Heading } from "../../components/index.js";
-import type { ViewProps } from "../view.js";
+import type { ViewProps } from "../../state/view.js";
 import { EntryPage } from "./EntryPage.js";
 import { ListPage } from "./ListPage.js";
 import "./entries.css";

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Card, Facts, Hash } from "../../components/index.js";
 import { hasService } from "../../state/source.js";
-import type { Hashing } from "./hashing/useHashing.js";
+import type { Hashing } from "./useHashing.js";
 
 interface DropCardProps {
   readonly file: File | null;

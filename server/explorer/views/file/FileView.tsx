@@ -5,12 +5,12 @@ import { Heading, Verdict } from "../../components/index.js";
 import { useTask } from "../../state/task.js";
 import { DropCard } from "./DropCard.js";
 import { FileVerdict } from "./FileVerdict.js";
-import { useHashing } from "./hashing/useHashing.js";
 import { checkReceipt, ReceiptCard } from "./ReceiptCard.js";
 import { RecordsCard } from "./RecordsCard.js";
 import { claimsAbout } from "./records.js";
 import { useResults } from "./results.js";
 import type { FileToSign } from "./SignForm.js";
+import { useHashing } from "./useHashing.js";
 import "./file.css";
 
 /** Names of receipts: the second one that `cairnlog attest` keeps of a document has a number. */

@@ -16,8 +16,8 @@ import {
   Time,
   type Tone,
 } from "../../components/index.js";
+import type { CheckedAttestation } from "../../state/attestation.js";
 import { addressOf } from "../../state/location.js";
-import type { CheckedAttestation } from "../../state/signed/attestation.js";
 import { type Task, useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 import { type Claim, type Claims, checkClaim, PER_PAGE } from "./records.js";

@@ -1,7 +1,7 @@
 /** The attestations of a document in the log. */
 import type { AttestationEvent, Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
-import { type CheckedAttestation, checkAttestation, isAttestation } from "../../state/signed/attestation.js";
+import { type CheckedAttestation, checkAttestation, isAttestation } from "../../state/attestation.js";
 import { source } from "../../state/source.js";
 
 /** Number of attestations shown and verified at a time: each takes three requests. */

@@ -1,7 +1,7 @@
 /** What was found about the attestations of one document, over all pages of them that were looked at. */
 import { useCallback, useMemo, useState } from "preact/hooks";
 import type { Entry } from "../../../../engine/verify/index.js";
-import type { CheckedAttestation } from "../../state/signed/attestation.js";
+import type { CheckedAttestation } from "../../state/attestation.js";
 
 export interface Result {
   readonly entry: Entry;

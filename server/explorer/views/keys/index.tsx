@@ -1,5 +1,5 @@
 /** Keys: `#/keys` lists and finds them, `#/keys/sha256:…` shows one. */
-import type { ViewProps } from "../view.js";
+import type { ViewProps } from "../../state/view.js";
 import { KeyPage } from "./KeyPage.js";
 import { ListPage } from "./ListPage.js";
 import "./keys.css";

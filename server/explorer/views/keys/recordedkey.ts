@@ -1,6 +1,6 @@
 /** The entry by which a key came into the log, proven, with the signatures that it holds. */
 import { ClientError, type KeyDetail } from "../../../client/index.js";
-import { type CheckedSignatures, checkSignatures } from "../../state/signed/signatures.js";
+import { type CheckedSignatures, checkSignatures } from "../../state/signatures.js";
 import { type Proven, source } from "../../state/source.js";
 
 interface RecordedKey {

@@ -16,9 +16,9 @@ import { addressOf } from "../../state/location.js";
 import { shownText } from "../../state/names.js";
 import { source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
+import type { ViewProps } from "../../state/view.js";
 import { IdentityCard } from "../keys/IdentityCard.js";
 import { KeyVerdict } from "../keys/KeyVerdict.js";
-import type { ViewProps } from "../view.js";
 import "../keys/keys.css";
 
 const PER_PAGE = 10;

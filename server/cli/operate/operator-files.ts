@@ -1,10 +1,10 @@
 /** The files of operator keys, while one takes the place of another. */
 import { existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { CairnlogError } from "../../../../engine/base/error.js";
-import { flushFolder, replaceFile } from "../../../../engine/base/flush.js";
-import type { OperatorKey } from "../../../../engine/crypto/signer/operator-key.js";
-import { PRIVATE_FILE } from "../../../../engine/store/lmdb/private.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { flushFolder, replaceFile } from "../../../engine/base/flush.js";
+import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
+import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
 
 /** Digits of the fingerprint in the name of a retired key's file. */
 const NAME_DIGITS = 16;

@@ -1,13 +1,13 @@
 /** What was found for a text, by entries and by keys: `#/search?q=…`. */
-import { Card, Empty, EntryList, FailedVerdict, Heading, KeyList, TaskView, Verdict } from "../../components/index.js";
-import { SearchBox } from "../../search/SearchBox.js";
-import { type EntryGroup, type Findings, seek } from "../../search/seek.js";
-import { announce } from "../../state/announcements.js";
-import { useCell } from "../../state/cell.js";
-import { addressOf } from "../../state/location.js";
-import { useTask } from "../../state/task.js";
-import { sight } from "../../state/watching.js";
-import type { ViewProps } from "../view.js";
+import { Card, Empty, EntryList, FailedVerdict, Heading, KeyList, TaskView, Verdict } from "../components/index.js";
+import { announce } from "../state/announcements.js";
+import { useCell } from "../state/cell.js";
+import { addressOf } from "../state/location.js";
+import { useTask } from "../state/task.js";
+import type { ViewProps } from "../state/view.js";
+import { sight } from "../state/watching.js";
+import { SearchBox } from "./SearchBox.js";
+import { type EntryGroup, type Findings, seek } from "./seek.js";
 
 const COUNT = 10;
 const NUMBER = new Intl.NumberFormat();

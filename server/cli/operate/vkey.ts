@@ -1,15 +1,15 @@
 /** The verifier key of a log's checkpoints, from its data directory. */
 import { existsSync, readFileSync } from "node:fs";
-import { CairnlogError } from "../../../../engine/base/error.js";
-import { privateKey } from "../../../../engine/crypto/keys/private-key.js";
-import { importPublicKey, type ServerKey } from "../../../../engine/crypto/keys/spki.js";
-import { openLogReader } from "../../../../engine/log/log.js";
-import { projection } from "../../../../engine/registry/events/projection.js";
-import { parsePublicKey } from "../../../../engine/verify/keys/publickey.js";
-import { formatVkey, noteKey } from "../../../../engine/verify/note/key.js";
-import { operatorKeyPath, operatorPublicKeyPath, type Settings, tlogKeyPath } from "../../../settings/settings.js";
-import { logNameOf, tlogOrigin } from "../../../tlog/tlog.js";
-import { existingLog } from "../../files/data-directory.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
+import { openLogReader } from "../../../engine/log/log.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import { parsePublicKey } from "../../../engine/verify/keys/publickey.js";
+import { formatVkey, noteKey } from "../../../engine/verify/note/key.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings, tlogKeyPath } from "../../settings/settings.js";
+import { logNameOf, tlogOrigin } from "../../tlog/tlog.js";
+import { existingLog } from "../files/data-directory.js";
 
 /**
  * The verifier key (c2sp.org/signed-note) with which the service of these settings signs the checkpoints at `/tlog/`.

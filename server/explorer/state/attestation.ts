@@ -12,9 +12,9 @@ import {
   normaliseContentHash,
   type SignedMembers,
   verifyBundle,
-} from "../../../../engine/verify/index.js";
-import type { KeyDetail } from "../../../client/index.js";
-import { hasService, type Proven, source } from "../source.js";
+} from "../../../engine/verify/index.js";
+import type { KeyDetail } from "../../client/index.js";
+import { hasService, type Proven, source } from "./source.js";
 
 export interface CheckedAttestation {
   /** The event in the verified entry. */

@@ -1,6 +1,6 @@
 /** The hashing of the current file, for components. */
 import { useEffect, useState } from "preact/hooks";
-import { announce } from "../../../state/announcements.js";
+import { announce } from "../../state/announcements.js";
 import { hashFile } from "./hashing.js";
 
 export interface Hashing {

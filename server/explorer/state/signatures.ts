@@ -3,8 +3,8 @@
  * session by which an endorsement was offered, only the log has seen.
  */
 
-import { isPredicate } from "../../../../engine/verify/events/kinds.js";
-import { isCut } from "../../../../engine/verify/events/withheld.js";
+import { isPredicate } from "../../../engine/verify/events/kinds.js";
+import { isCut } from "../../../engine/verify/events/withheld.js";
 import {
   canonicalJson,
   decodeBase64,
@@ -13,10 +13,10 @@ import {
   parsePublicKey,
   rotationMessage,
   verifySignature,
-} from "../../../../engine/verify/index.js";
-import { registrationStatement, successionMessage } from "../../../../engine/verify/keys/contract.js";
-import type { Proven } from "../source.js";
+} from "../../../engine/verify/index.js";
+import { registrationStatement, successionMessage } from "../../../engine/verify/keys/contract.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "./attestation.js";
+import type { Proven } from "./source.js";
 
 interface SignatureCheck {
   /** Null if it can neither be confirmed nor refuted here. */

@@ -5,8 +5,8 @@
  * middle of a cell, which protect nothing, so each `;`, tab or line end inside a cell may begin a cell there.
  */
 import { stringify } from "csv-stringify/sync";
-import { EXPORT_COLUMNS, exportRecord } from "../../engine/registry/auditexport.js";
-import type { Entry } from "../../engine/verify/tree/entry.js";
+import type { Entry } from "../verify/tree/entry.js";
+import { EXPORT_COLUMNS, exportRecord } from "./auditexport.js";
 
 /** `escape_formulas` puts an apostrophe in front of a formula at the beginning of a cell. */
 const FORMAT = { record_delimiter: "windows", escape_formulas: true } as const;

@@ -2,6 +2,11 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parsePublicKey } from "../../../engine/verify/index.js";
+import { readPublicKey } from "../files/public-key.js";
+import type { Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none, only, required, UsageError } from "../line/usage.js";
+import { coloured, facts, type Styled } from "../terminal/table.js";
 import {
   addressOf,
   type Config,
@@ -10,15 +15,10 @@ import {
   rememberedFor,
   type ServiceConfig,
   writeConfig,
-} from "../connection/config-file.js";
-import { READING_OPTIONS, report } from "../connection/connection.js";
-import { addressesIn, checkAddress, namedServers, serverOf } from "../connection/service.js";
-import { StateFolder } from "../connection/state.js";
-import { readPublicKey } from "../files/public-key.js";
-import type { Values } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
-import { none, only, required, UsageError } from "../line/usage.js";
-import { coloured, facts, type Styled } from "../terminal/table.js";
+} from "./config-file.js";
+import { READING_OPTIONS, report } from "./connection.js";
+import { addressesIn, checkAddress, namedServers, serverOf } from "./service.js";
+import { StateFolder } from "./state.js";
 
 const OPTIONS = { server: READING_OPTIONS.server, state: READING_OPTIONS.state, json: READING_OPTIONS.json } as const;
 type Given = Values<typeof OPTIONS>;

@@ -1,13 +1,13 @@
 /** The operator key and the log in a data directory, for commands that take both without the service. */
 import { existsSync } from "node:fs";
-import { CairnlogError } from "../../../../engine/base/error.js";
-import { type OperatorKey, operatorKey } from "../../../../engine/crypto/signer/operator-key.js";
-import { type SocketSigner, signerAt } from "../../../../engine/crypto/signer/socket-signer.js";
-import { openLog } from "../../../../engine/log/log.js";
-import { PublishedHead } from "../../../../engine/log/tlog/published.js";
-import type { LogWriter } from "../../../../engine/log/writer.js";
-import { projection } from "../../../../engine/registry/events/projection.js";
-import { failurePath, publishedHeadPath, type Settings } from "../../../settings/settings.js";
+import { CairnlogError } from "../../../engine/base/error.js";
+import { type OperatorKey, operatorKey } from "../../../engine/crypto/signer/operator-key.js";
+import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
+import { openLog } from "../../../engine/log/log.js";
+import { PublishedHead } from "../../../engine/log/tlog/published.js";
+import type { LogWriter } from "../../../engine/log/writer.js";
+import { projection } from "../../../engine/registry/events/projection.js";
+import { failurePath, publishedHeadPath, type Settings } from "../../settings/settings.js";
 import { readPrivateKey } from "./operator-files.js";
 
 export const isSocket = (place: string): boolean => place.startsWith("unix:");
