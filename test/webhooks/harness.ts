@@ -30,6 +30,8 @@ interface Timer {
 export interface Arrival extends DeliveryRequest {
   readonly entryId: number;
   readonly webhookId: number;
+  /** Ends the attempt. */
+  readonly signal: AbortSignal;
 }
 
 const stops: (() => Promise<void>)[] = [];
@@ -80,7 +82,7 @@ export class Post {
 
   #receive(request: DeliveryRequest, signal: AbortSignal): Promise<AttemptResult> {
     const [, webhookId, entryId] = /^msg_(\d+)_(\d+)$/.exec(request.headers["webhook-id"]!)!.map(Number);
-    const arrival = { ...request, webhookId: webhookId!, entryId: entryId! };
+    const arrival = { ...request, webhookId: webhookId!, entryId: entryId!, signal };
     this.arrivals.push(arrival);
     return new Promise((resolve) => {
       signal.addEventListener("abort", () => resolve({ isDelivered: false, reason: "timeout" }));

@@ -5,11 +5,14 @@ import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import type { Command } from "#cairnlog/engine/log/state/commands.js";
 import type { Committed, Receipt } from "#cairnlog/engine/log/state/executor.js";
+import type { Payer } from "#cairnlog/engine/log/state/payer.js";
 import { revokeKey } from "#cairnlog/engine/registry/keys/commands.js";
 import type { Shared } from "#cairnlog/server/front/calls.js";
 import type { ToFront } from "#cairnlog/server/front/messages.js";
 import { type FrontWord, WriterSide } from "#cairnlog/server/front/writer-side.js";
 import { type FrontOrder, WriterPort } from "#cairnlog/server/front/writerport.js";
+import { below, traceparent } from "#cairnlog/server/process/tracing.js";
+import { recordSpans } from "../recordedspans.js";
 
 /** A command that the writer's log has taken. */
 interface Taken {
@@ -17,6 +20,9 @@ interface Taken {
   readonly input: unknown;
   readonly resolve: (committed: Committed<unknown>) => void;
   readonly reject: (error: unknown) => void;
+  readonly payer: Payer | null;
+  /** Below which it was taken. */
+  readonly span: string;
 }
 
 const ends: (() => void)[] = [];
@@ -31,8 +37,13 @@ function connected(shared: object = {}, fed = 0) {
   const heard: FrontWord[] = [];
   let due = 0;
   const log = {
-    enqueue: (command: { name: string }, input: unknown, resolve: Taken["resolve"], reject: Taken["reject"]) =>
-      void taken.push({ name: command.name, input, resolve, reject }),
+    enqueue: (
+      { name }: { name: string },
+      input: unknown,
+      resolve: Taken["resolve"],
+      reject: Taken["reject"],
+      payer: Payer | null,
+    ) => void taken.push({ name, input, resolve, reject, payer, span: traceparent() }),
   };
   const writerSide = new WriterSide({
     port: port1,
@@ -95,6 +106,41 @@ test("commands of one turn come in order, and their receipts are those of the lo
   taken[2]!.resolve({ value: null, receipts: [receipt(4, "3", "l")] });
   writerSide.tell([]);
   expect((await results[2]!).receipts.map(plain)).toEqual([plain(receipt(4, "3", "l"))]);
+});
+
+test.each([
+  ["", null],
+  [", with a tracer", recordSpans],
+])("a command is paid for by whom its client says, and by nobody else%s", async (_, record) => {
+  const recording = record?.();
+  try {
+    const { writer, taken } = connected({ metrics: { text: async () => traceparent() } });
+    const payers: (Payer | null)[] = [
+      { client: "192.0.2.1", isReached: false },
+      { client: "2001:db8::1", isReached: true },
+      null,
+      { client: "192.0.2.1", isReached: true },
+    ];
+    const spans = payers.map((_, n) => (n % 2 && record ? `00-${`${n}`.repeat(32)}-${`${n}`.repeat(16)}-01` : ""));
+    const calls = payers.map((payer, n) =>
+      below(spans[n]!, () => {
+        writer.enqueue(
+          revokeKey,
+          { fingerprint: `${n}` },
+          () => {},
+          () => {},
+          payer,
+        );
+        return writer.calls.metrics.text();
+      }),
+    );
+    await until(() => taken.length === payers.length);
+    expect(taken.map(({ payer }) => payer)).toEqual(payers);
+    expect(taken.map(({ span }) => span)).toEqual(spans);
+    expect(await Promise.all(calls)).toEqual(spans);
+  } finally {
+    recording?.stop();
+  }
 });
 
 test("a refusal between receipts of one message takes no text from them", async () => {

@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
 import { anyEvent } from "../../anyevent.js";
-import { NO_FRONT_ENDS, startTestService, temporaryFolder, testEnvironment } from "../harness.js";
+import { act, newPair } from "../endorsements.js";
+import {
+  NO_FRONT_ENDS,
+  type Reply,
+  startTestService,
+  type TestService,
+  temporaryFolder,
+  testEnvironment,
+} from "../harness.js";
 import { newSigner, registration } from "../signers.js";
 
 const post = (url: string, body: unknown) => fetch(url, { method: "POST", body: JSON.stringify(body) });
@@ -53,10 +61,13 @@ test("accepted requests are answered, and their entries are there after a restar
   await expect.poll(() => process.listenerCount("exit")).toBe(listeners);
 });
 
-test("a client that reads slowly gets all of its answer before the service ends", async () => {
-  const service = await startTestService();
-  // 200 entries of more than 20 KB: more than the socket buffers of both sides hold.
-  const text = "木".repeat(8_000);
+test.each([
+  ["in the writer's thread", "0"],
+  ["in a front end", "1"],
+])("whoever is served %s when it stops has its whole answer before the log is closed", async (_, frontEnds) => {
+  const service = await startTestService({ SERVICE_FRONT_ENDS: frontEnds });
+  // More than the buffers of both sides hold: what is behind them is read from the log while it is sent.
+  const text = "木".repeat(20_000);
   await service.server.registry.log.append(Array.from({ length: 200 }, () => anyEvent({ text })));
   const whole = (await service.get("/log?per_page=200")).text;
   const socket = connect(service.server.address.port, "127.0.0.1");
@@ -64,19 +75,40 @@ test("a client that reads slowly gets all of its answer before the service ends"
   const ended = new Promise((resolve) => socket.on("close", resolve));
   socket.write("GET /api/v1/log?per_page=200 HTTP/1.1\r\nHost: x\r\n\r\n");
   await new Promise((resolve) => socket.once("readable", resolve));
-  let isClosed = false;
-  const closing = service.close().then(() => {
-    isClosed = true;
-  });
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(isClosed).toBe(false);
+  // When the writer's thread has settled its proof, the log is asked and written, and trust evaluated.
+  const { offering, goOn } = await offerHeld(service);
+
+  const parts: string[] = [];
+  const closing = service.server.close((part) => parts.push(part));
+  // Whoever takes no more connections has begun to stop.
+  const asked = () => post(service.url, "").then(() => "answered", () => "refused");
+  await expect.poll(asked).toBe("refused");
+  expect(parts.at(-1)).toBe("the front ends and their connections");
+  goOn();
+  expect((await offering).status).toBe(200);
+  expect(parts.at(-1)).toBe("the front ends and their connections");
   socket.on("data", (data) => {
     received += data.length;
   });
-  await closing;
+  expect((await closing).hanging).toEqual([]);
+  expect(parts).toContain("the log");
   await ended;
   expect(received).toBeGreaterThan(Buffer.byteLength(whole));
 });
+
+/** An offer whose proof is being settled, until `goOn` is called. */
+async function offerHeld(service: TestService) {
+  const pair = await newPair(service);
+  const { challengeUses } = service.server.registry;
+  const settle = challengeUses.settle.bind(challengeUses);
+  return new Promise<{ readonly offering: Promise<Reply>; goOn(): void }>((resolve) => {
+    challengeUses.settle = async (...given) => {
+      await new Promise<void>((goOn) => resolve({ offering, goOn }));
+      return settle(...given);
+    };
+    const offering = act("offer", pair);
+  });
+}
 
 test("two services live in one process", async () => {
   const [one, two] = await Promise.all([startTestService(), startTestService()]);
