@@ -22,6 +22,8 @@ export interface Crowded {
   readonly key: string;
   readonly signers: readonly TestSigner[];
   readonly manifest: object;
+  /** What accepts each of the key's offers that are accepted, oldest first. */
+  readonly acceptances: EventInput[];
 }
 
 const offer = (endorser: string, endorsed: string): EventInput => ({
@@ -47,12 +49,11 @@ export async function openCrowded(world: World): Promise<Crowded> {
   const key = await newKey(world);
   await world.append(...upTo(ROWS, (n) => offer(keyNamed(n), key)), ...upTo(ROWS, (n) => offer(key, keyNamed(n))));
   const offers = await world.registry.log.append(upTo(ROWS, (n) => offer(keyNamed(`accepted ${n}`), key)));
-  await world.append(
-    ...offers.map(({ log_entry_id }, n) => {
-      const keys = { endorser_key_fingerprint: keyNamed(`accepted ${n}`), endorsed_key_fingerprint: key };
-      return { event_type: "endorsement_acceptance", payload: { offer_entry_id: log_entry_id, ...keys } };
-    }),
-  );
+  const acceptances = offers.map(({ log_entry_id }, n) => {
+    const keys = { endorser_key_fingerprint: keyNamed(`accepted ${n}`), endorsed_key_fingerprint: key };
+    return { event_type: "endorsement_acceptance", payload: { offer_entry_id: log_entry_id, ...keys } };
+  });
+  await world.append(...acceptances);
   await world.append(...upTo(ROWS, (n) => alert(key, n)), ...upTo(8, claim), ...upTo(ROWS, named));
   const signers = upTo(8, () => nodeSigner());
   let manifest = manifestOf();
@@ -60,7 +61,7 @@ export async function openCrowded(world: World): Promise<Crowded> {
     await world.registry.keys.register(registration(signer));
     manifest = await attest(world, signer, manifest);
   }
-  return { world, key, signers, manifest };
+  return { world, key, signers, manifest, acceptances };
 }
 
 type Question = (crowded: Crowded) => Promise<unknown>;
@@ -70,6 +71,8 @@ export const ASKED: Readonly<Record<string, Question>> = {
     world.registry.endorsementQueries.received(key, { page: 2, perPage: 200 }),
   "those that are accepted": ({ world, key }) =>
     world.registry.endorsementQueries.received(key, { status: "pending_activation", page: 2, perPage: 200 }),
+  "those of them on the first page": ({ world, key }) =>
+    world.registry.endorsementQueries.received(key, { status: "pending_activation", perPage: 200 }),
   "endorsements by a key": ({ world, key }) => world.registry.endorsementQueries.issued(key, { page: 2, perPage: 200 }),
   "how many there are of each status": ({ world, key }) => world.registry.endorsementQueries.statusCounts(key),
   "alerts about a key": ({ world, key }) => world.registry.endorsementQueries.alerts(key, { page: 2, perPage: 200 }),
@@ -107,6 +110,11 @@ export const CHANGES: Readonly<Record<string, Change>> = {
   "an offer is accepted": afterOffer("endorsement_acceptance", false),
   "an offer is withdrawn": afterOffer("endorsement_withdrawal", false),
   "an acceptance is revoked": afterOffer("acceptance_revocation", true),
+  // Its row was read before a pause, if the change comes after that.
+  "an old acceptance is revoked":
+    async ({ world, acceptances }) =>
+    () =>
+      world.append({ event_type: "acceptance_revocation", payload: acceptances.shift()!.payload }),
   "a key gets an offer": appending(({ key }, n) => offer(keyNamed(n), key)),
   "a key makes an offer": appending(({ key }, n) => offer(key, keyNamed(n))),
   "an alert is filed": appending(({ key }, n) => alert(key, n)),

@@ -2,8 +2,7 @@
 import { getEventListeners } from "node:events";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RETRY_DELAYS_S } from "#cairnlog/engine/registry/webhooks/deliveries.js";
-import { MAX_AT_ADDRESS, Places } from "#cairnlog/server/webhooks/places.js";
+import { Places } from "#cairnlog/server/webhooks/places.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 import type { SenderMessage } from "#cairnlog/server/webhooks/sending.js";
 import { added, held, watchResources } from "../after/held.js";
@@ -16,6 +15,10 @@ afterAll(closeWorlds);
 
 /** An answer that is too long to be read. */
 const LONG = Buffer.alloc(1_000_000);
+/** Attempts at one address at the same time. */
+const AT_ADDRESS = 4;
+/** Seconds before the second attempt. */
+const FIRST_PAUSE_S = 5;
 /** Nobody listens there. */
 const NOBODY = "http://127.0.0.1:1/";
 const request = (url: string) => ({ url, headers: { "content-type": "application/json" }, body: "{}" });
@@ -64,20 +67,23 @@ async function attempted(ending: Ending, begin: (url: string) => { ended: Promis
   await ended;
 }
 
-test.each(Object.entries(ENDINGS))("one that %s: no timer, no connection, no place, nobody who listens", async (_, ending) => {
-  const before = held();
-  const places = new Places();
-  const send = httpSender({ allowPrivate: true, places });
-  const controller = new AbortController();
-  await attempted(ending, (url) => ({
-    ended: send(request(url), controller.signal),
-    giveUp: () => controller.abort(),
-  }));
-  await expect.poll(() => getEventListeners(controller.signal, "abort"), { interval: 1 }).toEqual([]);
-  await expect.poll(() => added(held(), before), { interval: 5 }).toEqual([]);
-  const free = Array.from({ length: MAX_AT_ADDRESS }, () => places.enter("127.0.0.1"));
-  expect(free).toEqual(free.map(() => true));
-});
+test.each(Object.entries(ENDINGS))(
+  "one that %s: no timer, no connection, no place, nobody who listens",
+  async (_, ending) => {
+    const before = held();
+    const places = new Places();
+    const send = httpSender({ allowPrivate: true, places });
+    const controller = new AbortController();
+    await attempted(ending, (url) => ({
+      ended: send(request(url), controller.signal),
+      giveUp: () => controller.abort(),
+    }));
+    await expect.poll(() => getEventListeners(controller.signal, "abort"), { interval: 1 }).toEqual([]);
+    await expect.poll(() => added(held(), before), { interval: 5 }).toEqual([]);
+    const free = Array.from({ length: AT_ADDRESS }, () => places.enter("127.0.0.1"));
+    expect(free).toEqual(free.map(() => true));
+  },
+);
 
 describe("in the thread that sends", () => {
   let worker: Worker;
@@ -124,7 +130,7 @@ test("in the deliverer: a stop ends the attempt under way, and no other; no time
   await post.subscribe();
   await post.register(2);
   await post.until(() => post.timers === 1);
-  post.pass(RETRY_DELAYS_S[0]!);
+  post.pass(FIRST_PAUSE_S);
   await post.done();
   await post.register();
   await post.until(() => post.arrivals.length === 4);

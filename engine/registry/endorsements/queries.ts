@@ -228,13 +228,14 @@ export class EndorsementQueries {
       (status === undefined || endorsementStatus(edge, time) === status);
 
     const start = (page - 1) * perPage;
-    const ids: number[] = [];
+    const rows: EndorsementRow[] = [];
     let total = 0;
     const table: EdgeTable = side === "received" && ACCEPTED.includes(status) ? "acceptedEndorsements" : TABLE_OF[side];
     const hasMore = await this.#walk(table, key, (id, row) => {
-      if (isWanted(row) && total++ >= start && ids.length < perPage) ids.push(id);
+      if (!isWanted(row) || total++ < start || rows.length === perPage) return;
+      // Before the next pause: behind it, it might have another status than the one that is asked for.
+      rows.push(this.#log.row("endorsements", id)!);
     });
-    const rows = ids.map((id) => this.#log.row("endorsements", id)!);
     const standings = await this.#trust.standings(
       new Set(rows.map(({ endorser_fingerprint }) => endorser_fingerprint)),
     );

@@ -81,7 +81,11 @@ test.each([
   const parts: string[] = [];
   const closing = service.server.close((part) => parts.push(part));
   // Whoever takes no more connections has begun to stop.
-  const asked = () => post(service.url, "").then(() => "answered", () => "refused");
+  const asked = () =>
+    post(service.url, "").then(
+      () => "answered",
+      () => "refused",
+    );
   await expect.poll(asked).toBe("refused");
   expect(parts.at(-1)).toBe("the front ends and their connections");
   goOn();
