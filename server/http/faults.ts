@@ -19,6 +19,7 @@ interface Keywords {
   readonly patternProperties?: Readonly<Record<string, TSchema>>;
   readonly maxProperties?: number;
   readonly items?: TSchema;
+  readonly minItems?: number;
   readonly maxItems?: number;
 }
 
@@ -64,10 +65,11 @@ function* memberFaults(schema: Keywords, value: Readonly<Record<string, unknown>
 }
 
 function* itemFaults(
-  { items, maxItems = Number.POSITIVE_INFINITY }: Keywords,
+  { items, minItems = 0, maxItems = Number.POSITIVE_INFINITY }: Keywords,
   value: readonly unknown[],
   path: string,
 ) {
+  if (value.length < minItems) yield { path, message: `It must have at least ${minItems} item(s).` };
   if (value.length > maxItems) {
     yield { path, message: `It can have at most ${maxItems} items.` };
     return;

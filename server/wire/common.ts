@@ -5,12 +5,17 @@
  */
 import Type, { type TProperties } from "typebox";
 import { KEY_ALGORITHMS } from "../../engine/verify/keys/contract.js";
+import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type Span } from "../../engine/verify/keys/limits.js";
 
 /**
- * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keyword's value in its
- * place. The service ignores it.
+ * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keywords in its value with
+ * the schema's own. The service ignores them: the engine checks them, in its own order and words.
  */
 export const DOCUMENTED = "documented";
+
+/** A text whose length the engine checks. */
+export const bounded = ({ min, max }: Span, description: string) =>
+  Type.String({ description, [DOCUMENTED]: { ...(min > 0 ? { minLength: min } : {}), maxLength: max } });
 
 const FINGERPRINT = {
   description: "`sha256:` and 64 lower-case hexadecimal characters.",
@@ -26,7 +31,7 @@ export const Fingerprint = Type.String(FINGERPRINT);
  */
 export const FingerprintInPath = Type.String({
   ...FINGERPRINT,
-  [DOCUMENTED]: Type.String({ ...FINGERPRINT, pattern: "^sha256:[0-9a-f]{64}$" }),
+  [DOCUMENTED]: { pattern: "^sha256:[0-9a-f]{64}$" },
 });
 
 export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lower-case hexadecimal." });
@@ -36,6 +41,12 @@ export const Timestamp = Type.String({ description: "ISO 8601 date and time, UTC
 export const Algorithm = Type.Enum(KEY_ALGORITHMS, {
   description: "Algorithm of a key; `ed25519` is recommended, `rsa-2048` is for existing keys.",
 });
+
+/** A public key in a request. */
+export const PublicKeyPem = bounded(
+  { min: 0, max: MAX_PEM_CHARACTERS },
+  "PEM block PUBLIC KEY (SubjectPublicKeyInfo). Never a private key.",
+);
 
 export const Pseudonym = Type.String({ description: "Display name of the key's holder; not unique." });
 
@@ -53,7 +64,12 @@ export const TreeVersion = Type.Enum([1, 2], {
 /** `page` and `per_page`, the query of every list. */
 export const PAGE_QUERY = {
   page: Type.Integer({ minimum: 1, default: 1, description: "Counted from 1." }),
-  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "Number of items on a page." }),
+  per_page: Type.Integer({
+    minimum: 1,
+    maximum: MAX_PER_PAGE,
+    default: DEFAULT_PER_PAGE,
+    description: "Number of items on a page.",
+  }),
 };
 
 export const PageQuery = Type.Object(PAGE_QUERY);

@@ -1,7 +1,8 @@
 /** Webhook subscriptions. */
 import Type from "typebox";
 import { WEBHOOK_EVENTS } from "../../engine/verify/keys/contract.js";
-import { Fingerprint, nullable, Timestamp } from "./common.js";
+import { WEBHOOK_SECRET, WEBHOOK_URL } from "../../engine/verify/keys/limits.js";
+import { bounded, Fingerprint, nullable, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);
 
@@ -11,19 +12,17 @@ const DocumentHash = Type.String({ description: "`sha256:` and 64 hexadecimal ch
 
 export const Subscribe = Type.Object(
   {
-    url: Type.String({
-      description: "http: or https:, at most 2048 characters, on the public internet, without user name and fragment.",
-    }),
+    url: bounded(WEBHOOK_URL, "http: or https:, on the public internet, without user name and fragment."),
     events: Type.Optional(nullable(Events)),
     key_fingerprint: Type.Optional(nullable(Fingerprint)),
     document_hash: Type.Optional(nullable(DocumentHash)),
     secret: Type.Optional(
       nullable(
-        Type.String({
-          description:
-            "16 to 256 characters; never returned. Deliveries are then signed as in Standard Webhooks: with the bytes " +
-            "of the base64 after `whsec_`, or else with the UTF-8 of the secret.",
-        }),
+        bounded(
+          WEBHOOK_SECRET,
+          "Never returned. Deliveries are then signed as in Standard Webhooks: with the bytes of the base64 after " +
+            "`whsec_`, or else with the UTF-8 of the secret.",
+        ),
       ),
     ),
   },

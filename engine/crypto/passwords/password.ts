@@ -4,12 +4,11 @@
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
+import { PASSWORD } from "../../verify/keys/limits.js";
 import type { Pool } from "../pool/pool.js";
 
-export const MIN_PASSWORD_CHARACTERS = 8;
-export const MAX_PASSWORD_CHARACTERS = 1024;
 /** Normalising joins at most four characters into one; longer text is refused before it is normalised. */
-const MAX_RAW_LENGTH = 2 * 4 * MAX_PASSWORD_CHARACTERS;
+const MAX_RAW_LENGTH = 2 * 4 * PASSWORD.max;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** 19 MiB and two passes: the OWASP recommendation with the least memory among those with two passes. */
@@ -31,7 +30,7 @@ export function readPassword(value: unknown): string | undefined {
   if (typeof value !== "string" || value.length > MAX_RAW_LENGTH || LONE_SURROGATE.test(value)) return undefined;
   const password = value.normalize("NFKC");
   const characters = [...password].length;
-  return characters >= MIN_PASSWORD_CHARACTERS && characters <= MAX_PASSWORD_CHARACTERS ? password : undefined;
+  return characters >= PASSWORD.min && characters <= PASSWORD.max ? password : undefined;
 }
 
 export class PasswordHasher {

@@ -7,6 +7,7 @@ import {
   type Withholding,
   withoutName,
 } from "../../verify/events/withheld.js";
+import { BASIS, OPERATOR_REASON } from "../../verify/keys/limits.js";
 import { type Entry, namesKey } from "../../verify/tree/entry.js";
 import type { Receipt, Writer } from "../state/executor.js";
 import { withheldBefore, withholdPayload } from "./withholding.js";
@@ -31,8 +32,11 @@ export async function withhold(
   entryId: number,
   { reason, basis, member }: Said,
 ): Promise<Receipt> {
-  for (const [name, text, most] of [["reason", reason, 500] as const, ["basis", basis ?? "", 200] as const])
-    if ([...text].length > most) throw invalid(name, `At most ${most} characters.`);
+  for (const [name, text, { max }] of [
+    ["reason", reason, OPERATOR_REASON] as const,
+    ["basis", basis ?? "", BASIS] as const,
+  ])
+    if ([...text].length > max) throw invalid(name, `At most ${max} characters.`);
   if (reason === "") throw invalid("reason", "It must say something.");
   const entry = log.entry(entryId);
   if (!entry) throw new CairnlogError("not-found", `The log has no entry ${entryId}.`);

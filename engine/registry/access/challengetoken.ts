@@ -8,6 +8,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CHALLENGE_RANDOM_BYTES, type ChallengePurpose } from "../../verify/events/challenge.js";
+import { MAX_CHALLENGE_ID_CHARACTERS } from "../../verify/keys/limits.js";
 
 /** A challenge as its id tells it. */
 export interface CarriedChallenge {
@@ -31,8 +32,6 @@ const FINGERPRINT_AT = EXPIRES_AT + 8;
 const BYTES_AT = FINGERPRINT_AT + HASH;
 const ACT_AT = BYTES_AT + 2 * CHALLENGE_RANDOM_BYTES;
 const LENGTHS: readonly number[] = [ACT_AT + HASH, ACT_AT + HASH + HASH];
-/** No id is longer, so a longer text need not be decoded. */
-const MAX_CHARACTERS = 184;
 
 const macOf = (secret: Uint8Array, content: Uint8Array): Buffer =>
   createHmac("sha256", secret).update(content).digest();
@@ -51,7 +50,8 @@ export function sealChallenge(secret: Uint8Array, challenge: CarriedChallenge): 
 
 /** The challenge of an id that was made with this secret; undefined for any other text, which an attacker may choose. */
 export function openChallenge(secret: Uint8Array, id: string): CarriedChallenge | undefined {
-  if (id.length > MAX_CHARACTERS) return undefined;
+  // No id is longer, so a longer text need not be decoded.
+  if (id.length > MAX_CHALLENGE_ID_CHARACTERS) return undefined;
   const sealed = Buffer.from(id, "base64url");
   if (!LENGTHS.includes(sealed.length)) return undefined;
   const content = sealed.subarray(0, -HASH);

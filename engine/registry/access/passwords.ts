@@ -4,15 +4,11 @@
  */
 import { randomUUID } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
-import {
-  MAX_PASSWORD_CHARACTERS,
-  MIN_PASSWORD_CHARACTERS,
-  type PasswordHasher,
-  readPassword,
-} from "../../crypto/passwords/password.js";
+import { type PasswordHasher, readPassword } from "../../crypto/passwords/password.js";
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
 import type { Writer } from "../../log/state/executor.js";
+import { PASSWORD } from "../../verify/keys/limits.js";
 import { invalidInput } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { setPassword, wrongPassword } from "./commands.js";
@@ -78,10 +74,7 @@ export class Passwords implements PasswordService {
     this.#writes.check(client, fingerprint);
     const next = readPassword(password);
     if (next === undefined)
-      throw invalidInput(
-        "/password",
-        `A password must have ${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters.`,
-      );
+      throw invalidInput("/password", `A password must have ${PASSWORD.min} to ${PASSWORD.max} characters.`);
     await this.#inTurn(fingerprint, async () => {
       await this.#try(fingerprint, current_password);
       const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;

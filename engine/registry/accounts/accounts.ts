@@ -12,6 +12,7 @@ import type { UserRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { accountStatement } from "../../verify/keys/contract.js";
+import { DISPLAY_NAME, MAX_EMAIL_OCTETS } from "../../verify/keys/limits.js";
 import { Tries } from "../access/tries.js";
 import { readName } from "../events/pseudonym.js";
 import type { Keys } from "../keys/keys.js";
@@ -60,7 +61,6 @@ interface RecoveredAccount extends OpenedAccount {
   readonly revoked_credentials: number;
 }
 
-const MAX_NAME_CHARACTERS = 100;
 /** Wrong recovery keys in a quarter of an hour, for one name and from one address. */
 const RECOVERY_TRIES = 5;
 const RECOVERY_WINDOW_SECONDS = 900;
@@ -117,9 +117,9 @@ export class Accounts {
   async create(account: AccountInput, client: Caller | null = null): Promise<OpenedAccount> {
     const input = members(account);
     const faults = new Faults();
-    const name = readName(input.display_name, "/display_name", MAX_NAME_CHARACTERS, faults)!;
+    const name = readName(input.display_name, "/display_name", DISPLAY_NAME.max, faults)!;
     const { email } = input;
-    if (!isEmail(email)) faults.add("/email", "It must be an e-mail address of at most 254 octets.");
+    if (!isEmail(email)) faults.add("/email", `It must be an e-mail address of at most ${MAX_EMAIL_OCTETS} octets.`);
     const form = readCredential(input, faults);
     faults.check();
 
@@ -155,7 +155,7 @@ export class Accounts {
   async recover(request: Recovery, address: string, client: Caller | null = null): Promise<RecoveredAccount> {
     const input = members(request);
     const faults = new Faults();
-    const name = readName(input.pseudonym, "/pseudonym", MAX_NAME_CHARACTERS, faults)!;
+    const name = readName(input.pseudonym, "/pseudonym", DISPLAY_NAME.max, faults)!;
     const { recovery_key } = input;
     if (typeof recovery_key !== "string") faults.add("/recovery_key", "It must be a string.");
     const form = readCredential(input, faults);

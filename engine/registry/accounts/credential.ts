@@ -1,12 +1,13 @@
 /** Credentials, and the facts that follow from a credential's row. */
 import type { StateReader } from "../../log/state/projection.js";
 import type { CredentialRow } from "../../store/schema/rows.js";
+import type { CredentialType } from "../../verify/keys/contract.js";
 
 /** A credential as it is served. */
 export interface Credential {
   readonly id: string;
   readonly key_fingerprint: string;
-  readonly credential_type: "software" | "hardware";
+  readonly credential_type: CredentialType;
   readonly device_label: string;
   readonly hardware_backed: boolean;
   readonly status: "active" | "revoked";

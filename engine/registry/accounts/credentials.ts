@@ -14,7 +14,8 @@ import type { StateReader } from "../../log/state/projection.js";
 import { utf8 } from "../../verify/bytes/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { enrolmentStatement } from "../../verify/keys/contract.js";
+import { CREDENTIAL_TYPES, type CredentialType, enrolmentStatement } from "../../verify/keys/contract.js";
+import { DEVICE_LABEL, NAMING } from "../../verify/keys/limits.js";
 import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
 import { isFingerprint } from "../events/keys.js";
 import { readName } from "../events/pseudonym.js";
@@ -26,7 +27,7 @@ import { type Credential, type DraftCredential, hasHardware } from "./credential
 
 /** The key of an account, as a request describes it. */
 export interface CredentialInput {
-  readonly credential_type: "software" | "hardware";
+  readonly credential_type: CredentialType;
   /** A registered, active key that is not on another account. */
   readonly key_fingerprint: string;
   /** 1–100 characters. */
@@ -49,27 +50,23 @@ interface Enrolment extends CredentialInput {
 
 /** Checked input that describes a credential. */
 export interface CredentialForm {
-  readonly type: "software" | "hardware";
+  readonly type: CredentialType;
   readonly fingerprint: string;
   readonly label: string;
   readonly attestation: string | null;
 }
 
-const TYPES: readonly unknown[] = ["software", "hardware"];
-const MAX_LABEL_CHARACTERS = 100;
-/** Bounds for texts that only name something. */
-const NAMING = { min: 1, max: 256 };
-
 /** Checks the members that describe a credential, and adds their faults to `faults`. */
 export function readCredential(input: JsonObject, faults: Faults): CredentialForm {
   const { credential_type, hardware_attestation } = input;
-  if (!TYPES.includes(credential_type)) faults.add("/credential_type", `It must be one of ${TYPES.join(", ")}.`);
+  const type = CREDENTIAL_TYPES.find((name) => name === credential_type);
+  if (!type) faults.add("/credential_type", `It must be one of ${CREDENTIAL_TYPES.join(", ")}.`);
   if (hardware_attestation != null && typeof hardware_attestation !== "string")
     faults.add("/hardware_attestation", "It must be a string.");
   return {
-    type: credential_type as CredentialForm["type"],
+    type: type!,
     fingerprint: boundedText(input.key_fingerprint, "/key_fingerprint", NAMING, faults)!,
-    label: readName(input.device_label, "/device_label", MAX_LABEL_CHARACTERS, faults)!,
+    label: readName(input.device_label, "/device_label", DEVICE_LABEL.max, faults)!,
     attestation: (hardware_attestation as string | null | undefined) ?? null,
   };
 }

@@ -3,8 +3,8 @@
  * and address literals are refused: no provider uses them, and quotes would let line breaks and commas into headers.
  */
 
-/** RFC 5321 §4.5.3.1: the path of 256 octets includes two angle brackets. */
-const MAX_OCTETS = 254;
+import { MAX_EMAIL_OCTETS } from "../../verify/keys/limits.js";
+
 const MAX_LOCAL_OCTETS = 64;
 /** Labels of letters, digits and inner hyphens; a label may be 63 octets long (RFC 1035 §2.3.4). */
 const LABEL = /^(?!-)[A-Za-z0-9\u{80}-\u{10ffff}-]{1,63}(?<!-)$/u;
@@ -16,12 +16,12 @@ const UNFIT = /[\p{C}\p{Z}]/u;
 
 /** Whether `value`, which may come from an attacker, is an e-mail address of at most 254 octets in UTF-8. */
 export function isEmail(value: unknown): value is string {
-  if (typeof value !== "string" || value.length > MAX_OCTETS || UNFIT.test(value)) return false;
+  if (typeof value !== "string" || value.length > MAX_EMAIL_OCTETS || UNFIT.test(value)) return false;
   const at = value.lastIndexOf("@");
   const local = value.slice(0, Math.max(at, 0));
   const labels = value.slice(at + 1).split(".");
   return (
-    octets(value) <= MAX_OCTETS &&
+    octets(value) <= MAX_EMAIL_OCTETS &&
     octets(local) <= MAX_LOCAL_OCTETS &&
     local.split(".").every((atom) => ATOM.test(atom)) &&
     labels.every((label) => LABEL.test(label) && octets(label) <= 63)

@@ -7,19 +7,19 @@ import { utf8 } from "../../verify/bytes/encoding.js";
 import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/events/manifest.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
-import { isKeyAlgorithm, KEY_ALGORITHMS, MAX_TITLE_CHARACTERS } from "../../verify/keys/contract.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/keys/contract.js";
+import {
+  ATTESTATION_ID,
+  ATTESTATION_TYPE,
+  MAX_ATTESTATIONS,
+  MAX_TAG_CHARACTERS,
+  MAX_TAGS,
+  STATEMENT,
+  TITLE,
+} from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { isFingerprint } from "../events/keys.js";
 import { boundedText, Faults } from "../shared/input.js";
-import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
-
-/** Each attestation costs a verification, and signs everything before it. */
-const MAX_ATTESTATIONS = 256;
-export const MAX_STATEMENT_CHARACTERS = 4096;
-const MAX_ID_CHARACTERS = 128;
-const MAX_TAGS = 32;
-/** The offline verifier counts tags in the same way. It must find exactly the tags that the log has taken over. */
-const MAX_TAG_CHARACTERS = 64;
 
 interface ShapedManifest extends Manifest {
   readonly attestations: readonly Attestation[];
@@ -47,8 +47,7 @@ export function readManifest(value: unknown, path: string): CheckedManifest {
   if (!isObject(document)) faults.add(`${path}/document`, "It must be an object.");
   faults.check();
   const members = document as Record<string, unknown>;
-  const limits = { min: 1, max: MAX_TITLE_CHARACTERS };
-  const title = boundedText(members.title, `${path}/document/title`, limits, faults);
+  const title = boundedText(members.title, `${path}/document/title`, TITLE, faults);
   const contentHash = normaliseContentHash(members.content_hash);
   if (contentHash === undefined)
     faults.add(`${path}/document/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
@@ -82,9 +81,8 @@ export function readTerms(
       "/intent_statement",
       "It is another statement than the manifest's document names, which is what is signed.",
     );
-  const limits = { min: 0, max: MAX_STATEMENT_CHARACTERS };
   const checked = (value: unknown, at: string) =>
-    value === undefined || value === null ? null : (boundedText(value, at, limits, faults) ?? null);
+    value === undefined || value === null ? null : (boundedText(value, at, STATEMENT, faults) ?? null);
   const fromDocument = checked(signedStatement, `${path}/intent_statement`);
   return {
     type: type ?? (typeof signedType === "string" ? signedType : undefined),
@@ -128,10 +126,10 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
     faults.add(path, "It must be an object.");
     return;
   }
-  const id = boundedText(value.id, `${path}/id`, { min: 1, max: MAX_ID_CHARACTERS }, faults);
+  const id = boundedText(value.id, `${path}/id`, ATTESTATION_ID, faults);
   // Ids of documents and keys look like this. The attestation graph must not mistake an attestation for one of them.
   if (id?.startsWith("sha256:")) faults.add(`${path}/id`, "It must not look like a fingerprint or a hash.");
-  boundedText(value.type, `${path}/type`, { min: 1, max: MAX_PREDICATE_CHARACTERS }, faults);
+  boundedText(value.type, `${path}/type`, ATTESTATION_TYPE, faults);
   const scope = value.scope;
   if (!isObject(scope) || normaliseContentHash(scope.content_hash) === undefined)
     faults.add(`${path}/scope/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
@@ -143,8 +141,7 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
   if (requestedTime(value.timestamp) === undefined)
     faults.add(`${path}/timestamp`, "It must be an ISO 8601 date and time with an offset.");
   const { intent_statement = null } = value;
-  if (intent_statement !== null)
-    boundedText(intent_statement, `${path}/intent_statement`, { min: 0, max: MAX_STATEMENT_CHARACTERS }, faults);
+  if (intent_statement !== null) boundedText(intent_statement, `${path}/intent_statement`, STATEMENT, faults);
 }
 
 /** Bytes that an attestation may have signed, and their coverage. */

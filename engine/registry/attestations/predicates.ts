@@ -4,9 +4,9 @@
  */
 import { CairnlogError } from "../../base/error.js";
 import { PREDICATE_PATHS } from "../../verify/keys/contract.js";
+import { ATTESTATION_TYPE } from "../../verify/keys/limits.js";
 import { invalidInput } from "../shared/input.js";
 
-export const MAX_PREDICATE_CHARACTERS = 512;
 /**
  * RFC 3986 §2: the characters of a URL. Browsers also tolerate white space, backslashes and others; these are refused.
  */
@@ -25,9 +25,9 @@ export function resolvePredicate(attestationType: unknown, base: string, isOpera
   const wrong = () =>
     invalidInput(
       PATH,
-      `The attestation type must be one of ${[...PREDICATE_PATHS.keys()].join(", ")}, or an absolute https: URL of at most ${MAX_PREDICATE_CHARACTERS} characters.`,
+      `The attestation type must be one of ${[...PREDICATE_PATHS.keys()].join(", ")}, or an absolute https: URL of at most ${ATTESTATION_TYPE.max} characters.`,
     );
-  if (typeof attestationType !== "string" || attestationType.length > MAX_PREDICATE_CHARACTERS) throw wrong();
+  if (typeof attestationType !== "string" || attestationType.length > ATTESTATION_TYPE.max) throw wrong();
   const path = PREDICATE_PATHS.get(attestationType);
   if (path !== undefined) return base + path;
   for (const canonical of PREDICATE_PATHS.values()) if (attestationType === base + canonical) return attestationType;

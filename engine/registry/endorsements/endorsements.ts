@@ -8,6 +8,7 @@ import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/state/executor.js";
 import type { EndorsementRow } from "../../store/schema/rows.js";
+import { EVIDENCE } from "../../verify/keys/limits.js";
 import { type RevocationAlert, timeAt } from "../events/endorsements.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { unknownKey } from "../events/status.js";
@@ -18,13 +19,10 @@ import {
   type Acceptance,
   type AcceptanceRevocation,
   type Alert,
-  MAX_EVIDENCE_CHARACTERS,
-  MAX_REASON_CHARACTERS,
   type Offer,
   readEntryId,
   readNote,
   readOffer,
-  readText,
   type Withdrawal,
 } from "./input.js";
 import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust } from "./queries.js";
@@ -105,7 +103,7 @@ export class Endorsements {
     const input = members(acceptance);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
-    const note = input.note == null ? null : readNote(input.note, faults);
+    const note = input.note == null ? null : readNote(input.note, "/note", faults);
     faults.check();
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const offer = this.#offer(offer_entry_id, "precondition-failed");
@@ -128,7 +126,7 @@ export class Endorsements {
     const input = members(withdrawal);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
-    const note = readNote(input.note, faults);
+    const note = readNote(input.note, "/note", faults);
     faults.check();
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
@@ -150,7 +148,7 @@ export class Endorsements {
     const input = members(revocation);
     const faults = new Faults();
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
-    const note = readNote(input.note, faults);
+    const note = readNote(input.note, "/note", faults);
     faults.check();
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
@@ -168,9 +166,8 @@ export class Endorsements {
   async alert(alert: Alert, client: Caller | null = null): Promise<AlertReceipt> {
     const input = members(alert);
     const faults = new Faults();
-    const reason = readText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
-    const limits = { min: 0, max: MAX_EVIDENCE_CHARACTERS };
-    const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", limits, faults);
+    const reason = readNote(input.reason, "/reason", faults);
+    const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", EVIDENCE, faults);
     faults.check();
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
     const { value, receipts } = await this.#writes.execute(

@@ -4,6 +4,7 @@
  * forgets.
  */
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { IDENTIFIER } from "../../verify/keys/limits.js";
 import type { Faults } from "../shared/input.js";
 
 /** A kind of identifier (`GET /identifier-types`). */
@@ -22,8 +23,6 @@ export interface ExternalIdentifier {
   readonly value: string;
 }
 
-/** Maximum length of a value of any type; longer values are not matched against a pattern. */
-const MAX_VALUE_CHARACTERS = 2048;
 /** Digits of Crockford's base 32, which leaves out i, l, o and u. */
 const BASE32 = "0123456789abcdefghjkmnpqrstvwxyz";
 /** Number of digits of an ROR id before its two check digits. */
@@ -136,7 +135,7 @@ function checkIdentifier(item: unknown, path: string, faults: Faults): ExternalI
     return undefined;
   }
   const { label, example } = known.type;
-  if (typeof value !== "string" || value.length > MAX_VALUE_CHARACTERS || !known.pattern.test(value))
+  if (typeof value !== "string" || value.length > IDENTIFIER.max || !known.pattern.test(value))
     faults.add(`${path}/value`, `It is not of the form of this type (${label}), such as ${example}.`);
   else if (FURTHER_CHECKS[known.type.type]?.(value) === false)
     faults.add(`${path}/value`, `It cannot be right (${label}): its check digits or its length do not fit.`);

@@ -7,16 +7,12 @@ import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/keys/contract.js";
+import { MAX_METADATA_BYTES, NOTE } from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { readValidUntil } from "../events/endorsements.js";
 import { boundedText, Faults } from "../shared/input.js";
 import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 
-const MAX_NOTE_CHARACTERS = 1000;
-export const MAX_REASON_CHARACTERS = 1000;
-export const MAX_EVIDENCE_CHARACTERS = 5000;
-/** UTF-8 bytes of canonical JSON. */
-const MAX_METADATA_BYTES = 16 * 1024;
 /** Maximum nesting of arrays and objects, so that readers of I-JSON can parse an entry and a page of entries. */
 const MAX_METADATA_DEPTH = 16;
 
@@ -99,13 +95,8 @@ export function readEntryId(value: unknown, path: string, faults: Faults): numbe
 }
 
 /** The note that comes with a change; otherwise adds a fault. */
-export function readNote(value: unknown, faults: Faults): string {
-  return readText(value, "/note", MAX_NOTE_CHARACTERS, faults);
-}
-
-/** Text of 1 to `max` characters; otherwise adds a fault. */
-export function readText(value: unknown, path: string, max: number, faults: Faults): string {
-  return boundedText(value, path, { min: 1, max }, faults)!;
+export function readNote(value: unknown, path: string, faults: Faults): string {
+  return boundedText(value, path, NOTE, faults)!;
 }
 
 function readMetadata(value: unknown, faults: Faults): PlainObject | null {

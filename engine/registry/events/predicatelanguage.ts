@@ -5,14 +5,13 @@
  */
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { MAX_PREDICATE_BYTES } from "../../verify/keys/limits.js";
 import type { Faults } from "../shared/input.js";
 import { canonicalFingerprint } from "./keys.js";
 
 /** Maximum depth of groups within groups; the outermost is level 1. Comparisons do not count as a level. */
 const MAX_NESTING = 8;
 const MAX_LEAVES = 256;
-/** Limit for the canonical JSON (RFC 8785) in UTF-8. */
-const MAX_PREDICATE_BYTES = 64 * 1024;
 
 /** The values of a request that a policy can compare. */
 interface Subject {

@@ -2,9 +2,9 @@
  * Pseudonyms: the display names of keys. They are not unique, and public. The holder of the key chooses its pseudonym.
  */
 import { fits } from "../../verify/json/shape.js";
+import { PSEUDONYM } from "../../verify/keys/limits.js";
 import type { Faults } from "../shared/input.js";
 
-const MAX_CHARACTERS = 200;
 /** Normalisation composes at most four characters into one, with two code units each. Longer text is not normalised. */
 const RAW_LENGTH_PER_CHARACTER = 2 * 4;
 const UNPRINTABLE = /[\p{Cc}\p{Surrogate}]/u;
@@ -16,7 +16,7 @@ const DEFAULT_CHARACTERS = 12;
  * pairs. Otherwise adds a fault and returns undefined.
  */
 export function readPseudonym(value: unknown, path: string, faults: Faults): string | undefined {
-  return readName(value, path, MAX_CHARACTERS, faults);
+  return readName(value, path, PSEUDONYM.max, faults);
 }
 
 /**

@@ -14,13 +14,11 @@ import type {
 } from "../../store/schema/rows.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
 import { POLICY_ACTIONS } from "../../verify/keys/contract.js";
+import { ATTESTATION_TYPE, NONCE } from "../../verify/keys/limits.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 import { Faults } from "../shared/input.js";
 import { isFingerprint } from "./keys.js";
 import { type Predicates, readPredicates } from "./predicatelanguage.js";
-
-export const MAX_TYPE_CHARACTERS = 512;
-export const MAX_NONCE_CHARACTERS = 128;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const EMPTY_COUNTS: Readonly<Record<RequestList, number>> = { all: 0, open: 0, held: 0, accepted: 0, declined: 0 };
@@ -42,7 +40,7 @@ export function nonceKey(requester: string, nonce: string): [string, string] {
 export function applyRequest(event: LoggedEvent, state: DerivedWriter): void {
   const row = requestRow(event);
   const { nonce } = event.payload;
-  if (!row || !isText(nonce, MAX_NONCE_CHARACTERS) || state.get("requests", row.request_id)) return;
+  if (!row || !isText(nonce, NONCE.max) || state.get("requests", row.request_id)) return;
   const { request_id, requester_fingerprint } = row;
   if (state.get("requestNonces", nonceKey(requester_fingerprint, nonce))) return;
   state.put("requestNonces", nonceKey(requester_fingerprint, nonce), { request_id });
@@ -55,7 +53,7 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
   const deadline = canonicalTimestamp(event.payload.deadline);
   if (!isRequestId(request_id) || !isFingerprint(requester_fingerprint) || !isFingerprint(target_fingerprint))
     return undefined;
-  if (deadline === undefined || !isText(attestation_type, MAX_TYPE_CHARACTERS)) return undefined;
+  if (deadline === undefined || !isText(attestation_type, ATTESTATION_TYPE.max)) return undefined;
   if (status !== "open" && status !== "held") return undefined;
   return {
     request_id,

@@ -11,13 +11,12 @@ import {
   type EndorsementCategory,
   type EndorsementStatus,
 } from "../../verify/keys/contract.js";
+import { DEFAULT_GRAPH_DEPTH, MAX_GRAPH_DEPTH } from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import type { KeyStatus } from "../events/status.js";
 import { Faults } from "../shared/input.js";
 import type { EndorsementDirection, EndorsementEdge, GraphView } from "../trust/view.js";
 
-const DEFAULT_DEPTH = 3;
-const MAX_DEPTH = 8;
 /** Rows between two pauses. */
 const STEP = 16;
 const DAY = /^\d{4}-\d\d-\d\d$/;
@@ -97,9 +96,9 @@ export interface GraphQuery {
 /** @throws CairnlogError `invalid-input` with a detail for each invalid filter */
 export function readGraphFilter(filter: GraphFilter): GraphQuery {
   const faults = new Faults();
-  const { maxDepth = DEFAULT_DEPTH } = filter;
-  if (!Number.isSafeInteger(maxDepth) || maxDepth < 0 || maxDepth > MAX_DEPTH)
-    faults.add("/max_depth", `It must be a whole number from 0 to ${MAX_DEPTH}.`);
+  const { maxDepth = DEFAULT_GRAPH_DEPTH } = filter;
+  if (!Number.isSafeInteger(maxDepth) || maxDepth < 0 || maxDepth > MAX_GRAPH_DEPTH)
+    faults.add("/max_depth", `It must be a whole number from 0 to ${MAX_GRAPH_DEPTH}.`);
   const query = {
     maxDepth,
     category: oneOf(ENDORSEMENT_CATEGORIES, filter.type, "/type", faults),

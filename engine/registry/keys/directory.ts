@@ -9,13 +9,12 @@ import type { PostingList } from "../../store/postings/lists.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { POSTING } from "../../store/schema/schema.js";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../verify/keys/limits.js";
 import { isFingerprint } from "../events/keys.js";
 import { KEY_CREATED_TERM } from "../events/projection.js";
 import { foldPseudonym, readPseudonym } from "../events/pseudonym.js";
 import { Faults, invalidInput } from "../shared/input.js";
 
-const DEFAULT_PER_PAGE = 50;
-const MAX_PER_PAGE = 200;
 /** Maximum length of a text that is a gram itself. */
 const GRAM_CHARACTERS = 3;
 /** Number of candidates between two pauses, which takes a few milliseconds. */

@@ -8,6 +8,7 @@ import { formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/state/commands.js";
 import type { PolicyRow, RequestRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
+import { DEADLINE_DAYS } from "../../verify/keys/limits.js";
 import { judge } from "../events/predicatelanguage.js";
 import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "../events/requests.js";
 import { requireActive } from "../events/status.js";
@@ -19,8 +20,6 @@ import { type Notification, notificationView, notify } from "./notifications.js"
 
 const DAY = 86_400_000_000;
 const ONE_REQUEST = { amount: 1, hours: 1, unit: " requests" };
-const DEFAULT_DEADLINE = 14 * DAY;
-const MAX_DEADLINE = 90 * DAY;
 
 interface Asked extends CheckedRequest {
   readonly request_id: string;
@@ -239,8 +238,9 @@ function answer(
 /** @throws CairnlogError `invalid-input` for a deadline that has passed or is too far ahead */
 function checkedDeadline(given: string | null, timestamp: string): string {
   const after = (micros: number) => formatTimestamp(parseTimestamp(timestamp) + micros);
-  if (given === null) return after(DEFAULT_DEADLINE);
+  if (given === null) return after(DEADLINE_DAYS.default * DAY);
   if (given <= timestamp) throw invalidInput("/deadline", "The deadline has passed.");
-  if (given > after(MAX_DEADLINE)) throw invalidInput("/deadline", "The deadline may be at most 90 days ahead.");
+  if (given > after(DEADLINE_DAYS.max * DAY))
+    throw invalidInput("/deadline", `The deadline may be at most ${DEADLINE_DAYS.max} days ahead.`);
   return given;
 }

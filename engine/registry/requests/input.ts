@@ -5,19 +5,18 @@
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
+import {
+  ATTESTATION_ID,
+  ATTESTATION_TYPE,
+  MAX_CLAIMS_BYTES,
+  NAMING,
+  NONCE,
+  REASON,
+  type Span,
+  STATEMENT,
+} from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import { MAX_STATEMENT_CHARACTERS } from "../attestations/manifest.js";
-import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "../events/requests.js";
 import { boundedText, Faults, members } from "../shared/input.js";
-
-export const MAX_FINGERPRINT_CHARACTERS = 256;
-/**
- * Limit for the canonical JSON (RFC 8785) in UTF-8, which is the form that all clients agree on and that the log
- * stores.
- */
-const MAX_CLAIMS_BYTES = 64 * 1024;
-const MAX_REASON_CHARACTERS = 4096;
-const MAX_ATTESTATION_ID_CHARACTERS = 128;
 
 /** The body of `POST /log/attestation-requests`. */
 export interface RequestInput {
@@ -61,12 +60,12 @@ export interface CheckedResponse {
 export function readRequest(request: RequestInput): CheckedRequest {
   const input = members(request);
   const faults = new Faults();
-  const text = (name: string, max: number) => boundedText(input[name], `/${name}`, { min: 1, max }, faults);
+  const text = (name: string, span: Span) => boundedText(input[name], `/${name}`, span, faults);
   readNamedKey(input.requester_fingerprint, "/requester_fingerprint", faults);
-  const target = text("target_fingerprint", MAX_FINGERPRINT_CHARACTERS);
-  const attestation_type = text("attestation_type", MAX_TYPE_CHARACTERS);
-  const nonce = text("nonce", MAX_NONCE_CHARACTERS);
-  const intent_statement = optionalText(input.intent_statement, "/intent_statement", MAX_STATEMENT_CHARACTERS, faults);
+  const target = text("target_fingerprint", NAMING);
+  const attestation_type = text("attestation_type", ATTESTATION_TYPE);
+  const nonce = text("nonce", NONCE);
+  const intent_statement = optionalText(input.intent_statement, "/intent_statement", STATEMENT, faults);
   const claims = readClaims(input.claims, faults);
   const deadline = input.deadline == null ? null : requestedTime(input.deadline);
   if (deadline === undefined) faults.add("/deadline", "It must be an ISO 8601 date and time with an offset.");
@@ -88,10 +87,10 @@ export function readResponse(response: ResponseInput): CheckedResponse {
   const { decision } = input;
   if (decision !== "accept" && decision !== "decline") faults.add("/decision", "It must be accept or decline.");
   readNamedKey(input.responder_fingerprint, "/responder_fingerprint", faults);
-  const id = optionalText(input.attestation_id, "/attestation_id", MAX_ATTESTATION_ID_CHARACTERS, faults) || null;
+  const id = optionalText(input.attestation_id, "/attestation_id", ATTESTATION_ID, faults) || null;
   if (decision === "accept" && (input.attestation_id ?? "") === "")
     faults.add("/attestation_id", "To accept, name the attestation.");
-  const reason = optionalText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
+  const reason = optionalText(input.reason, "/reason", REASON, faults);
   faults.check();
   return { decision: decision as CheckedResponse["decision"], attestation_id: id, reason };
 }
@@ -101,7 +100,7 @@ export function readResponse(response: ResponseInput): CheckedResponse {
  * names that key; absent and empty are allowed.
  */
 export function readNamedKey(value: unknown, path: string, faults: Faults): void {
-  optionalText(value, path, MAX_FINGERPRINT_CHARACTERS, faults);
+  optionalText(value, path, NAMING, faults);
 }
 
 function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
@@ -114,6 +113,7 @@ function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
   return undefined;
 }
 
-function optionalText(value: unknown, path: string, max: number, faults: Faults): string | null {
+/** An optional text may be empty, whatever a required one must have. */
+function optionalText(value: unknown, path: string, { max }: Span, faults: Faults): string | null {
   return value === undefined || value === null ? null : (boundedText(value, path, { min: 0, max }, faults) ?? null);
 }

@@ -3,16 +3,16 @@
  * member, also in the inline configuration of a verification.
  */
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
+import {
+  CATEGORY,
+  DEFAULT_DECAY,
+  DEFAULT_HOPS,
+  MAX_ANCHORS,
+  MAX_CATEGORIES,
+  MAX_HOPS,
+} from "../../verify/keys/limits.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { Faults } from "../shared/input.js";
-
-/** Maximum number of anchors of each kind. */
-const MAX_ANCHORS = 100;
-const MAX_CATEGORIES = 32;
-const MAX_CATEGORY_CHARACTERS = 128;
-const MAX_DEPTH = 8;
-const DEFAULT_DEPTH = 4;
-const DEFAULT_DECAY = 0.5;
 
 interface TrustAnchor {
   readonly fingerprint: string;
@@ -49,7 +49,7 @@ export function readTrustPolicy(input: JsonObject, path = ""): TrustPolicy {
     direct_signer_anchors: readAnchors(input.direct_signer_anchors, `${path}/direct_signer_anchors`, faults),
     endorser_anchors: readAnchors(input.endorser_anchors, `${path}/endorser_anchors`, faults),
     minimum_threshold: number("minimum_threshold"),
-    max_depth: number("max_depth", DEFAULT_DEPTH, { min: 1, max: MAX_DEPTH, whole: true }),
+    max_depth: number("max_depth", DEFAULT_HOPS, { min: 1, max: MAX_HOPS, whole: true }),
     decay_per_hop: number("decay_per_hop", DEFAULT_DECAY),
     category_weights: readWeights(input.category_weights, `${path}/category_weights`, faults),
   };
@@ -102,8 +102,8 @@ function readWeights(value: unknown, path: string, faults: Faults): Record<strin
     for (const [category, weight] of entries) {
       const at = `${path}/${category.replaceAll("~", "~0").replaceAll("/", "~1")}`;
       // An object that gets "__proto__" as a member loses it, or gets another prototype.
-      if (!category || !fits(category, MAX_CATEGORY_CHARACTERS) || category === "__proto__")
-        faults.add(path, `A category is a text of 1 to ${MAX_CATEGORY_CHARACTERS} characters.`);
+      if (!category || !fits(category, CATEGORY.max) || category === "__proto__")
+        faults.add(path, `A category is a text of 1 to ${CATEGORY.max} characters.`);
       else weights[category] = readNumber(weight, at, FRACTION, faults);
     }
   return weights;

@@ -12,15 +12,13 @@ import {
   signingPayload,
 } from "../../verify/events/manifest.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { MAX_TITLE_CHARACTERS } from "../../verify/keys/contract.js";
+import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/limits.js";
 import type { PreparedDocument } from "../attestations/documents.js";
 import { readManifest } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../shared/input.js";
 import { type LayerResult, type LayerStatus, worst } from "./standing.js";
 import type { Verification, VerificationRequest, VerificationResult } from "./verification.js";
 
-const MAX_PARTS = 1000;
-const MAX_ROLE_CHARACTERS = 100;
 /** Maximum depth of composites within composites. Each level is verified in turn. */
 const MAX_DEPTH = 4;
 
@@ -85,7 +83,7 @@ export function compile(request: unknown): PreparedDocument {
 
 function readComposite(value: JsonObject, path: string): Composite {
   const faults = new Faults();
-  const title = boundedText(value.title, `${path}/title`, { min: 1, max: MAX_TITLE_CHARACTERS }, faults);
+  const title = boundedText(value.title, `${path}/title`, TITLE, faults);
   if (!Array.isArray(value.parts) || value.parts.length < 1 || value.parts.length > MAX_PARTS)
     faults.add(`${path}/parts`, `It must be an array of 1 to ${MAX_PARTS} parts.`);
   faults.check();
@@ -112,14 +110,11 @@ function readPart(value: unknown, path: string, faults: Faults): CompositePart |
     faults.add(path, "It must be an object.");
     return undefined;
   }
-  const title = boundedText(value.title, `${path}/title`, { min: 1, max: MAX_TITLE_CHARACTERS }, faults);
+  const title = boundedText(value.title, `${path}/title`, TITLE, faults);
   const contentHash = normaliseContentHash(value.content_hash);
   if (contentHash === undefined)
     faults.add(`${path}/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
-  const role =
-    value.role == null
-      ? undefined
-      : boundedText(value.role, `${path}/role`, { min: 1, max: MAX_ROLE_CHARACTERS }, faults);
+  const role = value.role == null ? undefined : boundedText(value.role, `${path}/role`, ROLE, faults);
   let manifest: Manifest | undefined;
   if (value.manifest != null) {
     const checked = readManifest(value.manifest, `${path}/manifest`);

@@ -4,6 +4,7 @@ import type { WebhookRow } from "../../store/schema/rows.js";
 import { decodeBase64, utf8 } from "../../verify/bytes/encoding.js";
 import { normaliseContentHash } from "../../verify/events/manifest.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/keys/contract.js";
+import { WEBHOOK_SECRET, WEBHOOK_URL } from "../../verify/keys/limits.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { boundedText, Faults, members } from "../shared/input.js";
 import { isVisiblyPrivate } from "./publicaddress.js";
@@ -29,8 +30,6 @@ export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint"
  */
 export const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, "");
 
-const MAX_URL_CHARACTERS = 2048;
-const SECRET = { min: 16, max: 256 };
 /** Prefix of secrets in the form of Standard Webhooks; base64 of the key follows. */
 const ENCODED_SECRET = "whsec_";
 /** The URL parser silently removes these; two readers of one text must not see two addresses. */
@@ -64,7 +63,7 @@ export function webhookKey(secret: string): Uint8Array | undefined {
 }
 
 function readUrl(value: unknown, allowPrivate: boolean, faults: Faults): string | undefined {
-  const text = boundedText(value, "/url", { min: 1, max: MAX_URL_CHARACTERS }, faults);
+  const text = boundedText(value, "/url", WEBHOOK_URL, faults);
   if (text === undefined) return undefined;
   const url = URL.canParse(text) && !BLANK.test(text) ? new URL(text) : null;
   if (!url || !/^https?:$/.test(url.protocol)) faults.add("/url", "It must be an absolute http: or https: URL.");
@@ -97,7 +96,7 @@ function readFilter(
 
 function readSecret(value: unknown, faults: Faults): string | null | undefined {
   if (value === undefined || value === null) return null;
-  const secret = boundedText(value, "/secret", SECRET, faults);
+  const secret = boundedText(value, "/secret", WEBHOOK_SECRET, faults);
   if (secret !== undefined && !webhookKey(secret)?.length)
     faults.add("/secret", `After ${ENCODED_SECRET} it must be base64, padded and without spaces.`);
   return secret;

@@ -6,11 +6,11 @@ import { p256 } from "@noble/curves/nist.js";
 import { CairnlogError, type ErrorDetail, inputError } from "../../base/error.js";
 import { decodeBase64, isHexHash, isPrefixedHash } from "../bytes/encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
+import { MAX_CIPHERTEXT_BYTES } from "../keys/limits.js";
 
 /** The only commitment that new claims may have: HMAC-SHA256 under a key that is derived from the ECDH secret. */
 export const COMMITMENT_ALG = "hmac-sha256-ecdh-v1";
-/** Bytes of a decoded ciphertext, including its tag. */
-export const MAX_CIPHERTEXT_BYTES = 256 * 1024;
+export { MAX_CIPHERTEXT_BYTES };
 export const TAG_BYTES = 16;
 export const NONCE_BYTES = 12;
 

@@ -11,7 +11,7 @@ import { encodeBase64, toHex } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
 import type { Manifest } from "../events/manifest.js";
 import { isObject } from "../json/shape.js";
-import { MAX_TITLE_CHARACTERS } from "../keys/contract.js";
+import { MAX_TITLE_CHARACTERS } from "../keys/limits.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { dsseSignatureOf, inTotoStatement, parseDsseEnvelope } from "./envelope.js";
 

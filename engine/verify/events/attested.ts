@@ -1,10 +1,7 @@
 /** The payload of an attestation's log entry: the members that say what was attested, by whom and how, and what they follow from. */
 import { fits, text } from "../json/shape.js";
+import { MAX_TAG_CHARACTERS, MAX_TAGS } from "../keys/limits.js";
 import type { Attestation, Manifest } from "./manifest.js";
-
-/** Maximum number of tags, and of characters in a tag, that the log takes over from a manifest. */
-const MAX_TAGS = 32;
-const MAX_TAG_CHARACTERS = 64;
 
 export const ATTESTED_MEMBERS = {
   attestation_id: text,

@@ -92,9 +92,6 @@ export const FINGERPRINT_MEMBERS = [
 /** The payload members that a search term is compared with (docs/spec §2.6, rules 3 and 4). */
 export const SEARCH_MEMBERS = ["document_hash", "manifest_hash", "fingerprint"] as const;
 
-/** Maximum length of a document's title. */
-export const MAX_TITLE_CHARACTERS = 500;
-
 /** The payload members whose words `GET /log?title=` compares: the title of a document, the name of a key. */
 export const TITLE_MEMBERS = ["document_title", "pseudonym"] as const;
 

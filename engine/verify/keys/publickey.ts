@@ -12,6 +12,7 @@ import { decodeBase64, encodeBase64, fromHex, toHex } from "../bytes/encoding.js
 import { kernel } from "../bytes/kernel.js";
 import type { KeyAlgorithm } from "./contract.js";
 import { DerReader, TAG } from "./der.js";
+import { MAX_PEM_CHARACTERS } from "./limits.js";
 import { factorable } from "./modulus.js";
 
 /** `rsa-2048` is the label of every RSA key of 2048 bits or more. */
@@ -28,11 +29,6 @@ export interface PublicKey {
   readonly pem: string;
 }
 
-/**
- * Larger than every accepted key (an RSA key of 8192 bits takes 1.5 KB). It is compared before the text is looked at, so it
- * limits the work on hostile text. A private RSA key of 5120 bits and more is longer, and is called too long.
- */
-const MAX_PEM_CHARACTERS = 4096;
 const PEM = /^\s*-----BEGIN PUBLIC KEY-----[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)+)-----END PUBLIC KEY-----\s*$/;
 const PRIVATE_PEM = /BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY/i;
 
@@ -78,6 +74,7 @@ interface Checks {
 
 function parse(pem: string, checks: Checks): PublicKey {
   if (typeof pem !== "string") throw invalidKey("The public key must be PEM text.");
+  // Limits the work on hostile text. A private RSA key of 5120 bits and more is longer, and is called too long.
   if (pem.length > MAX_PEM_CHARACTERS) throw invalidKey("The text is too long for a public key.");
   if (PRIVATE_PEM.test(pem)) throw privateKey();
   const body = PEM.exec(pem)?.[1];

@@ -4,15 +4,13 @@
  * index is stable.
  */
 import { canonicalJson, checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
+import { MAX_PER_PAGE } from "../../../engine/verify/keys/limits.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
 import { learnNames } from "./names.js";
 import { client, http, store } from "./service.js";
 import type { Stretch } from "./source.js";
 import { firstHead } from "./watching.js";
-
-/** The service's maximum. */
-const MAX_PER_PAGE = 200;
 
 /** The entries of leaves `[from, to)`, verified to be in the tree of `head`. @throws ClientError `log-misbehaved` */
 export async function provenEntries(head: TreeHead, from: number, to: number): Promise<Entry[]> {

@@ -229,13 +229,13 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /**
  * A schema of the wire format as the document shows it: with references in place of its titled schemas, which are moved to
- * `schemas`. What a schema says under the keyword `DOCUMENTED`, in words that generators of clients understand, is shown in
- * its place.
+ * `schemas`, and with the keywords that are under `DOCUMENTED` among its own.
  */
 function documented(schema: unknown, schemas: Map<string, unknown>): unknown {
   if (Array.isArray(schema)) return schema.map((item) => documented(item, schemas));
   if (typeof schema !== "object" || schema === null) return schema;
-  if (Object.hasOwn(schema, DOCUMENTED)) return documented((schema as Schema)[DOCUMENTED], schemas);
+  const { [DOCUMENTED]: shown, ...checked } = schema as Schema;
+  if (shown !== undefined) return documented({ ...checked, ...(shown as Schema) }, schemas);
   const { title } = schema as Schema;
   const copy = () =>
     plain(Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, documented(part, schemas)])));

@@ -1,16 +1,15 @@
 /** Accounts and their credentials. */
 import Type from "typebox";
 import { CREDENTIAL_TYPES } from "../../../engine/verify/keys/contract.js";
-import { Fingerprint, nullable, Timestamp } from "../common.js";
+import { DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../../engine/verify/keys/limits.js";
+import { bounded, Fingerprint, nullable, Timestamp } from "../common.js";
 
 const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
-  key_fingerprint: Type.String({
-    description: "Fingerprint of a registered, active key that belongs to no other account.",
-  }),
-  device_label: Type.String({ description: "1 to 100 characters." }),
+  key_fingerprint: bounded(NAMING, "Fingerprint of a registered, active key that belongs to no other account."),
+  device_label: bounded(DEVICE_LABEL, "Tells the account's keys apart; no control characters."),
   hardware_attestation: Type.Optional(
     nullable(
       Type.String({
@@ -22,10 +21,8 @@ const CREDENTIAL_INPUT = {
 
 export const OpenAccount = Type.Object(
   {
-    display_name: Type.String({
-      description: "1 to 100 characters, no control characters; unique, ignoring case.",
-    }),
-    email: Type.String({ description: "At most 254 octets. It is not in the log and never returned." }),
+    display_name: bounded(DISPLAY_NAME, "No control characters; unique, ignoring case."),
+    email: bounded({ min: 1, max: MAX_EMAIL_OCTETS }, "Counted in octets. It is not in the log and never returned."),
     ...CREDENTIAL_INPUT,
     possession_signature: Type.Optional(
       nullable(
@@ -43,7 +40,7 @@ export const OpenAccount = Type.Object(
 
 export const RecoverAccount = Type.Object(
   {
-    pseudonym: Type.String({ description: "The display name; case is ignored." }),
+    pseudonym: bounded(DISPLAY_NAME, "The display name; case is ignored."),
     recovery_key: Type.String({ description: "Case and hyphens are ignored." }),
     ...CREDENTIAL_INPUT,
   },
@@ -55,9 +52,9 @@ export const RecoverAccount = Type.Object(
 
 export const EnrollCredential = Type.Object(
   {
-    issuing_fingerprint: Type.String({ description: "Fingerprint of the enrolled key that vouches for the new one." }),
+    issuing_fingerprint: bounded(NAMING, "Fingerprint of the enrolled key that vouches for the new one."),
     ...CREDENTIAL_INPUT,
-    challenge_id: Type.String({ description: "Id of a challenge for the new key." }),
+    challenge_id: bounded(NAMING, "Id of a challenge for the new key."),
     challenge_signature: Type.String({ description: "Base64: signature of the challenge's nonce by the new key." }),
     chain_signature: Type.String({
       description:

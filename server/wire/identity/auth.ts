@@ -1,6 +1,7 @@
 /** Authentication: challenges, sessions, passwords, and the proof that write routes accept instead of a session. */
 import Type from "typebox";
-import { Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
+import { MAX_CHALLENGE_ID_CHARACTERS, PASSWORD } from "../../../engine/verify/keys/limits.js";
+import { bounded, Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
 
 const ChallengeId = Type.String({ description: "From POST /auth/challenge." });
 
@@ -32,7 +33,7 @@ export const ChallengeRequest = Type.Object(
 
 export const Challenge = Type.Object(
   {
-    challenge_id: Type.String({ description: "At most 184 characters." }),
+    challenge_id: bounded({ min: 0, max: MAX_CHALLENGE_ID_CHARACTERS }, "To be sent back."),
     nonce: Type.String({
       description:
         "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`: these are 16 random bytes, then the first " +
@@ -97,7 +98,7 @@ export const SetPassword = Type.Object(
   {
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
-    password: Type.String({ description: "8 to 1024 characters." }),
+    password: bounded(PASSWORD, "Counted in its normal form, NFKC."),
     current_password: Type.Optional(
       nullable(Type.String({ description: "Required if the key already has a password." })),
     ),

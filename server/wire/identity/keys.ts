@@ -1,7 +1,9 @@
 /** The key registry. */
 import Type from "typebox";
+import { PSEUDONYM } from "../../../engine/verify/keys/limits.js";
 import {
   Algorithm,
+  bounded,
   EntryId,
   Fingerprint,
   FingerprintInPath,
@@ -10,6 +12,7 @@ import {
   nullable,
   PAGE_QUERY,
   Pseudonym,
+  PublicKeyPem,
   pageOf,
   Timestamp,
   TRUNCATED,
@@ -89,8 +92,8 @@ export const RegisterKey = Type.Object(
   {
     payload: Type.Object(
       {
-        public_key: Type.String({ description: "PEM block PUBLIC KEY (SubjectPublicKeyInfo). Never a private key." }),
-        pseudonym: Type.String({ description: "Display name: 1 to 200 characters, no control characters." }),
+        public_key: PublicKeyPem,
+        pseudonym: bounded(PSEUDONYM, "Display name, counted in NFC; no control characters."),
         key_algorithm: Algorithm,
         expiration_date: Type.Optional(nullable(Timestamp)),
         possession_signature: Type.Optional(
@@ -130,9 +133,9 @@ export const SucceedKey = Type.Object(
     payload: Type.Object(
       {
         old_fingerprint: Fingerprint,
-        new_public_key: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
+        new_public_key: PublicKeyPem,
         new_algorithm: Algorithm,
-        pseudonym: Type.Optional(nullable(Type.String({ description: "Default: the pseudonym of the old key." }))),
+        pseudonym: Type.Optional(nullable(bounded(PSEUDONYM, "Default: the pseudonym of the old key."))),
         expiration_date: Type.Optional(nullable(Timestamp)),
         new_key_signature: Type.Optional(
           nullable(

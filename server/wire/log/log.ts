@@ -1,5 +1,6 @@
 /** The transparency log: entries, tree heads, proofs. */
 import Type from "typebox";
+import { MAX_TITLE_CHARACTERS } from "../../../engine/verify/keys/limits.js";
 import {
   EntryId,
   Fingerprint,
@@ -81,7 +82,7 @@ export const LogQuery = Type.Object({
   title: Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: 500,
+      maxLength: MAX_TITLE_CHARACTERS,
       description:
         "Words of a document's title or of a key's name, in any order and case; each may be only the beginning of one. " +
         "503 `indexing` for a while after an update: then the titles of older entries are being filed.",

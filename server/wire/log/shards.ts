@@ -1,9 +1,14 @@
 /** Where a log ends and the next one begins. */
 import Type from "typebox";
+import { OPERATOR_REASON } from "../../../engine/verify/keys/limits.js";
 import { EntryId, HexHash, LeafIndex, nullable, Successor, Timestamp, TreeSize } from "../common.js";
 import { TreeHead } from "./log.js";
 
-const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Why the log was frozen." });
+const Reason = Type.String({
+  minLength: OPERATOR_REASON.min,
+  maxLength: OPERATOR_REASON.max,
+  description: "Why the log was frozen.",
+});
 
 export const FreezeLog = Type.Object(
   { reason: Reason, successor: Type.Optional(nullable(Successor)) },

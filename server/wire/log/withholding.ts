@@ -1,10 +1,18 @@
 /** Payloads that the operator withholds. */
 import Type from "typebox";
+import { BASIS, OPERATOR_REASON } from "../../../engine/verify/keys/limits.js";
 import { EntryId, HexHash, LeafIndex, nullable } from "../common.js";
 import { TreeHead } from "./log.js";
 
-const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Why the payload is withheld; on the log." });
-const Basis = Type.String({ maxLength: 200, description: "What obliges the operator: a law, an order; on the log." });
+const Reason = Type.String({
+  minLength: OPERATOR_REASON.min,
+  maxLength: OPERATOR_REASON.max,
+  description: "Why the payload is withheld; on the log.",
+});
+const Basis = Type.String({
+  maxLength: BASIS.max,
+  description: "What obliges the operator: a law, an order; on the log.",
+});
 
 export const WithholdPayload = Type.Object(
   {

@@ -1,6 +1,26 @@
 /** Manifests and attestations. */
 import Type from "typebox";
-import { EntryId, Fingerprint, freeForm, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
+import {
+  ATTESTATION_TYPE,
+  MAX_ATTESTATIONS,
+  MAX_TAG_CHARACTERS,
+  MAX_TAGS,
+  PSEUDONYM,
+  STATEMENT,
+  TITLE,
+} from "../../../engine/verify/keys/limits.js";
+import {
+  bounded,
+  EntryId,
+  Fingerprint,
+  freeForm,
+  HexHash,
+  LeafIndex,
+  nullable,
+  Pseudonym,
+  PublicKeyPem,
+  Timestamp,
+} from "../common.js";
 import { Problem } from "../errors.js";
 import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
@@ -10,7 +30,7 @@ export const Manifest = Type.Object(
   {
     document: Type.Object(
       {
-        title: Type.String({ description: "1 to 500 characters." }),
+        title: bounded(TITLE, "Shown by the log, which finds its words."),
         content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
       },
       {
@@ -21,7 +41,7 @@ export const Manifest = Type.Object(
       },
     ),
     attestations: Type.Array(freeForm("An attestation, as a receipt holds it."), {
-      maxItems: 256,
+      maxItems: MAX_ATTESTATIONS,
       description: "Earlier attestations that the signer also signs; may be empty.",
     }),
   },
@@ -52,18 +72,18 @@ const Attestation = Type.Object(
 export const SubmitAttestation = Type.Object(
   {
     manifest: Manifest,
-    public_key_pem: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
+    public_key_pem: PublicKeyPem,
     signature: Type.String({ description: "Base64: signature over the RFC 8785 canonical JSON of the manifest." }),
     attestation_type: Type.Optional(
       nullable(
-        Type.String({
-          description:
-            "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
-        }),
+        bounded(
+          ATTESTATION_TYPE,
+          "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
+        ),
       ),
     ),
     pseudonym: Type.Optional(
-      nullable(Type.String({ description: "Name of the key, if it is not registered yet or names itself." })),
+      nullable(bounded(PSEUDONYM, "Name of the key, if it is not registered yet or names itself.")),
     ),
     possession_signature: Type.Optional(
       nullable(
@@ -76,7 +96,7 @@ export const SubmitAttestation = Type.Object(
       ),
     ),
     intent_statement: Type.Optional(
-      nullable(Type.String({ description: "At most 4096 characters; default: the one in the manifest's document." })),
+      nullable(bounded(STATEMENT, "The signer's statement of intent; default: the one in the manifest's document.")),
     ),
     password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
     ...AUTH,
@@ -175,10 +195,15 @@ export const AttestationBatch = Type.Object(
 
 export const SignDocument = Type.Object(
   {
-    title: Type.String({ description: "1 to 500 characters." }),
+    title: bounded(TITLE, "Title of the document."),
     content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
     tags: Type.Optional(
-      nullable(Type.Array(Type.String(), { maxItems: 32, description: "Each tag has at most 64 characters." })),
+      nullable(
+        Type.Array(bounded({ min: 0, max: MAX_TAG_CHARACTERS }, "One tag."), {
+          maxItems: MAX_TAGS,
+          description: "On the log.",
+        }),
+      ),
     ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
     signature: Type.Optional(

@@ -1,5 +1,6 @@
 /** Encrypted claims. */
 import Type from "typebox";
+import { MAX_CIPHERTEXT_BYTES } from "../../../engine/verify/keys/limits.js";
 import {
   DOCUMENTED,
   EntryId,
@@ -13,7 +14,8 @@ import {
 } from "../common.js";
 import { EntryDigests } from "../log/log.js";
 
-const LookupKey = Type.String({ description: "32 to 128 lower-case hexadecimal characters." });
+const LOOKUP_KEY = { pattern: "^[0-9a-f]{32,128}$" };
+const LookupKey = Type.String({ description: "As posted.", [DOCUMENTED]: LOOKUP_KEY });
 
 /** The payload of a new claim, as the engine checks it. */
 export const SealedClaim = Type.Object(
@@ -22,15 +24,16 @@ export const SealedClaim = Type.Object(
     ephemeral_public_key: Type.String({ description: "Base64 of a SEC 1 uncompressed P-256 point, 65 bytes." }),
     nonce: Type.String({ description: "Base64, 12 bytes." }),
     ciphertext: Type.String({
-      description: "Base64 of at most 262144 bytes: AES-256-GCM with its tag of 16 bytes behind it.",
+      maxLength: 4 * Math.ceil(MAX_CIPHERTEXT_BYTES / 3),
+      description: `Base64 of at most ${MAX_CIPHERTEXT_BYTES} bytes: AES-256-GCM with its tag of 16 bytes behind it.`,
     }),
     commitment: Type.String({
       pattern: "^[0-9a-f]{64}$",
-      description: "HMAC-SHA256 of the plaintext in canonical JSON: 64 lower-case hexadecimal characters.",
+      description: "HMAC-SHA256 of the plaintext in canonical JSON.",
     }),
     lookup_key: Type.String({
-      pattern: "^[0-9a-f]{32,128}$",
-      description: "32 to 128 lower-case hexadecimal characters.",
+      ...LOOKUP_KEY,
+      description: "Anybody who knows it finds the claim by it.",
     }),
     recipient_fingerprint: Type.Optional({
       ...Fingerprint,

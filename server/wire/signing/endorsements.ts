@@ -1,7 +1,18 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/keys/contract.js";
-import { EntryId, Fingerprint, freeForm, nullable, PAGE_QUERY, pageOf, Timestamp, TRUNCATED } from "../common.js";
+import { EVIDENCE, IDENTIFIER, MAX_METADATA_BYTES, NOTE } from "../../../engine/verify/keys/limits.js";
+import {
+  bounded,
+  EntryId,
+  Fingerprint,
+  freeForm,
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+  Timestamp,
+  TRUNCATED,
+} from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { Entry } from "../log/log.js";
 
@@ -15,17 +26,19 @@ export const EndorsementStatus = Type.Enum(ENDORSEMENT_STATUSES, {
 
 const ValidUntil = Type.String({ description: "ISO 8601: a date, including that day in UTC, or a date-time." });
 
-const Metadata = freeForm("At most 16 KiB; `name` is the name of the institution.");
+const Metadata = freeForm(
+  `At most ${MAX_METADATA_BYTES} bytes as canonical JSON; \`name\` is the name of the institution.`,
+);
 
 const Identifiers = Type.Array(
   Type.Object({
     type: Type.String({ description: "One of GET /identifier-types." }),
-    value: Type.String({ description: "Must have the form of its type, with correct check digits." }),
+    value: bounded(IDENTIFIER, "Must have the form of its type, with correct check digits."),
   }),
-  { maxItems: 256, description: "At most 16 KiB." },
+  { maxItems: 256, description: `At most ${MAX_METADATA_BYTES} bytes as canonical JSON.` },
 );
 
-const Note = Type.String({ description: "1 to 1000 characters." });
+const Note = bounded(NOTE, "Why; on the log.");
 
 /** A body with a proof of the key that acts; a session is not enough. */
 const proven = <T extends TProperties>(properties: T, title: string, description: string) =>
@@ -71,8 +84,8 @@ export const FileAlert = proven(
   {
     endorser_fingerprint: Fingerprint,
     compromised_fingerprint: Fingerprint,
-    reason: Type.String({ description: "1 to 1000 characters." }),
-    evidence: Type.Optional(nullable(Type.String({ description: "At most 5000 characters." }))),
+    reason: bounded(NOTE, "Why the key is thought to be compromised; on the log."),
+    evidence: Type.Optional(nullable(bounded(EVIDENCE, "What shows it; on the log."))),
   },
   "FileAlert",
   "The compromised key, the reason, and a proof of a key that it endorsed or that endorsed it.",

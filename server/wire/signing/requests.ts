@@ -1,12 +1,34 @@
-/** Attestation requests, their answers and request policies. Limits in characters count code points. */
+/** Attestation requests, their answers and request policies. */
 import Type from "typebox";
 import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/keys/contract.js";
-import { EntryId, Fingerprint, freeForm, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import {
+  ATTESTATION_ID,
+  ATTESTATION_TYPE,
+  DEADLINE_DAYS,
+  MAX_CLAIMS_BYTES,
+  MAX_PREDICATE_BYTES,
+  NAMING,
+  NONCE,
+  REASON,
+  STATEMENT,
+} from "../../../engine/verify/keys/limits.js";
+import {
+  bounded,
+  DOCUMENTED,
+  EntryId,
+  Fingerprint,
+  freeForm,
+  LeafIndex,
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+  Timestamp,
+} from "../common.js";
 import { AUTH } from "../identity/auth.js";
 
 const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
 
-const Own = Type.String({ description: "At most 256 characters. Default: the proven key." });
+const Own = bounded({ ...NAMING, min: 0 }, "Default: the proven key.");
 const RequestId = Type.String({ description: "UUID." });
 const Status = Type.Enum(REQUEST_STATUSES, {
   description: "`held`: the policy holds it for the target, who can still answer.",
@@ -23,12 +45,17 @@ const Action = Type.Enum(POLICY_ACTIONS, { description: "Action for a request th
 export const CreateRequest = Type.Object(
   {
     requester_fingerprint: optional(Own),
-    target_fingerprint: Type.String({ description: "A registered key; at most 256 characters." }),
-    attestation_type: Type.String({ description: "1 to 512 characters." }),
-    nonce: Type.String({ description: "1 to 128 characters that this requester has not used before." }),
-    intent_statement: optional(Type.String({ description: "At most 4096 characters." })),
-    claims: optional(freeForm("Any members; at most 64 KiB as canonical JSON (RFC 8785) in UTF-8.")),
-    deadline: optional(Type.String({ description: "At most 90 days ahead; default: 14 days.", format: "date-time" })),
+    target_fingerprint: bounded(NAMING, "A registered key."),
+    attestation_type: bounded(ATTESTATION_TYPE, "Type of the requested attestation."),
+    nonce: bounded(NONCE, "A text that this requester has not used before."),
+    intent_statement: optional(bounded(STATEMENT, "The purpose of the requested attestation.")),
+    claims: optional(freeForm(`Any members; at most ${MAX_CLAIMS_BYTES} bytes as canonical JSON (RFC 8785).`)),
+    deadline: optional(
+      Type.String({
+        description: `At most ${DEADLINE_DAYS.max} days ahead; default: ${DEADLINE_DAYS.default} days.`,
+        format: "date-time",
+      }),
+    ),
     ...AUTH,
   },
   {
@@ -102,12 +129,12 @@ export const Respond = Type.Object(
     decision: Decision,
     responder_fingerprint: optional(Own),
     attestation_id: optional(
-      Type.String({
-        description:
-          "Required to accept: an attestation by the responder, by the target, or by a key that has succeeded one of them and signed that.",
-      }),
+      bounded(
+        { ...ATTESTATION_ID, min: 0 },
+        "Required to accept: an attestation by the responder, by the target, or by a key that has succeeded one of them and signed that.",
+      ),
     ),
-    reason: optional(Type.String({ description: "At most 4096 characters." })),
+    reason: optional(bounded(REASON, "Why, for the requester and the log.")),
     ...AUTH,
   },
   {
@@ -135,8 +162,13 @@ export const RequestResponse = Type.Object(
 export const PublishPolicy = Type.Object(
   {
     target_fingerprint: optional(Own),
-    predicates: freeForm("Conditions on a request (docs/policies.md); 64 KiB as canonical JSON."),
-    default_action_on_failure: Type.String({ description: "allow, decline or hold." }),
+    predicates: freeForm(
+      `Conditions on a request (docs/policies.md); at most ${MAX_PREDICATE_BYTES} bytes as canonical JSON.`,
+    ),
+    default_action_on_failure: Type.String({
+      description: "Action for a request that does not satisfy the policy.",
+      [DOCUMENTED]: { enum: POLICY_ACTIONS },
+    }),
     effective_from: optional(
       Type.String({ description: "Must be later than that of the active policy. Default: now.", format: "date-time" }),
     ),

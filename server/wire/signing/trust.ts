@@ -1,5 +1,14 @@
 /** Trust: the graph of endorsements, trust configurations, and the trust that the service computes for a key. */
 import Type from "typebox";
+import {
+  DEFAULT_DECAY,
+  DEFAULT_GRAPH_DEPTH,
+  DEFAULT_HOPS,
+  MAX_ANCHORS,
+  MAX_CATEGORIES,
+  MAX_GRAPH_DEPTH,
+  MAX_HOPS,
+} from "../../../engine/verify/keys/limits.js";
 import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";
@@ -8,7 +17,12 @@ import { Category, EndorsementStatus } from "./endorsements.js";
 const Fraction = Type.Number({ minimum: 0, maximum: 1, description: "From 0 to 1." });
 
 export const GraphQuery = Type.Object({
-  max_depth: Type.Integer({ minimum: 0, maximum: 8, default: 3, description: "Hops from the root." }),
+  max_depth: Type.Integer({
+    minimum: 0,
+    maximum: MAX_GRAPH_DEPTH,
+    default: DEFAULT_GRAPH_DEPTH,
+    description: "Hops from the root.",
+  }),
   type: Type.Optional(Category),
   status: Type.Optional(EndorsementStatus),
   institution: Type.Optional(
@@ -93,15 +107,19 @@ export const TrustStatus = Type.Object(
 );
 
 const Anchors = Type.Array(Type.Object({ fingerprint: Fingerprint, weight: Fraction }), {
-  maxItems: 100,
+  maxItems: MAX_ANCHORS,
   description: "Each fingerprint once.",
 });
 
 const Threshold = Type.Number({ minimum: 0, maximum: 1, description: "Minimum score of a trusted signer." });
-const Depth = Type.Integer({ minimum: 1, maximum: 8, description: "Maximum number of hops; default 4." });
-const Decay = Type.Number({ minimum: 0, maximum: 1, description: "Factor for every hop; default 0.5." });
+const Depth = Type.Integer({
+  minimum: 1,
+  maximum: MAX_HOPS,
+  description: `Maximum number of hops; default ${DEFAULT_HOPS}.`,
+});
+const Decay = Type.Number({ minimum: 0, maximum: 1, description: `Factor for every hop; default ${DEFAULT_DECAY}.` });
 const Weights = Type.Record(Type.String(), Fraction, {
-  maxProperties: 32,
+  maxProperties: MAX_CATEGORIES,
   description: "Factor for each category; 1 for categories that are not listed.",
 });
 

@@ -167,6 +167,12 @@ describe("says enough", () => {
     expect(silent).toEqual([]);
   });
 
+  test("of limits, by keywords where there is one", () => {
+    const inWords = /\b(?:at most \d+|\d+ to \d+) (?:\S+ )?(?:characters|items|members)\b/i;
+    for (const [where, { description }] of nodesOf(document))
+      if (typeof description === "string") expect(description, where).not.toMatch(inWords);
+  });
+
   test("by examples of every body, every answer and every parameter that must be given", () => {
     for (const { id, definition } of operations) {
       const { parameters = [], requestBody, responses } = definition;

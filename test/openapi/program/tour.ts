@@ -63,7 +63,7 @@ async function requests() {
   };
   const { request_id, claims } = await granted(client.POST("/api/v1/log/attestation-requests", { body }));
   const predicates = { all: [{ field: "claims.urgent", op: "eq", value: true }] };
-  const policy = { predicates, default_action_on_failure: "hold", auth: await grace.proof() };
+  const policy = { predicates, default_action_on_failure: "hold" as const, auth: await grace.proof() };
   const { status } = await granted(client.POST("/api/v1/log/request-policies", { body: policy }));
   const headers = await grace.session();
   const inbox = await granted(client.GET("/api/v1/inbox", { headers, params: { query: { unread: "true" } } }));

@@ -1,6 +1,7 @@
 /** Signing the file: the form, the submission, and the receipt, which is verified before it is shown. */
 import { useId, useRef, useState } from "preact/hooks";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
+import { PSEUDONYM } from "../../../../engine/verify/keys/limits.js";
 import { type Attested, ClientError } from "../../../client/index.js";
 import { KeyDetail } from "../../../wire/identity/keys.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
@@ -125,7 +126,7 @@ function Fields({ fileName, pseudonym, unsigned, isBusy, sign }: FieldsProps) {
             name="pseudonym"
             class="input"
             required
-            maxLength={200}
+            maxLength={PSEUDONYM.max}
             autocomplete="nickname"
           />
           {unsigned !== null && (

@@ -2,13 +2,12 @@
  * The keys of a list. The service pages by order of registration and cannot filter by status, so this filters by
  * status.
  */
+import { MAX_PER_PAGE } from "../../../../engine/verify/keys/limits.js";
 import type { KeySummary } from "../../../client/index.js";
 import { KeyPage } from "../../../wire/identity/keys.js";
 import { http } from "../../state/service.js";
 
 export const PER_PAGE = 25;
-/** The service's maximum. */
-const MAX_PER_PAGE = 200;
 /** Number of requests in a search by status before the reader is asked whether to continue. */
 const MAX_REQUESTS = 5;
 

@@ -2,8 +2,8 @@
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { canonicalFingerprint } from "../../../../engine/registry/events/keys.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
 import { fits } from "../../../../engine/verify/json/shape.js";
+import { NAMING } from "../../../../engine/verify/keys/limits.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
 import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
 import {
@@ -119,7 +119,7 @@ function readRoutes({ requestQueries, policies }: Parts): Route[] {
  * @throws CairnlogError `forbidden`
  */
 function checkNamed({ fingerprint }: Proof, named: unknown, member: string): void {
-  if (typeof named !== "string" || named === "" || !fits(named, MAX_FINGERPRINT_CHARACTERS)) return;
+  if (typeof named !== "string" || named === "" || !fits(named, NAMING.max)) return;
   if (canonicalFingerprint(named) !== fingerprint)
     throw new CairnlogError("forbidden", `The proof is of the key ${fingerprint}, not of the one in ${member}.`);
 }
