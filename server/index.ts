@@ -10,7 +10,7 @@ import { Opened } from "./closing.js";
 import { createLimits } from "./front/limits.js";
 import { openOperations } from "./front/operations.js";
 import { requirePublicUrl } from "./http/origins.js";
-import { isRefusedByBrowsers } from "./http/ports.js";
+import { isRefusedByBrowsers } from "./http/refused-ports.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { TransportName } from "./http/transport/transport.js";
 import { openMirror } from "./mirror.js";

@@ -7,9 +7,9 @@ import { type OperatorKey, publicOperatorKey } from "../engine/crypto/signer/ope
 import { eraseWithheld } from "../engine/log/history/erase.js";
 import { projection } from "../engine/registry/events/projection.js";
 import { openRegistryReader } from "../engine/registry/registry.js";
-import { Duties } from "./duties.js";
 import { failureOf } from "./failure.js";
 import { openFront } from "./front/fronts.js";
+import { LeaderTasks } from "./leader-tasks.js";
 import { openingOf } from "./opening/opening.js";
 import type { Logger } from "./process/logger.js";
 import { type Ground, type Service, serviceOf, tellErasing } from "./service.js";
@@ -31,13 +31,20 @@ export async function openMirror(ground: Ground): Promise<Service> {
   const mirrored = new MirroredLog(log, dataDir, logger);
   opened.addFoundation("the mirror", () => mirrored.close());
   // They never begin here, and only show how far the log's own service is.
-  const duties = new Duties({ settings, registry, operator, logName: logNameOf(settings, log), logger, refuted() {} });
+  const leaderTasks = new LeaderTasks({
+    settings,
+    registry,
+    operator,
+    logName: logNameOf(settings, log),
+    logger,
+    refuted() {},
+  });
   return serviceOf(ground, {
     registry,
     writer: null,
     operator,
     failed,
-    duties,
+    leaderTasks,
     checkpoints: mirrored,
     tlog: mirrored.tlog,
     replication: null,

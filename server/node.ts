@@ -5,8 +5,8 @@ import type { OperatorKey } from "../engine/crypto/signer/operator-key.js";
 import { PostgresJournal } from "../engine/journal/postgres/journal.js";
 import { Checkpoints, defaultLogName } from "../engine/log/tlog/checkpoints.js";
 import { formatVkey } from "../engine/verify/note/key.js";
-import { Duties } from "./duties.js";
 import { openFront, openFronts } from "./front/fronts.js";
+import { LeaderTasks } from "./leader-tasks.js";
 import { mirroredOperator } from "./mirror.js";
 import type { Logger } from "./process/logger.js";
 import { Replication, type ReplicationStatus } from "./replication/replication.js";
@@ -54,12 +54,12 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
   const logName = logNameOf(settings, log);
   const refuted = (error: CairnlogError) => log.refute(error);
   const isHeld = () => journal.hasLease;
-  const duties = new Duties({ settings, registry, operator, logName, logger, refuted, isHeld });
+  const leaderTasks = new LeaderTasks({ settings, registry, operator, logName, logger, refuted, isHeld });
   const tlog = new NodeTlog({
     log,
     // The first record has it, too, which a public follower reads before it has anything to serve.
     vkey: () => binding[VKEY] ?? log.row("meta", "log")?.settings?.[VKEY] ?? null,
-    published: () => duties.tlog,
+    published: () => leaderTasks.tlog,
     told: () => replication.status.checkpoint,
     logger,
   });
@@ -78,16 +78,16 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
         // A node that has shown more than the journal has must not sign anything else in its place.
         published.check();
         await tlog.stop();
-        await duties.begin();
+        await leaderTasks.begin();
       },
       async end() {
-        await duties.end();
+        await leaderTasks.end();
         await tlog.stop();
         tlog.start();
       },
       async checkpoint() {
         try {
-          return (await duties.tlog?.checkpoint()) ?? null;
+          return (await leaderTasks.tlog?.checkpoint()) ?? null;
         } catch {
           // There is none yet.
           return null;
@@ -101,7 +101,7 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
     writer: log,
     operator,
     failed,
-    duties,
+    leaderTasks,
     checkpoints: isPublic ? NO_CHECKPOINTS : new Checkpoints(log, operator, logName),
     tlog,
     replication: { role, status },

@@ -14,12 +14,12 @@ import { openRegistry, type Registry, type RegistryOptions } from "../engine/reg
 import { closeToOthers, writePrivateFile } from "../engine/store/lmdb/private.js";
 import { freeBytes } from "../engine/store/lmdb/room.js";
 import type { Opened } from "./closing.js";
-import { Duties, watchDuties } from "./duties.js";
 import { checkAfterFailure, failureOf } from "./failure.js";
 import { type Fronts, type FrontsParts, openFronts } from "./front/fronts.js";
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness, type ReadinessParts } from "./http/observing/readiness.js";
 import type { Services } from "./http/services.js";
+import { LeaderTasks, watchLeaderTasks } from "./leader-tasks.js";
 import { openingOf } from "./opening/opening.js";
 import { type OpenedOperator, openOperator } from "./opening/operator.js";
 import type { Logger } from "./process/logger.js";
@@ -58,7 +58,7 @@ type Same = Pick<Service, "registry" | "operator" | "failed" | "openFronts">;
 interface ServiceParts extends Same, Pick<Services, "checkpoints" | "tlog" | "replication"> {
   /** Null where another process writes the log. */
   readonly writer: LogWriter | null;
-  readonly duties: Duties;
+  readonly leaderTasks: LeaderTasks;
   readonly readiness: Pick<ReadinessParts, "isReadOnly" | "writer" | "node">;
   /** Shows what not every service has. */
   watch?(metrics: Metrics): void;
@@ -66,11 +66,11 @@ interface ServiceParts extends Same, Pick<Services, "checkpoints" | "tlog" | "re
   begin?(): void;
 }
 
-const DUTIES = "anchoring, webhooks and witnesses";
+const LEADER_TASKS = "anchoring, webhooks and witnesses";
 
 /** The service over an open log. */
 export function serviceOf({ settings, opened }: Pick<Ground, "settings" | "opened">, parts: ServiceParts): Service {
-  const { registry, writer, operator, duties, readiness, checkpoints, tlog, replication } = parts;
+  const { registry, writer, operator, leaderTasks, readiness, checkpoints, tlog, replication } = parts;
   const { log } = registry;
   const metrics = new Metrics(log, writer);
   opened.addFoundation("the metrics", () => metrics.close());
@@ -85,16 +85,16 @@ export function serviceOf({ settings, opened }: Pick<Ground, "settings" | "opene
       freeBytes: free,
       minFreeBytes: settings.minFreeBytes,
       oldestReader: () => log.diskUsage.oldestReader,
-      warnings: () => duties.tlog?.warnings ?? [],
+      warnings: () => leaderTasks.tlog?.warnings ?? [],
     }),
     metrics,
-    anchoring: { anchor: () => duties.anchoring.anchor(), status: () => duties.anchoring.status() },
+    anchoring: { anchor: () => leaderTasks.anchoring.anchor(), status: () => leaderTasks.anchoring.status() },
     verification: new SharedVerification(log),
     checkpoints,
     tlog,
     replication,
   };
-  watchDuties(metrics, duties, { publishes: !readiness.isReadOnly, isCosigned: settings.witnesses !== null });
+  watchLeaderTasks(metrics, leaderTasks, { publishes: !readiness.isReadOnly, isCosigned: settings.witnesses !== null });
   parts.watch?.(metrics);
   metrics.watchDisk(free, () => log.diskUsage);
   return {
@@ -110,7 +110,7 @@ export function serviceOf({ settings, opened }: Pick<Ground, "settings" | "opene
     },
     begin() {
       // Before the connections are closed: a request that waits for a calendar is answered at once.
-      opened.addWork(DUTIES, () => duties.close());
+      opened.addWork(LEADER_TASKS, () => leaderTasks.close());
       parts.begin?.();
     },
   };
@@ -126,15 +126,15 @@ export async function openWriter(ground: Ground): Promise<Service> {
   const { log } = registry;
   const logName = logNameOf(settings, log);
   const refuted = (error: CairnlogError) => log.refute(error);
-  const duties = new Duties({ settings, registry, operator, logName, logger, refuted });
-  opened.addWork(DUTIES, () => duties.close());
-  const tlog = await duties.begin();
+  const leaderTasks = new LeaderTasks({ settings, registry, operator, logName, logger, refuted });
+  opened.addWork(LEADER_TASKS, () => leaderTasks.close());
+  const tlog = await leaderTasks.begin();
   return serviceOf(ground, {
     registry,
     writer: log,
     operator,
     failed,
-    duties,
+    leaderTasks,
     checkpoints: new Checkpoints(log, operator, logName),
     tlog,
     replication: null,

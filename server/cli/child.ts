@@ -1,9 +1,9 @@
 /** A service whose parent watches it, as a process: `child.js serve …`. Only `parent.ts` starts it. */
 import { useAsStderr } from "../process/stderr.js";
-import { holdLifeline, PARENT_STDERR } from "./operate/lifeline.js";
-import { leaveClosedTerminals } from "./terminal/closed.js";
+import { holdParentConnection, PARENT_STDERR } from "./operate/parent-connection.js";
+import { leaveClosedTerminals } from "./terminal/closed-terminal.js";
 
-holdLifeline();
+holdParentConnection();
 leaveClosedTerminals();
 // The standard one leads to the parent. It takes what native code says before it ends the process.
 useAsStderr(PARENT_STDERR);

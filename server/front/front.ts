@@ -9,7 +9,7 @@ import { Gate } from "../http/gate.js";
 import type { Limits } from "../http/limits/limits.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
 import { Origins } from "../http/origins.js";
-import { ServicePages } from "../http/pages.js";
+import { ServicePages } from "../http/page-writes.js";
 import { asHere, routeTable } from "../http/routes/index.js";
 import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";

@@ -109,7 +109,7 @@ export type ToFront =
    * entries of their receipts, one behind the other.
    */
   | {
-      readonly kind: "news";
+      readonly kind: "feed";
       readonly feed: readonly FeedMessage[];
       readonly outcomes: readonly Outcome[];
       readonly heads: readonly BatchHead[];

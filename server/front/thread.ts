@@ -87,7 +87,7 @@ export class FrontThread {
     this.#writerSide.send(message);
   }
 
-  /** Sends the news of the log, and how the commands of this front end have ended. */
+  /** Sends what is new on the log, and how the commands of this front end have ended. */
   tell(feed: readonly FeedMessage[]): void {
     this.#writerSide.tell(feed);
   }

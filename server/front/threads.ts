@@ -13,9 +13,9 @@ import type { FrontReport } from "../http/observing/metrics.js";
 import { cannotListen } from "../http/transport/transport.js";
 import type { Logger } from "../process/logger.js";
 import type { Shared } from "./calls.js";
-import { Control } from "./control.js";
+import { FeedSender } from "./feed-sender.js";
 import type { ToFront } from "./messages.js";
-import { News } from "./news.js";
+import { SharedState } from "./shared-state.js";
 import { FrontThread } from "./thread.js";
 import type { FrontData } from "./worker.js";
 
@@ -31,14 +31,14 @@ interface FrontThreadsParts {
   readonly log: LogWriter;
   readonly shared: Shared;
   /** What every front end is told at its start. */
-  readonly data: Omit<FrontData, "number" | "control" | "fed" | "port">;
+  readonly data: Omit<FrontData, "number" | "sharedState" | "fed" | "port">;
   readonly logger: Logger;
 }
 
 export class FrontThreads {
   readonly #parts: FrontThreadsParts;
   #listed: FrontData["listed"];
-  readonly #control: Control;
+  readonly #sharedState: SharedState;
   readonly #isShared: boolean;
   /** By number; null where one has died and is not replaced yet. */
   readonly #threads: (FrontThread | null)[];
@@ -49,17 +49,17 @@ export class FrontThreads {
   #place: { readonly host: string; readonly port: number } | null = null;
   readonly #replacing = new Set<NodeJS.Timeout>();
   #closing = false;
-  readonly #news: News;
+  readonly #feedSender: FeedSender;
 
   constructor(parts: FrontThreadsParts) {
     this.#parts = parts;
     this.#listed = parts.data.listed;
-    this.#control = Control.create(parts.count);
+    this.#sharedState = SharedState.create(parts.count);
     // With a certificate also for one: an app that has a new one listens beside the old app.
     this.#isShared = parts.count > 1 || parts.data.tls !== null;
     this.#threads = Array.from({ length: parts.count }, () => null);
-    this.#news = new News(this.#control, () => this.#threads);
-    parts.log.feed((message) => this.#news.add(message));
+    this.#feedSender = new FeedSender(this.#sharedState, () => this.#threads);
+    parts.log.feed((message) => this.#feedSender.add(message));
     process.on("exit", this.#exiting);
   }
 
@@ -87,14 +87,14 @@ export class FrontThreads {
   renewWriters(listed: readonly AllowedSigner[]): void {
     this.#listed = listed;
     // Before any of them is asked again, as with what is told of the log.
-    this.#control.count(1);
+    this.#sharedState.count(1);
     this.#order({ kind: "writers", listed });
   }
 
   /** The front ends whose event loops have not turned for some seconds, and those that are gone or do not listen yet: `front-1`. */
   get stuck(): string[] {
     return this.#threads.flatMap((thread, number) =>
-      !thread?.isListening || this.#control.silence(number) > STUCK_MS ? [`front-${number + 1}`] : [],
+      !thread?.isListening || this.#sharedState.silence(number) > STUCK_MS ? [`front-${number + 1}`] : [],
     );
   }
 
@@ -127,7 +127,7 @@ export class FrontThreads {
     this.#order({ kind: "abandon" });
     const deadline = performance.now() + EXIT_MS;
     for (const number of this.#threads.keys())
-      if (this.#threads[number]) this.#control.waitForEnd(number, Math.max(0, deadline - performance.now()));
+      if (this.#threads[number]) this.#sharedState.waitForEnd(number, Math.max(0, deadline - performance.now()));
   };
 
   #order(message: ToFront): void {
@@ -136,14 +136,20 @@ export class FrontThreads {
 
   #start(number: number): FrontThread {
     const { log, shared, logger } = this.#parts;
-    const control = this.#control;
-    control.begin(number);
+    const sharedState = this.#sharedState;
+    sharedState.begin(number);
     const thread = new FrontThread({
       log,
       shared,
       logger,
-      due: () => this.#news.due(),
-      data: { ...this.#parts.data, listed: this.#listed, number, control: control.buffer, fed: control.fed },
+      due: () => this.#feedSender.due(),
+      data: {
+        ...this.#parts.data,
+        listed: this.#listed,
+        number,
+        sharedState: sharedState.buffer,
+        fed: sharedState.fed,
+      },
       failed: (error) => logger.error({ err: error, front: number + 1 }, "a front end failed"),
     });
     void thread.ended.then(() => this.#gone(thread, number));
@@ -156,7 +162,7 @@ export class FrontThreads {
     this.#told.delete(thread);
     if (told) this.#past = pastOf(this.#past, told.figures);
     this.#threads[number] = null;
-    this.#control.begin(number);
+    this.#sharedState.begin(number);
     const place = this.#place;
     if (this.#closing || !place) return;
     this.#parts.logger.error({ front: number + 1 }, "a front end has ended, and is replaced");

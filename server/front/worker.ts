@@ -21,10 +21,10 @@ import { createLogger, type LineLevel, sinkOf } from "../process/logger.js";
 import { stderrLines } from "../process/stderr.js";
 import { roleIn } from "../replication/role.js";
 import type { Settings } from "../settings/settings.js";
-import { Control } from "./control.js";
 import { Front } from "./front.js";
 import { sharedLimits } from "./limits.js";
 import { faultOf } from "./messages.js";
+import { SharedState } from "./shared-state.js";
 import { type FrontOrder, WriterPort } from "./writerport.js";
 
 /** What a front end is told at its start. */
@@ -50,7 +50,7 @@ export interface FrontData {
   readonly forwardsLog: boolean;
   /** Counts lines of the log that could not be written. */
   readonly droppedLines: SharedArrayBuffer;
-  readonly control: SharedArrayBuffer;
+  readonly sharedState: SharedArrayBuffer;
   /** Messages of the feed that were sent before. */
   readonly fed: number;
   /** To the writer's thread. */
@@ -61,8 +61,8 @@ export interface FrontData {
 const BEAT_MS = 500;
 
 const data = workerData as FrontData;
-const control = new Control(data.control);
-const writer = new WriterPort(data.port, control, data.fed);
+const sharedState = new SharedState(data.sharedState);
+const writer = new WriterPort(data.port, sharedState, data.fed);
 const { calls } = writer;
 const { settings } = data;
 stderrLines(data.droppedLines);
@@ -115,7 +115,7 @@ async function open() {
     tls: data.tls,
     maxConnections: data.maxConnections,
     maxPendingBytes: shareOf(settings, data.count),
-    connectionCount: { addConnections: (change) => control.addConnections(data.number, change) },
+    connectionCount: { addConnections: (change) => sharedState.addConnections(data.number, change) },
     catchUp: () => writer.catchUp(),
     logger,
   });
@@ -123,7 +123,7 @@ async function open() {
 }
 
 const delay = new Delay();
-const beat = setInterval(() => control.beat(data.number), BEAT_MS);
+const beat = setInterval(() => sharedState.beat(data.number), BEAT_MS);
 
 let opened: Awaited<ReturnType<typeof open>> | undefined;
 /** It may be told to close before it is open. */
@@ -132,7 +132,7 @@ const opening = open();
 /** Ends the thread, in any state. */
 function fail(error: unknown): void {
   opened?.front.abandon();
-  control.end(data.number);
+  sharedState.end(data.number);
   // What keeps it from starting: as an `error` of the thread, a coded error would arrive without its class.
   writer.send({ kind: "failed", fault: faultOf(error) });
   // Thrown again where nobody catches it any more, so that the thread ends and the writer's thread gets an `error`.
@@ -145,7 +145,7 @@ process.on("uncaughtException", fail).on("unhandledRejection", fail);
 function end(): void {
   clearInterval(beat);
   delay.close();
-  control.end(data.number);
+  sharedState.end(data.number);
   writer.close();
 }
 

@@ -97,12 +97,12 @@ export class WriterSide {
     this.#parts.due();
   }
 
-  /** Sends the news of the log, and how the commands have ended that ended since the last call. */
+  /** Sends what is new on the log, and how the commands have ended that ended since the last call. */
   tell(feed: readonly FeedMessage[]): void {
     if (!feed.length && !this.#outcomes.length) return;
     const entries = this.#joined();
-    const news: ToFront = { kind: "news", feed, outcomes: this.#outcomes, heads: this.#heads, entries };
-    this.#parts.port.postMessage(news, entries ? [entries.buffer] : []);
+    const message: ToFront = { kind: "feed", feed, outcomes: this.#outcomes, heads: this.#heads, entries };
+    this.#parts.port.postMessage(message, entries ? [entries.buffer] : []);
     [this.#outcomes, this.#heads, this.#entries, this.#bytes] = [[], [], [], 0];
   }
 

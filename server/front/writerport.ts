@@ -11,9 +11,9 @@ import type { Committed, Receipt } from "../../engine/log/state/executor.js";
 import type { Payer } from "../../engine/log/state/payer.js";
 import { traceHeaders, traceparent } from "../process/tracing.js";
 import { callsBy, type WriterCalls } from "./calls.js";
-import type { Control } from "./control.js";
 import { type CommandMessage, errorOf, RECEIPT_ITEMS, type ToFront, type ToWriter } from "./messages.js";
-import { Waiting } from "./waiting.js";
+import { PendingCalls } from "./pending-calls.js";
+import type { SharedState } from "./shared-state.js";
 
 /** Who sent a command or a call. */
 interface Caller {
@@ -28,8 +28,8 @@ export class WriterPort {
   /** What the writer's thread does for this front end. */
   readonly calls: WriterCalls;
   readonly #port: MessagePort;
-  readonly #control: Pick<Control, "fed">;
-  readonly #waiting = new Waiting<Caller>();
+  readonly #sharedState: Pick<SharedState, "fed">;
+  readonly #waiting = new PendingCalls<Caller>();
   readonly #isTracing = registeredTracer() !== null;
   #commands: CommandMessage[] = [];
   /** Messages of the feed that have been followed. */
@@ -40,9 +40,9 @@ export class WriterPort {
   #early: FeedMessage[] = [];
 
   /** @param fed the number of messages of the feed that were sent before this front end was made */
-  constructor(port: MessagePort, control: Pick<Control, "fed">, fed: number) {
+  constructor(port: MessagePort, sharedState: Pick<SharedState, "fed">, fed: number) {
     this.#port = port;
-    this.#control = control;
+    this.#sharedState = sharedState;
     this.#followed = fed;
     this.calls = callsBy(
       (call) =>
@@ -71,7 +71,7 @@ export class WriterPort {
    */
   catchUp(): void {
     // The difference, because both start anew after 2³² messages.
-    while (((this.#control.fed - this.#followed) | 0) > 0) {
+    while (((this.#sharedState.fed - this.#followed) | 0) > 0) {
       const received = receiveMessageOnPort(this.#port) as { message: ToFront } | undefined;
       if (received) this.#take(received.message);
     }
@@ -113,7 +113,7 @@ export class WriterPort {
 
   #take(message: ToFront): void {
     switch (message.kind) {
-      case "news":
+      case "feed":
         this.#followed = (this.#followed + message.feed.length) | 0;
         for (const told of message.feed)
           if (this.#follow) this.#follow(told);
@@ -135,7 +135,7 @@ export class WriterPort {
     }
   }
 
-  #ended({ outcomes, heads, entries }: ToFront & { kind: "news" }): void {
+  #ended({ outcomes, heads, entries }: ToFront & { kind: "feed" }): void {
     const bytes = entries && Buffer.from(entries.buffer, entries.byteOffset, entries.length);
     let from = 0;
     for (const [id, fault, value, ...packed] of outcomes) {

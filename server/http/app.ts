@@ -13,7 +13,7 @@ import type { Exchange } from "./exchange.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Measures } from "./observing/measures.js";
 import { answered, requestSpan, within } from "./observing/spans.js";
-import type { PageRules } from "./pages.js";
+import type { PageRules } from "./page-writes.js";
 import {
   checkedContext,
   noResource,

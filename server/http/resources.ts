@@ -3,7 +3,7 @@ import type { TObject, TSchema } from "typebox";
 import { CairnlogError } from "../../engine/base/error.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
-import type { PageRules } from "./pages.js";
+import type { PageRules } from "./page-writes.js";
 import { HttpError } from "./route/problems.js";
 import type { Context, Method, Route } from "./route/route.js";
 import { Answer, furtherLine, headerGroup } from "./transport/answer.js";

@@ -15,14 +15,14 @@ import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import type { Logger } from "../process/logger.js";
-import { Lane } from "./lane.js";
+import { AddressPlaces, type FreePlaces } from "./address-places.js";
 import { LogWalk } from "./log-walk.js";
 import { deliveryRequest } from "./message.js";
-import { Owners } from "./owners.js";
-import { type FreePlaces, Places } from "./places.js";
+import { OwnerKeys } from "./owner-keys.js";
+import { OwnerTurns } from "./owner-turns.js";
 import { type Schedule, systemSchedule } from "./schedule.js";
 import { ATTEMPT_TIMEOUT_MS, type AttemptResult, type Send } from "./send.js";
-import { Turns } from "./turns.js";
+import { SubscriptionLane } from "./subscription-lane.js";
 
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
@@ -71,7 +71,7 @@ interface Attempt {
 }
 
 interface LaneOutcome {
-  readonly lane: Lane;
+  readonly lane: SubscriptionLane;
   readonly outcome: Attempted;
 }
 
@@ -85,12 +85,12 @@ export class Deliverer {
   readonly #schedule: Schedule;
   readonly #random: () => number;
   readonly #leisure: Leisure;
-  readonly #lanes = new Map<number, Lane>();
-  readonly #turns = new Turns();
+  readonly #lanes = new Map<number, SubscriptionLane>();
+  readonly #turns = new OwnerTurns();
   readonly #places: FreePlaces;
-  readonly #owners: Owners;
+  readonly #owners: OwnerKeys;
   /** Lanes that wait for a place at an address, by address, in the order in which they get one. */
-  readonly #parked = new Map<string, Set<Lane>>();
+  readonly #parked = new Map<string, Set<SubscriptionLane>>();
   #walk: LogWalk | null = null;
   /** Changes of subscriptions that were not considered yet; null if any may have changed. */
   #changes: { key: number; row: WebhookRow | undefined }[] | null = null;
@@ -119,7 +119,12 @@ export class Deliverer {
   failed = 0;
 
   constructor(parts: DelivererParts) {
-    const { clock = systemClock, schedule = systemSchedule, random = Math.random, places = new Places() } = parts;
+    const {
+      clock = systemClock,
+      schedule = systemSchedule,
+      random = Math.random,
+      places = new AddressPlaces(),
+    } = parts;
     this.#places = places;
     places.freed = (place) => {
       this.#unpark(place);
@@ -132,7 +137,7 @@ export class Deliverer {
     this.#schedule = schedule;
     this.#random = random;
     this.#leisure = parts.leisure ?? LEISURE;
-    this.#owners = new Owners(parts.webhooks, clock, schedule, () => this.#wake());
+    this.#owners = new OwnerKeys(parts.webhooks, clock, schedule, () => this.#wake());
   }
 
   /** Subscriptions whose endpoint is unhealthy. */
@@ -237,7 +242,7 @@ export class Deliverer {
     const ids = new Set(rows.map(({ key }) => key));
     for (const lane of [...this.#lanes.values()]) if (!ids.has(lane.id)) this.#end(lane);
     const pieces = new Pieces();
-    const added: Lane[] = [];
+    const added: SubscriptionLane[] = [];
     for (const { key, row } of rows) {
       this.#noteHealth(key, row);
       if (!this.#lanes.has(key)) added.push(this.#laneOf(key, row, walked));
@@ -285,22 +290,22 @@ export class Deliverer {
     else this.#unhealthy.delete(id);
   }
 
-  #laneOf(id: number, row: WebhookRow, walked: number | undefined): Lane {
+  #laneOf(id: number, row: WebhookRow, walked: number | undefined): SubscriptionLane {
     const { outbox, size } = this.#webhooks;
     const cursor = outbox.cursor(id);
     // Versions before cursors queued everything in the outbox until they ended, so what came since is all that is left.
     const since = row.since ?? walked ?? size;
     const next = cursor ?? Math.max(walked ?? 0, since);
-    return new Lane(id, row, { next, waiting: outbox.count(id), hasCursor: cursor !== undefined });
+    return new SubscriptionLane(id, row, { next, waiting: outbox.count(id), hasCursor: cursor !== undefined });
   }
 
-  #join(lane: Lane): void {
+  #join(lane: SubscriptionLane): void {
     this.#owners.add(lane);
     this.#walk!.join(lane);
     this.#look(lane);
   }
 
-  #end(lane: Lane): void {
+  #end(lane: SubscriptionLane): void {
     lane.hasEnded = true;
     lane.cancelTimer();
     this.#lanes.delete(lane.id);
@@ -316,16 +321,16 @@ export class Deliverer {
   }
 
   /** An entry was found for a lane. */
-  #found(lane: Lane): void {
+  #found(lane: SubscriptionLane): void {
     if (lane.state === "idle" || (lane.state === "resting" && !lane.isGated)) this.#ready(lane);
   }
 
   /** Makes an idle lane ready if it has something to try. */
-  #look(lane: Lane): void {
+  #look(lane: SubscriptionLane): void {
     if (lane.state === "idle" && !lane.hasEnded && (lane.waiting || lane.untried !== undefined)) this.#ready(lane);
   }
 
-  #ready(lane: Lane): void {
+  #ready(lane: SubscriptionLane): void {
     lane.cancelTimer();
     lane.state = "ready";
     this.#turns.add(lane);
@@ -370,7 +375,7 @@ export class Deliverer {
   }
 
   /** Has a lane wait for a place at an address that has none free. */
-  #park(lane: Lane, place: string): void {
+  #park(lane: SubscriptionLane, place: string): void {
     lane.state = "parked";
     lane.place = place;
     const parked = this.#parked.get(place);
@@ -391,14 +396,14 @@ export class Deliverer {
   }
 
   /** A lane that was made ready for a place needs it no more, or has never taken it: the next one may. */
-  #passOn(lane: Lane): void {
+  #passOn(lane: SubscriptionLane): void {
     const { place } = lane;
     lane.place = null;
     if (place !== null) this.#unpark(place);
   }
 
   /** @returns whether an attempt was started */
-  #begin(lane: Lane): boolean {
+  #begin(lane: SubscriptionLane): boolean {
     const endpoint = this.#webhooks.endpoint(lane.id);
     if (!endpoint) return false;
     const now = formatTimestamp(this.#clock());
@@ -417,7 +422,7 @@ export class Deliverer {
   }
 
   /** @returns what to try now, or the time when there will be something, or null if that is not known */
-  #choose(lane: Lane, { healthy }: Endpoint, now: string): Attempt | string | null {
+  #choose(lane: SubscriptionLane, { healthy }: Endpoint, now: string): Attempt | string | null {
     if (lane.waiting) lane.rows ??= byTime(this.#webhooks.outbox.oldest(lane.id, WINDOW));
     const rows = (lane.waiting && lane.rows) || [];
     // An unhealthy endpoint is tried for a delivery that is not due, too.
@@ -442,7 +447,7 @@ export class Deliverer {
     return rows[0] ? timeOf(rows[0]) : null;
   }
 
-  #rest(lane: Lane, milliseconds: number, isGated: boolean): void {
+  #rest(lane: SubscriptionLane, milliseconds: number, isGated: boolean): void {
     lane.state = "resting";
     lane.isGated = isGated;
     lane.cancelTimer = this.#schedule(Math.min(Math.max(milliseconds, 0), MAX_WAIT_MS), () => {
@@ -452,7 +457,11 @@ export class Deliverer {
     });
   }
 
-  async #attempt(lane: Lane, endpoint: Endpoint, { entryId, delivery, told, first }: Attempt): Promise<void> {
+  async #attempt(
+    lane: SubscriptionLane,
+    endpoint: Endpoint,
+    { entryId, delivery, told, first }: Attempt,
+  ): Promise<void> {
     lane.state = "under way";
     const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
     const { isDelivered, reason, busy, isGone, retryAfter } = await this.#sent(request);
@@ -526,7 +535,7 @@ export class Deliverer {
     this.#isSettling = false;
   }
 
-  #settled(lane: Lane, { first, isDelivered }: Attempted): void {
+  #settled(lane: SubscriptionLane, { first, isDelivered }: Attempted): void {
     if (lane.hasEnded) return;
     if (first) {
       lane.found.shift();
@@ -559,7 +568,7 @@ export class Deliverer {
    */
   async #mark(walked: number): Promise<void> {
     const walk = this.#walk!;
-    const isBusy = (lane: Lane) => !lane.isAtHead || lane.found.length > 0;
+    const isBusy = (lane: SubscriptionLane) => !lane.isAtHead || lane.found.length > 0;
     const cursorless = [...this.#lanes.values()].filter((lane) => !lane.hasCursor && isBusy(lane));
     for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
       const some = cursorless.slice(from, from + MAX_AT_ONCE);

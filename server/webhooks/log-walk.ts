@@ -5,7 +5,7 @@
  */
 import { Selection } from "../../engine/registry/webhooks/selection.js";
 import type { Reported, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import type { Lane } from "./lane.js";
+import type { SubscriptionLane } from "./subscription-lane.js";
 
 /** Milliseconds after which a step ends. It runs in the writer's thread. */
 const STEP_MS = 1;
@@ -16,42 +16,42 @@ const REFILL_BELOW = 16;
 
 export class LogWalk {
   readonly #webhooks: Pick<Webhooks, "size" | "eventAt">;
-  readonly #found: (lane: Lane) => void;
+  readonly #found: (lane: SubscriptionLane) => void;
   /** Leaf index of the next entry of the shared walk. */
   position: number;
-  readonly #head = new Selection<Lane>();
+  readonly #head = new Selection<SubscriptionLane>();
   /** Lanes behind the head that have room, in the order of their turns. */
-  readonly #behind = new Set<Lane>();
+  readonly #behind = new Set<SubscriptionLane>();
 
   /** @param found called for each lane with a new delivery; it must not throw, and be quick */
-  constructor(webhooks: Pick<Webhooks, "size" | "eventAt">, position: number, found: (lane: Lane) => void) {
+  constructor(webhooks: Pick<Webhooks, "size" | "eventAt">, position: number, found: (lane: SubscriptionLane) => void) {
     this.#webhooks = webhooks;
     this.position = position;
     this.#found = found;
   }
 
   /** Takes a lane in, at its place. */
-  join(lane: Lane): void {
+  join(lane: SubscriptionLane): void {
     if (lane.next >= this.position && lane.hasRoom) {
       lane.isAtHead = true;
       this.#head.add(lane);
     } else this.refill(lane);
   }
 
-  leave(lane: Lane): void {
+  leave(lane: SubscriptionLane): void {
     if (lane.isAtHead) this.#head.remove(lane);
     this.#behind.delete(lane);
   }
 
   /** To be called when a lane may have room again. */
-  refill(lane: Lane): void {
+  refill(lane: SubscriptionLane): void {
     if (lane.isAtHead || !lane.hasRoom || lane.found.length > REFILL_BELOW) return;
     if (lane.next >= this.position) this.join(lane);
     else this.#behind.add(lane);
   }
 
   /** Where a lane has to begin after a restart: at its first entry whose outcome is not on disk. */
-  cursorOf(lane: Lane): number {
+  cursorOf(lane: SubscriptionLane): number {
     return lane.found[0] ?? (lane.isAtHead ? Math.max(this.position, lane.next) : lane.next);
   }
 
@@ -78,7 +78,7 @@ export class LogWalk {
     const [first] = this.#behind;
     const from = first!.next;
     const end = Math.min(from + CATCH_UP_ENTRIES, this.position);
-    const together = new Selection<Lane>();
+    const together = new Selection<SubscriptionLane>();
     const lanes = [...this.#behind].filter(({ next }) => next >= from && next < end);
     for (const lane of lanes) together.add(lane);
     let at = from;
@@ -98,7 +98,7 @@ export class LogWalk {
     }
   }
 
-  #tell(selection: Selection<Lane>, { event, payload }: Reported, leafIndex: number): void {
+  #tell(selection: Selection<SubscriptionLane>, { event, payload }: Reported, leafIndex: number): void {
     selection.select(event, payload, (lane) => {
       if (leafIndex < lane.next) return;
       lane.found.push(leafIndex);

@@ -5,8 +5,8 @@
 import { isIPv6, type LookupFunction } from "node:net";
 import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
 import { type Answered, exchange } from "../outgoing/exchange.js";
+import { AddressPlaces, Held, placeOf } from "./address-places.js";
 import type { DeliveryRequest } from "./message.js";
-import { Held, Places, placeOf } from "./places.js";
 import { PublicAddresses } from "./public-addresses.js";
 import { dnsResolver, type Resolve } from "./resolver.js";
 
@@ -77,11 +77,16 @@ class Busy extends Error {
 export function httpSender(options: {
   readonly allowPrivate: boolean;
   readonly resolve?: Resolve;
-  readonly places?: Places;
+  readonly places?: AddressPlaces;
   readonly timeoutMs?: number;
   readonly reach?: PublicAddresses;
 }): Send {
-  const { allowPrivate, resolve = dnsResolver(), places = new Places(), timeoutMs = ATTEMPT_TIMEOUT_MS } = options;
+  const {
+    allowPrivate,
+    resolve = dnsResolver(),
+    places = new AddressPlaces(),
+    timeoutMs = ATTEMPT_TIMEOUT_MS,
+  } = options;
   const { reach = new PublicAddresses(resolve) } = options;
   const check = (address: string | undefined): void => {
     if (!allowPrivate && !(address !== undefined && reach.allows(address))) throw new PrivateAddress();

@@ -3,7 +3,7 @@
  * thread begins with the first delivery: a service without subscriptions has none.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
-import type { FreePlaces } from "./places.js";
+import type { FreePlaces } from "./address-places.js";
 import type { AttemptResult, Send } from "./send.js";
 import type { Order, SenderMessage, SendingData } from "./sending.js";
 

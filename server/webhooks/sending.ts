@@ -4,8 +4,8 @@
  */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { yieldToOthers } from "../../engine/base/turns.js";
+import { AddressPlaces } from "./address-places.js";
 import type { DeliveryRequest } from "./message.js";
-import { Places } from "./places.js";
 import { type AttemptResult, httpSender } from "./send.js";
 
 export interface SendingData {
@@ -22,7 +22,7 @@ export type Order =
 export type SenderMessage = { readonly id: number; readonly verdict: AttemptResult } | { readonly freed: string };
 
 function serve({ port, allowPrivate }: SendingData): void {
-  const places = new Places();
+  const places = new AddressPlaces();
   const send = httpSender({ allowPrivate, places });
   const attempts = new Map<number, AbortController>();
   let words: SenderMessage[] = [];

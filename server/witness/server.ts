@@ -6,7 +6,7 @@ import { makePrivateFolder } from "../../engine/store/lmdb/private.js";
 import { freeBytes } from "../../engine/store/lmdb/room.js";
 import { HttpServer } from "../http/app.js";
 import { Measures } from "../http/observing/measures.js";
-import { NO_PAGES } from "../http/pages.js";
+import { NO_PAGES } from "../http/page-writes.js";
 import { chooseTransport } from "../http/servers/choose.js";
 import { checkTls, type TlsFiles } from "../http/transport/tls.js";
 import type { TransportName } from "../http/transport/transport.js";

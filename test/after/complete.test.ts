@@ -22,7 +22,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "engine/journal/postgres/servers.ts": POSTGRES,
   "engine/journal/postgres/tail.ts": POSTGRES,
   "engine/log/apply/title-backlog.ts": "ends with the first failure, until the next start",
-  "engine/store/postings/pace.ts": "test/store/postings fails writes of runs under it",
+  "engine/store/postings/merge-pace.ts": "test/store/postings fails writes of runs under it",
   "server/cli/log/log.ts": OF_A_PROCESS,
   "server/cli/log/monitor.ts": OF_A_PROCESS,
   "server/cli/log/publish.ts": OF_A_PROCESS,

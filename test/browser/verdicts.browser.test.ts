@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
-import { newPeople, play } from "#cairnlog/server/cli/demo/story.js";
+import { fillLog, newPeople } from "#cairnlog/server/cli/demo/fill-log.js";
 import { asSigner, newClient } from "../client/clients.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, sha256, submission } from "../server/signers.js";
@@ -30,7 +30,7 @@ beforeAll(async () => {
     SERVICE_TRUST_ANCHORS: people.ada.fingerprint,
     SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
   });
-  await play(service.url, folder, people);
+  await fillLog(service.url, folder, people);
   const { client } = newClient(service.url);
   await client.keys.register({ pseudonym: "Kurt" });
   await client.keys.succeed(asSigner(newSigner()));

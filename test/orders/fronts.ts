@@ -5,9 +5,9 @@ import type { LogFollower } from "#cairnlog/engine/log/follow/follower.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { Shared } from "#cairnlog/server/front/calls.js";
-import { Control } from "#cairnlog/server/front/control.js";
+import { FeedSender } from "#cairnlog/server/front/feed-sender.js";
 import type { ToFront } from "#cairnlog/server/front/messages.js";
-import { News } from "#cairnlog/server/front/news.js";
+import { SharedState } from "#cairnlog/server/front/shared-state.js";
 import { WriterSide } from "#cairnlog/server/front/writer-side.js";
 import { WriterPort } from "#cairnlog/server/front/writerport.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../log/harness.js";
@@ -66,7 +66,7 @@ class TestFront {
   #take: (message: ToFront) => void = () => {};
   #looks = 0;
 
-  constructor(name: string, { log, path, control, effects, news }: FrontParts) {
+  constructor(name: string, { log, path, sharedState, effects, feedSender }: FrontParts) {
     this.name = name;
     const { port1, port2 } = new MessageChannel();
     const post = port1.postMessage.bind(port1);
@@ -77,7 +77,7 @@ class TestFront {
       port: port1,
       log,
       shared: { metrics } as unknown as Shared,
-      due: () => news().due(),
+      due: () => feedSender().due(),
       heard: () => {},
     });
     this.#inbox = port2;
@@ -87,7 +87,7 @@ class TestFront {
     }) as never;
     const looked = () => {
       if (++this.#looks > LOOKS) throw new Waits();
-      return control.fed;
+      return sharedState.fed;
     };
     this.port = new WriterPort(
       port2,
@@ -96,7 +96,7 @@ class TestFront {
           return looked();
         },
       },
-      control.fed,
+      sharedState.fed,
     );
     this.follower = openLogFollower({
       path,
@@ -141,9 +141,9 @@ class TestFront {
 interface FrontParts {
   readonly log: LogWriter;
   readonly path: string;
-  readonly control: Control;
+  readonly sharedState: SharedState;
   readonly effects: Effects;
-  readonly news: () => News;
+  readonly feedSender: () => FeedSender;
 }
 
 /**
@@ -157,14 +157,14 @@ export async function frontScene(
 ): Promise<Scene> {
   const { log, path } = await openTestLog();
   await log.append(note);
-  const control = Control.create(names.length);
+  const sharedState = SharedState.create(names.length);
   const effects = new Effects();
-  const parts: FrontParts = { log, path, control, effects, news: () => news };
-  const counted = { count: (messages: number) => effects.add(`counts ${messages}`, () => control.count(messages)) };
+  const parts: FrontParts = { log, path, sharedState, effects, feedSender: () => feedSender };
+  const counted = { count: (messages: number) => effects.add(`counts ${messages}`, () => sharedState.count(messages)) };
   const fronts: TestFront[] = [];
-  const news: News = new News(counted, () => fronts.map(({ writerSide }) => writerSide));
+  const feedSender: FeedSender = new FeedSender(counted, () => fronts.map(({ writerSide }) => writerSide));
   for (const name of names) fronts.push(new TestFront(name, parts));
-  log.feed((message) => news.add(message));
+  log.feed((message) => feedSender.add(message));
   let told = log.size;
   let clients = by.length;
   const ends = () => clients === 0;

@@ -23,7 +23,7 @@ import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { Origins } from "#cairnlog/server/http/origins.js";
-import { ServicePages } from "#cairnlog/server/http/pages.js";
+import { ServicePages } from "#cairnlog/server/http/page-writes.js";
 import { type Route, route } from "#cairnlog/server/http/route/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";

@@ -2,8 +2,8 @@
 import type { ServerResponse } from "node:http";
 import { pino } from "pino";
 import { afterAll, expect, test } from "vitest";
+import { AddressPlaces } from "#cairnlog/server/webhooks/address-places.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
-import { Places } from "#cairnlog/server/webhooks/places.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 import { closeWorlds, openWorld, sha256 } from "../registry/world.js";
 import { startReceiver } from "./receiver.js";
@@ -34,7 +34,7 @@ test(`${NAMES} names of one address get four attempts at the same time, each of 
   const owner = (i: number) => `sha256:${sha256(`${i}`)}`;
   for (let i = 0; i < NAMES; i++) await webhooks.subscribe({ url: `http://name${i}.example:${port}/` }, owner(i % 20));
   await webhooks.subscribe({ url: `http://honest.example:${port}/` }, owner(99));
-  const places = new Places();
+  const places = new AddressPlaces();
   const local = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.1"] });
   const counted = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.1"], places });
   const deliverer = new Deliverer({

@@ -7,9 +7,9 @@ import { pino } from "pino";
 import { afterEach, expect } from "vitest";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
 import type { Webhook } from "#cairnlog/engine/registry/webhooks/subscriptions.js";
+import { AddressPlaces } from "#cairnlog/server/webhooks/address-places.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { DeliveryRequest } from "#cairnlog/server/webhooks/message.js";
-import { Places } from "#cairnlog/server/webhooks/places.js";
 import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { runIn } from "../log/inline.js";
 import { nodeSigner, openWorld, registration, type World } from "../registry/world.js";
@@ -46,7 +46,7 @@ export class Post {
   answer: (arrival: Arrival) => AttemptResult | Promise<AttemptResult> = () => ACCEPTED;
   readonly arrivals: Arrival[] = [];
   /** The places at addresses, which an answer may take and give back. */
-  readonly places = new Places();
+  readonly places = new AddressPlaces();
   jitter = 0;
   /** All log lines. */
   logged = "";

@@ -2,7 +2,7 @@
 import { getEventListeners } from "node:events";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Places } from "#cairnlog/server/webhooks/places.js";
+import { AddressPlaces } from "#cairnlog/server/webhooks/address-places.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 import type { SenderMessage } from "#cairnlog/server/webhooks/sending.js";
 import { added, held, watchResources } from "../after/held.js";
@@ -71,7 +71,7 @@ test.each(Object.entries(ENDINGS))(
   "one that %s: no timer, no connection, no place, nobody who listens",
   async (_, ending) => {
     const before = held();
-    const places = new Places();
+    const places = new AddressPlaces();
     const send = httpSender({ allowPrivate: true, places });
     const controller = new AbortController();
     await attempted(ending, (url) => ({

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
-import { Held, Places, placeOf } from "#cairnlog/server/webhooks/places.js";
+import { AddressPlaces, Held, placeOf } from "#cairnlog/server/webhooks/address-places.js";
 import { type AttemptResult, httpSender } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 
@@ -260,7 +260,7 @@ describe("an address", () => {
       open.push(() => response.writeHead(204).end());
       most = Math.max(most, open.length);
     };
-    const places = new Places();
+    const places = new AddressPlaces();
     const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.1"], places });
     const attempts = Array.from({ length: 30 }, (_, i) =>
       send(request(`http://name${i}.example:${receiver.port}/`), noSignal),
@@ -284,7 +284,7 @@ describe("an address", () => {
   });
 
   test("that was not connected to is free at once, while the one that was is taken until the end", () => {
-    const places = new Places();
+    const places = new AddressPlaces();
     const full = () => ["127.0.0.1", "127.0.0.2"].map((address) => places.isFull(address));
     const attempts = Array.from({ length: MAX_AT_ADDRESS }, () => new Held(places));
     for (const held of attempts) {
@@ -297,14 +297,14 @@ describe("an address", () => {
   });
 
   test("that has no place leaves the others of its name to be tried", async () => {
-    const places = new Places();
+    const places = new AddressPlaces();
     for (let taken = 0; taken < 4; taken++) places.enter(placeOf("127.0.0.2"));
     const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.2", "127.0.0.1"], places });
     expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
   });
 
   test("is not taken by a name that is resolved after its attempt has ended", async () => {
-    const places = new Places();
+    const places = new AddressPlaces();
     const resolvers: (() => void)[] = [];
     const resolve = () => new Promise<string[]>((answer) => resolvers.push(() => answer(["127.0.0.1"])));
     const send = httpSender({ allowPrivate: true, resolve, places });

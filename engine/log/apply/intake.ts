@@ -24,8 +24,8 @@ import { LayeredState } from "../state/layered.js";
 import type { Projection } from "../state/projection.js";
 import { derive } from "./derive.js";
 import type { HistoryReader, Predecessor } from "./entry.js";
+import { checkHeads, entriesOf } from "./foreign-batches.js";
 import type { LogMemory } from "./memory.js";
-import { checkHeads, entriesOf } from "./outside.js";
 
 /** An intake ends behind the record with which it has so many entries, or so many bytes of them. */
 const MAX_ENTRIES = 1024;

@@ -16,7 +16,7 @@ import { mayContain, type Probe, probeOf } from "./bloom.js";
 import type { PostingTables } from "./contract.js";
 import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { mergeRuns } from "./merge.js";
-import { Pace } from "./pace.js";
+import { MergePace } from "./merge-pace.js";
 import { fencesOf, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
 import { termBehind } from "./term.js";
 import { TermTable } from "./termtable.js";
@@ -81,7 +81,7 @@ export class Postings {
   #flushing: Promise<void> | null = null;
   /** Running merges by the level of their inputs. */
   readonly #merging = new Map<number, Promise<void>>();
-  readonly #pace = new Pace();
+  readonly #pace = new MergePace();
   /** Ids of blocks that belong to no run. */
   #leftOvers: number[];
   #clearing: Promise<void> | null = null;

@@ -20,7 +20,7 @@ import { none } from "../line/usage.js";
 import { LISTENING_OPTIONS, listeningEnvironment, settingsOf } from "../operate/environment.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
-import { newPeople, play } from "./story.js";
+import { fillLog, newPeople } from "./fill-log.js";
 import { tour } from "./tour.js";
 
 const INTRODUCTION = {
@@ -111,7 +111,7 @@ async function start(
   };
   const own = await startServer(settings);
   running.push(own);
-  await play(addressOf(own), files, people);
+  await fillLog(addressOf(own), files, people);
   copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
   rewrittenCopy(data, changed, REWRITTEN);
   const rewritten = await startServer({

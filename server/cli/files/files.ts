@@ -5,7 +5,7 @@ import { flag, texts, type Values } from "../line/options.js";
 import { withoutMark } from "./byte-order-mark.js";
 import { decodeName, fromArgument, onDisk } from "./disk-names.js";
 import { isDocument } from "./document-files.js";
-import { Rules } from "./rules.js";
+import { IgnoreRules } from "./ignore-rules.js";
 
 /** Options of commands that take directories. */
 export const SELECTION_OPTIONS = {
@@ -58,7 +58,7 @@ export function namedFiles(
     }
     hasDirectory = true;
     const found: Found = { files: [], leftOut: [], failures };
-    search(path, new Rules(path, all, exclude), found, isTakenAnyway);
+    search(path, new IgnoreRules(path, all, exclude), found, isTakenAnyway);
     for (const file of found.files.sort()) {
       files.push(file);
       inside.set(file, relative(path, file));
@@ -75,7 +75,12 @@ interface Found {
 }
 
 /** @param rules null in a directory that is left out */
-function search(directory: string, rules: Rules | null, found: Found, isTakenAnyway?: (file: string) => boolean): void {
+function search(
+  directory: string,
+  rules: IgnoreRules | null,
+  found: Found,
+  isTakenAnyway?: (file: string) => boolean,
+): void {
   try {
     const entries = readdirSync(onDisk(directory), { withFileTypes: true, encoding: "buffer" });
     rules?.read(directory);

@@ -8,8 +8,8 @@ import type { Duplex, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { FAILED_EXIT_CODE } from "../../failure.js";
 import { LineOutput, withoutBlocking } from "../../process/stderr.js";
-import { LastWords, oomKills, recordSignal, sentenceOf } from "./ended.js";
-import type { Report } from "./lifeline.js";
+import { LastWords, oomKills, recordSignal, sentenceOf } from "./end-by-signal.js";
+import type { Report } from "./parent-connection.js";
 
 const CHILD = fileURLToPath(new URL("../child.js", import.meta.url));
 const STDERR = 2;

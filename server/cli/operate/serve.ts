@@ -13,7 +13,7 @@ import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { ENV_FILE_OPTION } from "./env-file.js";
 import { SETTING_OPTIONS, settingsGiven, settingsOf } from "./environment.js";
-import { hasParent, report } from "./lifeline.js";
+import { hasParent, report } from "./parent-connection.js";
 import { stopInTime } from "./stopping.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */

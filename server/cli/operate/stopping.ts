@@ -2,7 +2,7 @@
 
 import type { RunningServer } from "../../index.js";
 import { stderrLines } from "../../process/stderr.js";
-import { report } from "./lifeline.js";
+import { report } from "./parent-connection.js";
 
 /** Milliseconds in which the process may end by itself when all is closed, although something works on in it. */
 const LINGER_MS = 2_000;

@@ -4,7 +4,7 @@ import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
 import { eraseFromJournal } from "../../../engine/journal/postgres/operate/erase.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
-import { beginRecords } from "../../../engine/log/history/beginning.js";
+import { beginRecords } from "../../../engine/log/history/first-records.js";
 import { openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
 import { projection } from "../../../engine/registry/events/projection.js";

@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const BOMB = `
 import { existsSync, unlinkSync } from "node:fs";
 import { workerData } from "node:worker_threads";
-if (workerData?.control)
+if (workerData?.sharedState)
   setInterval(() => {
     if (!existsSync(process.env.BOMB_FILE)) return;
     try {
@@ -277,7 +277,7 @@ test("a front end that cannot start keeps the service from starting, with a sent
   const module = join(folder, "keyless.mjs");
   writeFileSync(
     module,
-    'import { workerData } from "node:worker_threads"; if (workerData?.control) workerData.operatorKey = "no key";',
+    'import { workerData } from "node:worker_threads"; if (workerData?.sharedState) workerData.operatorKey = "no key";',
   );
   const env = {
     ...process.env,

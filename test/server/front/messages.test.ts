@@ -1,8 +1,8 @@
 /** What crosses from one thread to another arrives as it was: errors, settings, shared numbers. */
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { Control } from "#cairnlog/server/front/control.js";
 import { errorOf, faultOf } from "#cairnlog/server/front/messages.js";
+import { SharedState } from "#cairnlog/server/front/shared-state.js";
 import { HttpError, problemAnswer } from "#cairnlog/server/http/route/problems.js";
 import { clientAddress, parseNetwork } from "#cairnlog/server/http/transport/client-address.js";
 import { readSettings } from "#cairnlog/server/index.js";
@@ -54,33 +54,33 @@ test("settings arrive whole, networks of proxies included", () => {
 
 describe("the numbers that threads share", () => {
   test("count connections of all front ends; those of one that begins anew are gone", () => {
-    const control = Control.create(3);
-    const other = new Control(control.buffer);
-    expect([control.addConnections(0, 5), other.addConnections(2, 4), control.addConnections(0, -2)]).toEqual([
+    const sharedState = SharedState.create(3);
+    const other = new SharedState(sharedState.buffer);
+    expect([sharedState.addConnections(0, 5), other.addConnections(2, 4), sharedState.addConnections(0, -2)]).toEqual([
       5, 9, 7,
     ]);
-    control.begin(2);
+    sharedState.begin(2);
     expect(other.addConnections(1, 1)).toBe(4);
   });
 
   test("know who has given no sign, and wait for one that ends no longer than they should", () => {
-    const control = Control.create(2);
-    control.begin(0);
-    control.begin(1);
-    expect(control.silence(0)).toBeGreaterThanOrEqual(0);
-    Atomics.store(new Int32Array(control.buffer), 1, Atomics.load(new Int32Array(control.buffer), 1) - 6_000);
-    expect(control.silence(0)).toBeGreaterThanOrEqual(6_000);
-    expect(control.silence(1)).toBeLessThan(6_000);
-    control.end(1);
-    control.waitForEnd(1, 60_000);
-    control.waitForEnd(0, 1);
+    const sharedState = SharedState.create(2);
+    sharedState.begin(0);
+    sharedState.begin(1);
+    expect(sharedState.silence(0)).toBeGreaterThanOrEqual(0);
+    Atomics.store(new Int32Array(sharedState.buffer), 1, Atomics.load(new Int32Array(sharedState.buffer), 1) - 6_000);
+    expect(sharedState.silence(0)).toBeGreaterThanOrEqual(6_000);
+    expect(sharedState.silence(1)).toBeLessThan(6_000);
+    sharedState.end(1);
+    sharedState.waitForEnd(1, 60_000);
+    sharedState.waitForEnd(0, 1);
   });
 
   test("go on when the count of messages starts anew", () => {
-    const control = Control.create(1);
-    control.count(2 ** 31 - 1);
-    const before = control.fed;
-    control.count(2);
-    expect((control.fed - before) | 0).toBe(2);
+    const sharedState = SharedState.create(1);
+    sharedState.count(2 ** 31 - 1);
+    const before = sharedState.fed;
+    sharedState.count(2);
+    expect((sharedState.fed - before) | 0).toBe(2);
   });
 });

@@ -54,17 +54,17 @@ function connected(shared: object = {}, fed = 0) {
     },
     heard: (word) => void heard.push(word),
   });
-  const control = { fed };
-  const writer = new WriterPort(port2, control, fed);
+  const sharedState = { fed };
+  const writer = new WriterPort(port2, sharedState, fed);
   ends.push(() => writerSide.close());
   const told: FeedMessage[] = [];
   /** As `FrontThreads` does: counted before it is sent. */
   const tell = (...feed: FeedMessage[]) => {
-    control.fed = (control.fed + feed.length) | 0;
+    sharedState.fed = (sharedState.fed + feed.length) | 0;
     writerSide.tell(feed);
   };
   const follow = () => writer.follow((message) => void told.push(message));
-  return { writerSide, writer, control, taken, heard, told, tell, follow, due: () => due };
+  return { writerSide, writer, sharedState, taken, heard, told, tell, follow, due: () => due };
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -226,7 +226,7 @@ test("what the writer tells is followed in order, what came early too", async ()
 });
 
 test.each([0, 5, 2 ** 31 - 2])("all that is counted is followed at once, when %i were counted before", async (fed) => {
-  const { writer, control, told, tell, follow } = connected({}, fed | 0);
+  const { writer, sharedState, told, tell, follow } = connected({}, fed | 0);
   follow();
   writer.catchUp();
   tell(frozen(1));
@@ -235,7 +235,7 @@ test.each([0, 5, 2 ** 31 - 2])("all that is counted is followed at once, when %i
   expect(told).toEqual([]);
   writer.catchUp();
   expect(told).toEqual([1, 2, 3, 4].map(frozen));
-  expect(control.fed).toBe((fed + 4) | 0);
+  expect(sharedState.fed).toBe((fed + 4) | 0);
   await new Promise((resolve) => setImmediate(resolve));
   writer.catchUp();
   expect(told).toHaveLength(4);

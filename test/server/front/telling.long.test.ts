@@ -22,7 +22,7 @@ const post = MessagePort.prototype.postMessage;
 if (isMainThread)
   MessagePort.prototype.postMessage = function (message, moved) {
     post.call(this, message, moved);
-    if (message?.kind === "news") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    if (message?.kind === "feed") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
   };
 `;
 

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Waiting } from "#cairnlog/server/front/waiting.js";
+import { PendingCalls } from "#cairnlog/server/front/pending-calls.js";
 
 test("whoever waits is found by the number that it was given, once, and numbers of others stay theirs", () => {
   const steps = fc.array(fc.oneof(fc.constant("add" as const), fc.nat()), { maxLength: 200 });
   fc.assert(
     fc.property(steps, (all) => {
-      const waiting = new Waiting<object>();
+      const waiting = new PendingCalls<object>();
       const model = new Map<number, object>();
       for (const step of all) {
         if (step === "add" || !model.size) {
@@ -28,7 +28,7 @@ test("whoever waits is found by the number that it was given, once, and numbers 
 });
 
 test("numbers are given again: no more are in use than have waited at once", () => {
-  const waiting = new Waiting<number>();
+  const waiting = new PendingCalls<number>();
   const numbers = Array.from({ length: 1000 }, (_, i) => {
     const pair = [waiting.add(i), waiting.add(i)];
     for (const number of pair) waiting.take(number);
@@ -38,7 +38,7 @@ test("numbers are given again: no more are in use than have waited at once", () 
 });
 
 test("no two who wait have one number, however many there are and whoever leaves", () => {
-  const waiting = new Waiting<number>();
+  const waiting = new PendingCalls<number>();
   const numbers = Array.from({ length: 2000 }, (_, i) => waiting.add(i));
   expect(new Set(numbers).size).toBe(2000);
   for (const i of [1999, 0, 700, 701]) expect(waiting.take(numbers[i]!)).toBe(i);

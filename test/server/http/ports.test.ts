@@ -1,7 +1,7 @@
 /** Ports that browsers refuse are those that `fetch` refuses, and they are named by the service and by its client. */
 import { expect, test, vi } from "vitest";
 import { ClientError, createClient } from "#cairnlog/server/client/index.js";
-import { isRefusedByBrowsers } from "#cairnlog/server/http/ports.js";
+import { isRefusedByBrowsers } from "#cairnlog/server/http/refused-ports.js";
 
 const causeOf = (port: number) =>
   fetch(`http://127.0.0.1:${port}/`).then(

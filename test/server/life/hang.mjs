@@ -15,10 +15,10 @@ async function replace(file, name, method, make) {
 }
 
 const hangs = {
-  duties: () => replace("server/duties.js", "Duties", "close", () => never),
+  leaderTasks: () => replace("server/leader-tasks.js", "LeaderTasks", "close", () => never),
   fronts: () => replace("server/front/front.js", "Front", "close", () => never),
   log: () => replace("engine/log/writer.js", "LogWriter", "close", () => never),
-  thread: () => replace("server/duties.js", "Duties", "close", () => spin),
+  thread: () => replace("server/leader-tasks.js", "LeaderTasks", "close", () => spin),
   // The disk does not answer from the moment on at which the file exists.
   disk: () =>
     replace(

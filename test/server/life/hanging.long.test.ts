@@ -12,7 +12,7 @@ import { metric, until } from "../sockets.js";
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 
-const DUTIES = "anchoring, webhooks and witnesses";
+const LEADER_TASKS = "anchoring, webhooks and witnesses";
 const FRONTS = "the front ends and their connections";
 const UNDECIDED = "writes that it had accepted may be undecided";
 const LOSSLESS = "nothing that it had accepted is lost";
@@ -54,8 +54,8 @@ const stop = (service: RunningService) => {
 };
 
 test.each([
-  ["duties", "0", DUTIES],
-  ["duties", "2", DUTIES],
+  ["leaderTasks", "0", LEADER_TASKS],
+  ["leaderTasks", "2", LEADER_TASKS],
   ["fronts", "0", FRONTS],
   ["fronts", "2", FRONTS],
   ["log", "0", "the log"],
@@ -86,7 +86,7 @@ test.each(["0", "2"])("a write that is not decided, with %s front ends: code 1",
 test.each([
   // It is stuck before anything is closed, even before the signal.
   ["deaf", "the service", 1, UNDECIDED],
-  ["thread", DUTIES, 1, UNDECIDED],
+  ["thread", LEADER_TASKS, 1, UNDECIDED],
   ["pool", "a file operation", 0, LOSSLESS],
 ])("%s: what cannot be ended from within is killed by the parent", async (hang, named, code, rest) => {
   const { service, file, stderr } = await startHanging(hang);

@@ -1,9 +1,9 @@
 /** Background work runs at the pace of incoming postings, and at full speed when there are none. */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { Pace } from "#cairnlog/engine/store/postings/pace.js";
+import { MergePace } from "#cairnlog/engine/store/postings/merge-pace.js";
 
-function waitFor(pace: Pace, mark: number): { done: boolean } {
+function waitFor(pace: MergePace, mark: number): { done: boolean } {
   const state = { done: false };
   void pace.reached(mark).then(() => {
     state.done = true;
@@ -12,7 +12,7 @@ function waitFor(pace: Pace, mark: number): { done: boolean } {
 }
 
 test("work waits until enough has come in", async () => {
-  const pace = new Pace();
+  const pace = new MergePace();
   const [near, far] = [waitFor(pace, 10), waitFor(pace, 20)];
   pace.feed(9);
   await turn();
@@ -29,7 +29,7 @@ test("work waits until enough has come in", async () => {
 test("without anything coming in it goes on, and what comes in then sets the pace again", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
-    const pace = new Pace();
+    const pace = new MergePace();
     const first = waitFor(pace, 10);
     vi.advanceTimersByTime(40);
     pace.feed(1);

@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
-import { NO_PAGES } from "#cairnlog/server/http/pages.js";
+import { NO_PAGES } from "#cairnlog/server/http/page-writes.js";
 import {
   checkedContext,
   noResource,

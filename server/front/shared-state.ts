@@ -16,18 +16,18 @@ const ENDED = 0;
 /** Milliseconds since an arbitrary moment, the same in all threads; as a word, it starts anew after 24 days. */
 const now = (): number => Number(process.hrtime.bigint() / 1_000_000n) | 0;
 
-export class Control {
+export class SharedState {
   readonly buffer: SharedArrayBuffer;
   readonly #words: Int32Array;
 
-  /** @param buffer of `Control.create`, in any thread */
+  /** @param buffer of `SharedState.create`, in any thread */
   constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
     this.#words = new Int32Array(buffer);
   }
 
-  static create(frontEnds: number): Control {
-    return new Control(new SharedArrayBuffer(4 * (HEAD + WORDS * frontEnds)));
+  static create(frontEnds: number): SharedState {
+    return new SharedState(new SharedArrayBuffer(4 * (HEAD + WORDS * frontEnds)));
   }
 
   /** Number of messages about the log that every front end was sent, or is being sent in this moment. */

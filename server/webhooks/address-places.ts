@@ -25,7 +25,7 @@ export interface FreePlaces {
   freed: (place: string) => void;
 }
 
-export class Places implements FreePlaces {
+export class AddressPlaces implements FreePlaces {
   readonly #taken = new Map<string, number>();
   freed: (place: string) => void = () => {};
 
@@ -50,12 +50,12 @@ export class Places implements FreePlaces {
 
 /** The places of one attempt. */
 export class Held {
-  readonly #places: Places;
+  readonly #places: AddressPlaces;
   readonly #held = new Set<string>();
   /** Names may be resolved after the end of the attempt. */
   #isOver = false;
 
-  constructor(places: Places) {
+  constructor(places: AddressPlaces) {
     this.#places = places;
   }
 

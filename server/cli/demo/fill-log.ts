@@ -43,7 +43,7 @@ export const newPeople = (folder: string, publicOrigin?: string): People => ({
 });
 
 /** Fills the log of the service at `server`, and leaves documents and receipts in the folder. @throws ClientError */
-export async function play(server: string, folder: string, people: People): Promise<void> {
+export async function fillLog(server: string, folder: string, people: People): Promise<void> {
   const { ada, grace, alan, joan, mary } = people;
   for (const person of [ada, grace, alan, joan, mary])
     await person.at(server).keys.register({ pseudonym: person.name });

@@ -19,7 +19,7 @@ type LaneState =
   /** For its timer. */
   | "resting";
 
-export class Lane implements WebhookFilter {
+export class SubscriptionLane implements WebhookFilter {
   readonly id: number;
   readonly owner: string;
   readonly events: WebhookFilter["events"];
@@ -48,7 +48,11 @@ export class Lane implements WebhookFilter {
   hasEnded = false;
   cancelTimer: () => void = () => {};
 
-  constructor(id: number, row: WebhookRow, { next, waiting, hasCursor }: Pick<Lane, "next" | "waiting" | "hasCursor">) {
+  constructor(
+    id: number,
+    row: WebhookRow,
+    { next, waiting, hasCursor }: Pick<SubscriptionLane, "next" | "waiting" | "hasCursor">,
+  ) {
     this.id = id;
     this.owner = row.owner_fingerprint;
     this.events = row.events;

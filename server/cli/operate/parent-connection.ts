@@ -30,7 +30,7 @@ export const hasParent = (): boolean => isHeld;
  * Opens the connection. When the parent has ended, this process is killed: a supervisor that started the parent believes that
  * the service has ended, and may start another one. What was acknowledged is on disk.
  */
-export function holdLifeline(): void {
+export function holdParentConnection(): void {
   isHeld = true;
   const socket = new Socket({ fd: LIFELINE });
   socket.on("error", () => {}).on("close", () => process.kill(process.pid, "SIGKILL"));

@@ -13,7 +13,7 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-export class Pace {
+export class MergePace {
   #fed = 0;
   #isFree = false;
   #waiting: Waiting[] = [];

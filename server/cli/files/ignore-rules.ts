@@ -18,7 +18,7 @@ const EDITORS_OWN = /~$|^#.*#$|\.sw[op]$/s;
  * The rules for one directory, and those below it. `.gitignore` files count as git reads them: those in the directory, below
  * it, and above it up to the top of its repository.
  */
-export class Rules {
+export class IgnoreRules {
   readonly #all: boolean;
   /** Patterns are relative to this directory: the top of the repository, or else the named one. */
   #top: string;

@@ -14,7 +14,7 @@ import { type OpenedTlog, openTlog } from "./tlog/tlog.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { Sender } from "./webhooks/sender.js";
 
-interface DutiesParts {
+interface LeaderTasksParts {
   readonly settings: Settings;
   readonly registry: Registry;
   readonly operator: OperatorKey;
@@ -26,8 +26,8 @@ interface DutiesParts {
   readonly isHeld?: () => boolean;
 }
 
-export class Duties {
-  readonly #parts: DutiesParts;
+export class LeaderTasks {
+  readonly #parts: LeaderTasksParts;
   readonly #sender: Sender;
   #deliverer: Deliverer;
   #anchoring: Anchoring;
@@ -35,7 +35,7 @@ export class Duties {
   readonly #past = { delivered: 0, failed: 0, calendars: 0 };
   #tlog: OpenedTlog | null = null;
 
-  constructor(parts: DutiesParts) {
+  constructor(parts: LeaderTasksParts) {
     this.#parts = parts;
     this.#sender = new Sender(parts.settings.webhookAllowPrivate);
     this.#deliverer = this.#newDeliverer();
@@ -138,26 +138,26 @@ export class Duties {
  * @param publishes whether this service ever does
  * @param isCosigned whether witnesses cosign what it publishes
  */
-export function watchDuties(
+export function watchLeaderTasks(
   metrics: Metrics,
-  duties: Duties,
+  leaderTasks: LeaderTasks,
   { publishes, isCosigned }: { readonly publishes: boolean; readonly isCosigned: boolean },
 ): void {
-  metrics.watchDeliveries(duties);
+  metrics.watchDeliveries(leaderTasks);
   metrics.watchAnchoring({
-    status: () => duties.anchoring.status(),
+    status: () => leaderTasks.anchoring.status(),
     get failures() {
-      return duties.calendarFailures;
+      return leaderTasks.calendarFailures;
     },
   });
   if (!publishes) return;
   metrics.watchCheckpoints({
     get size() {
-      return duties.tlog?.size ?? 0;
+      return leaderTasks.tlog?.size ?? 0;
     },
     get trouble() {
-      return duties.tlog?.trouble ?? null;
+      return leaderTasks.tlog?.trouble ?? null;
     },
   });
-  if (isCosigned) metrics.watchCosigning(() => duties.tlog?.cosigning?.() ?? null);
+  if (isCosigned) metrics.watchCosigning(() => leaderTasks.tlog?.cosigning?.() ?? null);
 }

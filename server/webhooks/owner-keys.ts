@@ -1,18 +1,18 @@
 /** Watches the keys that own subscriptions: a subscription ends with its key. */
 import { type Clock, formatTimestamp, parseTimestamp } from "../../engine/log/state/clock.js";
 import type { Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import type { Lane } from "./lane.js";
 import type { Schedule } from "./schedule.js";
+import type { SubscriptionLane } from "./subscription-lane.js";
 
 /** Longest wait for the expiry of a key, in milliseconds: timers do not notice when the clock is changed. */
 const MAX_WAIT_MS = 3_600_000;
 
 interface Owner {
-  readonly lanes: Set<Lane>;
+  readonly lanes: Set<SubscriptionLane>;
   cancelTimer: () => void;
 }
 
-export class Owners {
+export class OwnerKeys {
   readonly #webhooks: Pick<Webhooks, "ownerAt">;
   readonly #clock: Clock;
   readonly #schedule: Schedule;
@@ -30,7 +30,7 @@ export class Owners {
   }
 
   /** A key that was there before may have ended while nobody watched, so it is checked once. */
-  add(lane: Lane): void {
+  add(lane: SubscriptionLane): void {
     let owner = this.#owners.get(lane.owner);
     if (!owner) {
       owner = { lanes: new Set(), cancelTimer: () => {} };
@@ -41,7 +41,7 @@ export class Owners {
     owner.lanes.add(lane);
   }
 
-  remove(lane: Lane): void {
+  remove(lane: SubscriptionLane): void {
     const owner = this.#owners.get(lane.owner);
     if (!owner?.lanes.delete(lane) || owner.lanes.size) return;
     owner.cancelTimer();

@@ -3,16 +3,16 @@
  * memory, and anybody can have endpoints that never answer. Owners of subscriptions take turns.
  */
 import { WEBHOOK_FILES } from "../process/machine.js";
-import type { Lane } from "./lane.js";
+import type { SubscriptionLane } from "./subscription-lane.js";
 
 /** Attempts under way at the same time. */
 const MAX_UNDER_WAY = WEBHOOK_FILES;
 /** Of these, how many one owner may have. */
 const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
 
-export class Turns {
+export class OwnerTurns {
   /** By owner: lanes that are ready, the first ready first. Owners in the order in which they have their next turn. */
-  readonly #ready = new Map<string, Set<Lane>>();
+  readonly #ready = new Map<string, Set<SubscriptionLane>>();
   /** Attempts of each owner that has some. */
   readonly #underWay = new Map<string, number>();
   #total = 0;
@@ -21,19 +21,19 @@ export class Turns {
     return this.#total;
   }
 
-  add(lane: Lane): void {
+  add(lane: SubscriptionLane): void {
     const lanes = this.#ready.get(lane.owner);
     if (lanes) lanes.add(lane);
     else this.#ready.set(lane.owner, new Set([lane]));
   }
 
-  remove(lane: Lane): void {
+  remove(lane: SubscriptionLane): void {
     const lanes = this.#ready.get(lane.owner);
     if (lanes?.delete(lane) && !lanes.size) this.#ready.delete(lane.owner);
   }
 
   /** The lane whose turn it is; it takes a place, to be given back by `leave`. Undefined if none may try now. */
-  take(): Lane | undefined {
+  take(): SubscriptionLane | undefined {
     if (this.#total >= MAX_UNDER_WAY) return undefined;
     // At most four owners have all the places that they may have, so this looks at five.
     for (const [owner, lanes] of this.#ready) {
@@ -50,7 +50,7 @@ export class Turns {
     return undefined;
   }
 
-  leave({ owner }: Lane): void {
+  leave({ owner }: SubscriptionLane): void {
     const underWay = this.#underWay.get(owner)! - 1;
     if (underWay) this.#underWay.set(owner, underWay);
     else this.#underWay.delete(owner);

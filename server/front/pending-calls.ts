@@ -6,7 +6,7 @@
  * keeps all that follow alive, with everybody who waited in them: they are copied twice, and marked, until the whole heap is
  * collected, which begins with the next table. With 64 requests in flight a front end kept 1,900 bytes of each in that way.
  */
-export class Waiting<T> {
+export class PendingCalls<T> {
   readonly #places: (T | undefined)[] = [];
   /** Numbers of places that are empty. */
   readonly #free: number[] = [];
