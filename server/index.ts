@@ -14,7 +14,6 @@ import { isRefusedByBrowsers } from "./http/refused-ports.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { TransportName } from "./http/transport/transport.js";
 import { openMirror } from "./mirror.js";
-import { openNode } from "./node.js";
 import { readWriters } from "./opening/writers.js";
 import { createLogger, type Logger, type LogSink } from "./process/logger.js";
 import { openFileLimit, possibleConnections, tooFewFiles } from "./process/machine.js";
@@ -196,9 +195,10 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
   }
 }
 
-function openService(ground: Ground, isFollower: boolean): Promise<Service> {
+async function openService(ground: Ground, isFollower: boolean): Promise<Service> {
   const { replication, readOnly } = ground.settings;
-  if (replication !== null) return openNode(ground, replication, isFollower);
+  // Loaded only here: a log without replicas needs no PostgreSQL.
+  if (replication !== null) return (await import("./node.js")).openNode(ground, replication, isFollower);
   return readOnly ? openMirror(ground) : openWriter(ground);
 }
 

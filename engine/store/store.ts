@@ -19,6 +19,7 @@ import {
   fileBytes,
   oldestReaderOf,
   openEnvironment,
+  openTables,
   RECORDS,
   settled,
   unheard,
@@ -159,7 +160,7 @@ class LmdbStore implements Store {
     const environment = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
     const bytes = <K extends Key>(name: (typeof BYTE_TABLES)[number], options = {}) =>
       environment.openDB<Buffer, K>({ name, encoding: "binary", ...options });
-    return {
+    return openTables({ environment, readOnly }, () => ({
       environment,
       records: new Map(RECORD_TABLES.map((name) => [name, environment.openDB({ name, ...RECORDS })])),
       batches: bytes("batches"),
@@ -168,7 +169,7 @@ class LmdbStore implements Store {
       journal: bytes("journal", { useVersions: true }),
       places: new BatchExtents(path),
       file,
-    };
+    }));
   }
 
   get #file(): number | undefined {

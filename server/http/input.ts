@@ -44,10 +44,14 @@ function decimal(name: string, text: string): number {
   throw invalid([{ path: `/${name}`, message: "It must be a whole number below 2^53, in plain decimal digits." }]);
 }
 
-/** A check against a schema, which is compiled once. It throws `invalid-input` for a value that does not fit. */
+/**
+ * A check against a schema. It throws `invalid-input` for a value that does not fit. The schema is compiled at the first
+ * check: each front end has them all, and most starts use few.
+ */
 export function checker(schema: TSchema): (value: unknown) => void {
-  const validator = Compile(schema);
+  let validator: ReturnType<typeof Compile> | undefined;
   return (value) => {
+    validator ??= Compile(schema);
     if (!validator.Check(value)) throw invalid(faultsOf(schema, value));
   };
 }

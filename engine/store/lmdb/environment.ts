@@ -92,6 +92,17 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   return environment;
 }
 
+/**
+ * Opens tables of `environment` by `open`. Those that are not there are made in one transaction: made one by one, each would
+ * wait for the disk, and a crash could leave some of them.
+ */
+export function openTables<T>(
+  { environment, readOnly }: { environment: Environment; readOnly: boolean },
+  open: () => T,
+): T {
+  return readOnly ? open() : environment.transactionSync(open);
+}
+
 /** Locks that lmdb keeps in the memory of an environment, for all handles of the process. Its types leave them out. */
 interface Locks {
   tryLock(id: string): boolean;

@@ -8,7 +8,15 @@
  */
 import type { Database, Transaction } from "lmdb";
 import { encodedBytes } from "../lmdb/encodedbytes.js";
-import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
+import {
+  type Environment,
+  openEnvironment,
+  openTables,
+  RECORDS,
+  transact,
+  unheard,
+  view,
+} from "../lmdb/environment.js";
 import { Growth } from "../lmdb/growth.js";
 import { type Health, unreadable } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
@@ -144,7 +152,7 @@ function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): 
   const environment = openEnvironment({ path, mapSize, maxDbs: 7, readOnly, noSync: false, advice, mustExist: false });
   const bytes = (name: string) => environment.openDB<Buffer, [number, number]>({ name, encoding: "binary" });
   const rows = (name: string) => environment.openDB<RunRow, number>({ name, ...RECORDS });
-  return {
+  return openTables({ environment, readOnly }, () => ({
     environment,
     runs: rows("runs"),
     postings: bytes("postings"),
@@ -153,7 +161,7 @@ function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): 
     titleRuns: rows("titleRuns"),
     titles: bytes("titles"),
     rfc6962: bytes(RFC6962_TABLE),
-  };
+  }));
 }
 
 interface Shared {

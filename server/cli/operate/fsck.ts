@@ -14,7 +14,6 @@ import { flag, text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { trustedBy } from "../printing/proof-file.js";
-import { fsckPublished } from "../static/fsck.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
@@ -58,6 +57,8 @@ cairnlog fsck s3://logs/tlog --vkey log.example/tlog+…`,
       if (vkey === undefined && policy === undefined) throw new UsageError("published files need --vkey or --policy");
       if (values.rebuild || values["operator-key"] !== undefined)
         throw new UsageError("--rebuild and --operator-key are for a data directory");
+      // Loaded only here: with the client and all that publishes, it is half of all that the command has.
+      const { fsckPublished } = await import("../static/fsck.js");
       return fsckPublished(place, trustedBy(vkey, policy), values.json);
     }
     if (vkey !== undefined || policy !== undefined)

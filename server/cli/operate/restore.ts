@@ -14,7 +14,6 @@ import { flag, text, texts } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { trustedBy } from "../printing/proof-file.js";
-import { restoreStatic } from "../static/restore.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
@@ -60,6 +59,8 @@ cairnlog serve --read-only serves: the same entries, heads and proofs, without t
         throw new UsageError("--published, --mirror and --may-fork are for a backup");
       const trusted = trustedBy(vkey, policy);
       const restoring = { from, to, policy: trusted, operatorKey: values["operator-key"], json };
+      // As in fsck: a backup needs none of it.
+      const { restoreStatic } = await import("../static/restore.js");
       return interruptible((signal) => restoreStatic(restoring, signal));
     }
     const manifest = readManifest(from);

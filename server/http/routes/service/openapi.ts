@@ -28,12 +28,12 @@ export function descriptionRoutes(others: readonly Route[], hasExplorer = false)
     ),
     limit: "general",
     keep: () => "revalidate",
-    handle: () => answer,
+    handle: (): Answer => answer(),
   });
-  const document = openApi([...others, self]);
-  const answer = json(document);
+  const document = once((): Record<string, unknown> => openApi([...others, self]));
+  const answer = once(() => json(document()));
   const style = once(docsStyle);
-  const pages = once(() => docsPages(document as unknown as Document, hasExplorer));
+  const pages = once(() => docsPages(document() as unknown as Document, hasExplorer));
   return [
     self,
     page("/docs", "The interface, for people", "text/html; charset=utf-8", (search) => pages()(search)),
@@ -45,7 +45,7 @@ const SearchQuery = Type.Object({
   search: Type.String({ maxLength: MAX_SEARCH_CHARACTERS, default: "", description: "Words of operations." }),
 });
 
-/** A page, which is made on the first request: making it takes as long as a whole start, and few clients ask. */
+/** A page. */
 function page(path: string, summary: string, answerType: string, text: (search: string) => string): Route {
   const answerTo = (search: string) =>
     new Answer(Buffer.from(text(search)), { contentType: answerType, headers: HEADERS });
@@ -63,7 +63,7 @@ function page(path: string, summary: string, answerType: string, text: (search: 
   });
 }
 
-/** A function that calls `make` once, and always returns the value of that call. */
+/** A function that calls `make` when it is first called: making all of this takes as long as a whole start, and few clients ask. */
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {
