@@ -286,7 +286,7 @@ function conceptsOver(
   const { hardwareRoots: roots = new HardwareRoots() } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S } = options;
   const challenges = new Challenges({ log, writer, keys, verifier, uses, clock, ttlSeconds });
-  const credentials = new Credentials({ log, writes, keys, verifier, challenges, roots, clock });
+  const credentials = new Credentials({ writes, keys, verifier, challenges, roots, clock });
   const { trustConfigQuota = DEFAULT_TRUST_CONFIG_QUOTA } = options;
   const activationDelay = graph.activationDelaySeconds;
   const trustConfigs = new TrustConfigs({ log, writes, keys, quota: trustConfigQuota });

@@ -17,10 +17,6 @@ export class OwnerTurns {
   readonly #underWay = new Map<string, number>();
   #total = 0;
 
-  get underWay(): number {
-    return this.#total;
-  }
-
   add(lane: SubscriptionLane): void {
     const lanes = this.#ready.get(lane.owner);
     if (lanes) lanes.add(lane);

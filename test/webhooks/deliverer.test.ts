@@ -370,7 +370,7 @@ describe("an endpoint", () => {
     await post.done();
     post.answer = ({ entryId }) => (entryId === poison! + 1 ? REFUSED : ACCEPTED);
     const others = await post.register(20);
-    await post.until(() => post.world.registry.webhooks.outbox.size === 1);
+    await post.until(() => post.world.registry.webhooks.outbox.count(id) === 1);
     expect(new Set(entriesOf(post.arrivals, id))).toEqual(new Set([poison, ...others]));
     expect(post.state(id).healthy).toBe(true);
   });

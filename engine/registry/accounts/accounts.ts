@@ -8,6 +8,7 @@ import type { PasswordHasher } from "../../crypto/passwords/password.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
+import type { StateReader } from "../../log/state/projection.js";
 import type { UserRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
@@ -21,13 +22,7 @@ import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
-import {
-  type CredentialForm,
-  type CredentialInput,
-  type Credentials,
-  committedState,
-  readCredential,
-} from "./credentials.js";
+import { type CredentialForm, type CredentialInput, type Credentials, readCredential } from "./credentials.js";
 import { isEmail } from "./email.js";
 import { canonicalRecoveryKey, generateRecoveryKey } from "./recoverykey.js";
 
@@ -258,4 +253,9 @@ const hashable = (key: string): string => canonicalRecoveryKey(key)!;
 
 function answer({ id, display_name, created_at }: UserRow, credential: Credential, key: string): OpenedAccount {
   return { user: { id, display_name, created_at }, credential, recovery_key: key };
+}
+
+/** The state on disk, for questions that do not need a command. */
+export function committedState(log: Log): Pick<StateReader, "get"> {
+  return { get: (table, key) => log.row(table, key) };
 }

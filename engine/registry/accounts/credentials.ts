@@ -8,22 +8,19 @@ import { CairnlogError } from "../../base/error.js";
 import type { HardwareRoots } from "../../crypto/hardware.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
-import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
-import type { StateReader } from "../../log/state/projection.js";
 import { utf8 } from "../../verify/bytes/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { CREDENTIAL_TYPES, type CredentialType, enrolmentStatement } from "../../verify/keys/contract.js";
 import { DEVICE_LABEL, NAMING } from "../../verify/keys/limits.js";
 import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
-import { isFingerprint } from "../events/keys.js";
 import { readName } from "../events/pseudonym.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { enrollCredential } from "./commands.js";
-import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
+import type { Credential, DraftCredential } from "./credential.js";
 
 /** The key of an account, as a request describes it. */
 export interface CredentialInput {
@@ -77,7 +74,6 @@ function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key
 }
 
 export class Credentials {
-  readonly #log: Log;
   readonly #writes: Writes;
   readonly #keys: Keys;
   readonly #verifier: SignatureVerifier;
@@ -87,7 +83,6 @@ export class Credentials {
 
   /** Use `openRegistry`. */
   constructor(parts: {
-    readonly log: Log;
     readonly writes: Writes;
     readonly keys: Keys;
     readonly verifier: SignatureVerifier;
@@ -95,7 +90,6 @@ export class Credentials {
     readonly roots: HardwareRoots;
     readonly clock: Clock;
   }) {
-    this.#log = parts.log;
     this.#writes = parts.writes;
     this.#keys = parts.keys;
     this.#verifier = parts.verifier;
@@ -180,11 +174,6 @@ export class Credentials {
     }
   }
 
-  /** Whether the key has an active credential that is hardware-backed now. @param fingerprint as it is served */
-  isHardwareBacked(fingerprint: string): boolean {
-    return isFingerprint(fingerprint) && hasHardware(committedState(this.#log), fingerprint, this.hardwareRoots);
-  }
-
   /**
    * A credential that is ready to be written. If an attestation was sent, it must be valid.
    * @param confirmed whether the key has signed that it is to be on this account
@@ -211,9 +200,4 @@ export class Credentials {
       throw error;
     }
   }
-}
-
-/** The state on disk, for questions that do not need a command. */
-export function committedState(log: Log): Pick<StateReader, "get"> {
-  return { get: (table, key) => log.row(table, key) };
 }

@@ -17,7 +17,8 @@ import {
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import type { Entry, EntryDigest } from "../../verify/tree/entry.js";
 import { Tries } from "../access/tries.js";
-import { type Credentials, committedState } from "../accounts/credentials.js";
+import { committedState } from "../accounts/accounts.js";
+import type { Credentials } from "../accounts/credentials.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/claims.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import { invalidInput } from "../shared/input.js";

@@ -178,11 +178,6 @@ export class Keys {
     return record;
   }
 
-  /** One key as lists show it. @throws CairnlogError `not-found` */
-  summary(fingerprint: string): KeySummary {
-    return summarise(this.find(fingerprint));
-  }
-
   /** `GET /keys/{fingerprint}`. @throws CairnlogError `not-found` */
   detail(fingerprint: string): KeyDetail {
     const { ended_at: _, ...record } = this.find(fingerprint);

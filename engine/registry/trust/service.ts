@@ -33,12 +33,14 @@ const REFRESH_MS = 5_000;
 /** The service's trust in a key, as `GET /endorsements/{fingerprint}/status` serves it. */
 interface TrustStanding {
   readonly trust_level: number;
+  /** Number of active endorsements that it can issue without a discount. */
   readonly capacity: number;
   /** Number of active endorsements that it has issued. */
   readonly capacity_used: number;
   readonly over_capacity: boolean;
   /** Factor on each of the endorsements that it has issued. */
   readonly discount: number;
+  /** Whether it is active and has enough trust. */
   readonly may_endorse: boolean;
 }
 
@@ -116,29 +118,6 @@ export class TrustService {
   /** The key's trust level, 0 to 1. @throws CairnlogError `overloaded`, `closed` */
   async level(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).trust_level;
-  }
-
-  /**
-   * The number of active endorsements that the key can issue without a discount.
-   * @throws CairnlogError `overloaded`, `closed`
-   */
-  async capacity(fingerprint: string): Promise<number> {
-    return (await this.standing(fingerprint)).capacity;
-  }
-
-  /** The number of active endorsements that the key has issued. @throws CairnlogError `overloaded`, `closed` */
-  async capacityUsed(fingerprint: string): Promise<number> {
-    return (await this.standing(fingerprint)).capacity_used;
-  }
-
-  /** The factor on each endorsement that the key has issued. @throws CairnlogError `overloaded`, `closed` */
-  async discount(fingerprint: string): Promise<number> {
-    return (await this.standing(fingerprint)).discount;
-  }
-
-  /** Whether the key is active and has enough trust to endorse. @throws CairnlogError `overloaded`, `closed` */
-  async mayEndorse(fingerprint: string): Promise<boolean> {
-    return (await this.standing(fingerprint)).may_endorse;
   }
 
   /**

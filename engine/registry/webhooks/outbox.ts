@@ -50,11 +50,6 @@ export class Outbox {
     return this.#log.row("outboxCounts", webhookId)?.count ?? 0;
   }
 
-  /** Number of all rows. */
-  get size(): number {
-    return this.#counts().reduce((sum, { row }) => sum + row.count, 0);
-  }
-
   #counts() {
     return this.#log.rows("outboxCounts", 0, Number.MAX_SAFE_INTEGER);
   }

@@ -55,11 +55,6 @@ export class AuthenticTiles {
     return tiles;
   }
 
-  /** Levels that have an unfinished tile, and its bytes. */
-  get edge(): Iterable<readonly [level: number, hashes: Uint8Array]> {
-    return this.#edge;
-  }
-
   /** Number of hashes of a tile: 0 to 256. */
   width(level: number, index: number): number {
     return Math.max(0, Math.min(FULL_TILE, Math.floor(this.size / FULL_TILE ** level) - index * FULL_TILE));

@@ -91,8 +91,8 @@ describe("one key", () => {
     const [near, far] = [await newKey(world), await newKey(world)];
     await endorse(world, world.operator.fingerprint, near);
     world.now += DAY;
-    expect(await world.registry.trust.mayEndorse(near)).toBe(true);
-    expect(await world.registry.trust.mayEndorse(far)).toBe(false);
+    expect(await world.registry.trust.standing(near)).toMatchObject({ may_endorse: true });
+    expect(await world.registry.trust.standing(far)).toMatchObject({ may_endorse: false });
   });
 
   it("needs no more than exactly that trust", async () => {
@@ -121,8 +121,8 @@ describe("one key", () => {
     const succession = { old_fingerprint: succeeded, new_public_key: next.pem, new_algorithm: next.algorithm };
     await keyLifecycle.succeed(succession, { recovery: false });
     world.now += DAY;
-    expect(await trust.mayEndorse(active)).toBe(true);
-    expect(await trust.mayEndorse(next.fingerprint)).toBe(true);
+    expect(await trust.standing(active)).toMatchObject({ may_endorse: true });
+    expect(await trust.standing(next.fingerprint)).toMatchObject({ may_endorse: true });
     for (const key of [revoked, succeeded, expiring.fingerprint, keyNamed("nobody")])
       expect(await trust.standing(key), key).toMatchObject({ trust_level: 0, may_endorse: false });
   });
@@ -132,7 +132,7 @@ describe("one key", () => {
     const endorser = await newKey(world);
     const [one, ...others] = await Promise.all(Array.from({ length: 5 }, () => newKey(world)));
     for (const key of others) await endorse(world, endorser, key);
-    expect(await world.registry.trust.capacityUsed(endorser)).toBe(0);
+    expect(await world.registry.trust.standing(endorser)).toMatchObject({ capacity_used: 0 });
     world.now += DAY;
     const full = { capacity: 4, capacity_used: 4, over_capacity: false, discount: 1 };
     expect(await world.registry.trust.standing(endorser)).toMatchObject(full);
@@ -140,8 +140,6 @@ describe("one key", () => {
     world.now += DAY;
     const standing = await world.registry.trust.standing(endorser);
     expect(standing).toMatchObject({ capacity: 4, capacity_used: 5, over_capacity: true, discount: 0.8 });
-    expect(await world.registry.trust.capacity(endorser)).toBe(4);
-    expect(await world.registry.trust.discount(endorser)).toBe(0.8);
   });
 });
 
