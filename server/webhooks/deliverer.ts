@@ -6,7 +6,6 @@
  * If we crash here, a subscription begins again at its cursor: what was delivered and not recorded is delivered twice.
  */
 
-import { CairnlogError } from "../../engine/base/error.js";
 import { Pieces, turn } from "../../engine/base/turns.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Cursor } from "../../engine/registry/webhooks/commands.js";
@@ -16,13 +15,14 @@ import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import type { Logger } from "../process/logger.js";
 import { AddressPlaces, type FreePlaces } from "./address-places.js";
+import { BackgroundWork } from "./background-work.js";
 import { LogWalk } from "./log-walk.js";
 import { deliveryRequest } from "./message.js";
 import { OwnerKeys } from "./owner-keys.js";
 import { OwnerTurns } from "./owner-turns.js";
 import { type Schedule, systemSchedule } from "./schedule.js";
-import { ATTEMPT_TIMEOUT_MS, type AttemptResult, type Send } from "./send.js";
-import { SubscriptionLane } from "./subscription-lane.js";
+import { ATTEMPT_TIMEOUT_MS, type Send } from "./send.js";
+import { LaneQueues, SubscriptionLane } from "./subscription-lane.js";
 
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
@@ -32,8 +32,6 @@ const OWNERS_AT_ONCE = 16;
 const MARK_AFTER = 4096;
 /** Milliseconds of work that begins attempts which may come without a pause. */
 const BURST_MS = 0.5;
-/** Milliseconds before the log is tried again after it refused. */
-const PAUSE_MS = 1_000;
 /** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
 const MAX_WAIT_MS = 60_000;
 
@@ -90,7 +88,7 @@ export class Deliverer {
   readonly #places: FreePlaces;
   readonly #owners: OwnerKeys;
   /** Lanes that wait for a place at an address, by address, in the order in which they get one. */
-  readonly #parked = new Map<string, Set<SubscriptionLane>>();
+  readonly #parked = new LaneQueues();
   #walk: LogWalk | null = null;
   /** Changes of subscriptions that were not considered yet; null if any may have changed. */
   #changes: { key: number; row: WebhookRow | undefined }[] | null = null;
@@ -108,11 +106,8 @@ export class Deliverer {
   #isMarking = false;
   #outcomes: LaneOutcome[] = [];
   #isSettling = false;
-  #isStopped = false;
   readonly #unhealthy = new Set<number>();
-  readonly #tasks = new Set<Promise<void>>();
-  /** Functions that end the current waits. */
-  readonly #interrupts = new Set<() => void>();
+  readonly #work: BackgroundWork;
   #unwatch: () => void = () => {};
   /** Number of successful attempts since the start. */
   delivered = 0;
@@ -137,6 +132,7 @@ export class Deliverer {
     this.#schedule = schedule;
     this.#random = random;
     this.#leisure = parts.leisure ?? LEISURE;
+    this.#work = new BackgroundWork(schedule, parts.logger);
     this.#owners = new OwnerKeys(parts.webhooks, clock, schedule, () => this.#wake());
   }
 
@@ -178,25 +174,18 @@ export class Deliverer {
 
   /** Cancels running attempts without recording them, and resolves when nothing is running any more. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
     this.#unwatch();
     this.#owners.stop();
     for (const lane of this.#lanes.values()) lane.cancelTimer();
-    for (const interrupt of [...this.#interrupts]) interrupt();
-    while (this.#tasks.size) await Promise.all(this.#tasks);
-  }
-
-  #run(task: Promise<void>): void {
-    const running = task.finally(() => this.#tasks.delete(running));
-    this.#tasks.add(running);
+    await this.#work.stop();
   }
 
   /** Called while a batch is being released. */
   #wake(): void {
     this.#isAwake = true;
-    if (this.#isReading || this.#isStopped) return;
+    if (this.#isReading || this.#work.isStopped) return;
     this.#isReading = true;
-    this.#run(this.#read());
+    this.#work.run(this.#read());
   }
 
   /** Called while a batch is being released. */
@@ -209,25 +198,27 @@ export class Deliverer {
   /** Reads the log in small steps, until there is nothing to be read. */
   async #read(): Promise<void> {
     await turn();
-    while (this.#isAwake && !this.#isStopped) {
+    while (this.#isAwake && !this.#work.isStopped) {
       const rest = this.#restUntil - performance.now();
-      if (rest > 0) await this.#leaveThread(rest);
+      if (rest > 0) await this.#work.leaveThread(rest);
       this.#isAwake = false;
-      await this.#tried(async () => {
-        const changes = this.#changes;
-        this.#changes = [];
-        if (changes) this.#apply(changes);
-        else await this.#open();
-        await this.#endWithKeys();
-        const started = performance.now();
-        if (this.#isStopped || this.#walk?.step()) this.#isAwake = true;
-        const ended = performance.now();
-        this.#restUntil = ended + this.#leisure.ratio * (ended - started);
-      }).then((isDone) => {
-        if (isDone) return;
-        this.#changes = null;
-        this.#isAwake = true;
-      });
+      await this.#work
+        .tried(async () => {
+          const changes = this.#changes;
+          this.#changes = [];
+          if (changes) this.#apply(changes);
+          else await this.#open();
+          await this.#endWithKeys();
+          const started = performance.now();
+          if (this.#work.isStopped || this.#walk?.step()) this.#isAwake = true;
+          const ended = performance.now();
+          this.#restUntil = ended + this.#leisure.ratio * (ended - started);
+        })
+        .then((isDone) => {
+          if (isDone) return;
+          this.#changes = null;
+          this.#isAwake = true;
+        });
       this.#pump();
       this.#markWhenDue();
     }
@@ -260,7 +251,7 @@ export class Deliverer {
     for (const lane of added) this.#join(lane);
     this.#owners.checkAll();
     // Left over by a crash after a subscription had ended.
-    for (const id of outbox.webhookIds()) if (!this.#lanes.has(id)) this.#run(this.#clear(id));
+    for (const id of outbox.webhookIds()) if (!this.#lanes.has(id)) this.#work.run(this.#clear(id));
   }
 
   #apply(changes: Changes): void {
@@ -311,13 +302,10 @@ export class Deliverer {
     this.#lanes.delete(lane.id);
     this.#turns.remove(lane);
     this.#owners.remove(lane);
-    if (lane.state === "parked") {
-      const parked = this.#parked.get(lane.place!)!;
-      parked.delete(lane);
-      if (!parked.size) this.#parked.delete(lane.place!);
-    } else if (lane.state === "ready") this.#passOn(lane);
+    if (lane.state === "parked") this.#parked.remove(lane.place!, lane);
+    else if (lane.state === "ready") this.#passOn(lane);
     this.#walk!.leave(lane);
-    if (lane.waiting) this.#run(this.#clear(lane.id));
+    if (lane.waiting) this.#work.run(this.#clear(lane.id));
   }
 
   /** An entry was found for a lane. */
@@ -342,7 +330,7 @@ export class Deliverer {
     const { ratio } = this.#leisure;
     const began = performance.now();
     this.#paidAt = Math.max(this.#paidAt, began);
-    for (let now = began; !this.#isStopped; now = performance.now()) {
+    for (let now = began; !this.#work.isStopped; now = performance.now()) {
       if (this.#paidAt + ratio * (now - began) > now + ratio * BURST_MS) {
         this.#resumePump();
         break;
@@ -366,8 +354,8 @@ export class Deliverer {
 
   #resumePump(): void {
     this.#isPumpDue = true;
-    this.#run(
-      this.#leaveThread(this.#leisure.ratio * BURST_MS).then(() => {
+    this.#work.run(
+      this.#work.leaveThread(this.#leisure.ratio * BURST_MS).then(() => {
         this.#isPumpDue = false;
         this.#pump();
       }),
@@ -378,21 +366,17 @@ export class Deliverer {
   #park(lane: SubscriptionLane, place: string): void {
     lane.state = "parked";
     lane.place = place;
-    const parked = this.#parked.get(place);
-    if (parked) parked.add(lane);
-    else this.#parked.set(place, new Set([lane]));
+    this.#parked.put(place, lane);
     this.#unpark(place);
     this.#pump();
   }
 
   /** Makes the lane ready that has waited longest for a place at an address, if there is a place. */
   #unpark(place: string): void {
-    const parked = this.#parked.get(place);
-    if (!parked || this.#isStopped || this.#places.isFull(place)) return;
-    const [lane] = parked;
-    parked.delete(lane!);
-    if (!parked.size) this.#parked.delete(place);
-    this.#ready(lane!);
+    const [lane] = this.#parked.get(place) ?? [];
+    if (!lane || this.#work.isStopped || this.#places.isFull(place)) return;
+    this.#parked.remove(place, lane);
+    this.#ready(lane);
   }
 
   /** A lane that was made ready for a place needs it no more, or has never taken it: the next one may. */
@@ -417,7 +401,7 @@ export class Deliverer {
       this.#rest(lane, until(chosen, now), false);
       return false;
     }
-    this.#run(this.#attempt(lane, endpoint, chosen));
+    this.#work.run(this.#attempt(lane, endpoint, chosen));
     return true;
   }
 
@@ -464,7 +448,11 @@ export class Deliverer {
   ): Promise<void> {
     lane.state = "under way";
     const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
-    const { isDelivered, reason, busy, isGone, retryAfter } = await this.#sent(request);
+    const { isDelivered, reason, busy, isGone, retryAfter } = await this.#work.within(
+      ATTEMPT_TIMEOUT_MS,
+      (signal) => this.#send(request, signal),
+      { isDelivered: false, reason: "timeout" },
+    );
     this.#turns.leave(lane);
     this.#passOn(lane);
     if (busy !== undefined && !lane.hasEnded) {
@@ -473,7 +461,7 @@ export class Deliverer {
     }
     const { attempt } = delivery;
     this.#logger.debug({ webhook: lane.id, entry: entryId, attempt, isDelivered, reason }, "webhook attempt");
-    if (this.#isStopped && !isDelivered) return;
+    if (this.#work.isStopped && !isDelivered) return;
     if (isDelivered) this.delivered++;
     else this.failed++;
     const at = formatTimestamp(this.#clock());
@@ -492,29 +480,14 @@ export class Deliverer {
     this.#pump();
     if (this.#isSettling) return;
     this.#isSettling = true;
-    this.#run(this.#settle());
-  }
-
-  /** The verdict of one attempt, which has a deadline whatever `send` does. */
-  async #sent(request: Parameters<Send>[0]): Promise<AttemptResult> {
-    const controller = new AbortController();
-    const abort = () => controller.abort();
-    this.#interrupts.add(abort);
-    const cancelTimeout = this.#schedule(ATTEMPT_TIMEOUT_MS, abort);
-    const late = new Promise<AttemptResult>((resolve) => {
-      controller.signal.addEventListener("abort", () => resolve({ isDelivered: false, reason: "timeout" }));
-    });
-    const verdict = await Promise.race([this.#send(request, controller.signal), late]);
-    cancelTimeout();
-    this.#interrupts.delete(abort);
-    return verdict;
+    this.#work.run(this.#settle());
   }
 
   /** Writes outcomes until there are none; outcomes that arrive in the meantime share the next command. */
   async #settle(): Promise<void> {
     while (this.#outcomes.length) {
       const settled = this.#outcomes.splice(0, MAX_AT_ONCE);
-      const isWritten = await this.#tried(async () => {
+      const isWritten = await this.#work.tried(async () => {
         const outcomes = settled.map(({ outcome }) => outcome);
         const { unhealthy, givenUp, ended } = await this.#webhooks.outbox.settle(outcomes);
         for (const webhook of unhealthy) this.#logger.warn({ webhook }, "webhook endpoint is unhealthy");
@@ -523,14 +496,14 @@ export class Deliverer {
       });
       if (!isWritten) {
         // Delivered, but not recorded: the next start delivers it again. Deliveries are made at least once.
-        if (this.#isStopped) break;
+        if (this.#work.isStopped) break;
         this.#outcomes.unshift(...settled);
         continue;
       }
       for (const { lane, outcome } of settled) this.#settled(lane, outcome);
       this.#pump();
       this.#wake();
-      if (!this.#isStopped) await this.#leaveThread(this.#leisure.settleMs);
+      if (!this.#work.isStopped) await this.#work.leaveThread(this.#leisure.settleMs);
     }
     this.#isSettling = false;
   }
@@ -553,9 +526,9 @@ export class Deliverer {
 
   #markWhenDue(): void {
     const { position } = this.#walk ?? { position: 0 };
-    if (this.#isMarking || this.#isStopped || !this.#lanes.size || position - this.#marked < MARK_AFTER) return;
+    if (this.#isMarking || this.#work.isStopped || !this.#lanes.size || position - this.#marked < MARK_AFTER) return;
     this.#isMarking = true;
-    this.#run(
+    this.#work.run(
       this.#mark(position).finally(() => {
         this.#isMarking = false;
       }),
@@ -573,51 +546,21 @@ export class Deliverer {
     for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
       const some = cursorless.slice(from, from + MAX_AT_ONCE);
       const cursors = some.map((lane): Cursor => ({ webhook_id: lane.id, next: walk.cursorOf(lane) }));
-      if (!(await this.#tried(() => this.#webhooks.outbox.mark(null, cursors)))) return;
+      if (!(await this.#work.tried(() => this.#webhooks.outbox.mark(null, cursors)))) return;
       for (const lane of some) lane.hasCursor = true;
     }
     const idle = [...this.#lanes.values()].filter((lane) => lane.hasCursor && !isBusy(lane)).slice(0, MAX_AT_ONCE);
     for (const lane of idle) lane.hasCursor = false;
     const without = idle.map((lane): Cursor => ({ webhook_id: lane.id, next: null }));
-    if (await this.#tried(() => this.#webhooks.outbox.mark(walked, without))) this.#marked = walked;
+    if (await this.#work.tried(() => this.#webhooks.outbox.mark(walked, without))) this.#marked = walked;
   }
 
   /** Removes the waiting deliveries of a subscription that has ended. */
   async #clear(id: number): Promise<void> {
-    for (let hasMore = true; hasMore && !this.#isStopped; )
-      await this.#tried(async () => {
+    for (let hasMore = true; hasMore && !this.#work.isStopped; )
+      await this.#work.tried(async () => {
         hasMore = await this.#webhooks.outbox.clear(id);
       });
-  }
-
-  /** Whether `work` succeeded. If the log refused it, this pauses before it returns. */
-  async #tried(work: () => Promise<void>): Promise<boolean> {
-    try {
-      await work();
-      return true;
-    } catch (error) {
-      if (error instanceof CairnlogError && error.code === "closed") this.#isStopped = true;
-      else this.#logger.error({ err: error }, "webhook deliveries cannot be written down");
-      if (!this.#isStopped) await this.#pause(PAUSE_MS, this.#schedule);
-      return false;
-    }
-  }
-
-  async #leaveThread(milliseconds: number): Promise<void> {
-    if (!milliseconds) return;
-    await this.#pause(milliseconds, systemSchedule);
-  }
-
-  #pause(milliseconds: number, schedule: Schedule): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel();
-        this.#interrupts.delete(end);
-        resolve();
-      };
-      const cancel = schedule(milliseconds, end);
-      this.#interrupts.add(end);
-    });
   }
 }
 

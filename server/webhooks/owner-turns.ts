@@ -3,7 +3,7 @@
  * memory, and anybody can have endpoints that never answer. Owners of subscriptions take turns.
  */
 import { WEBHOOK_FILES } from "../process/machine.js";
-import type { SubscriptionLane } from "./subscription-lane.js";
+import { LaneQueues, type SubscriptionLane } from "./subscription-lane.js";
 
 /** Attempts under way at the same time. */
 const MAX_UNDER_WAY = WEBHOOK_FILES;
@@ -12,20 +12,17 @@ const MAX_OF_OWNER = MAX_UNDER_WAY / 4;
 
 export class OwnerTurns {
   /** By owner: lanes that are ready, the first ready first. Owners in the order in which they have their next turn. */
-  readonly #ready = new Map<string, Set<SubscriptionLane>>();
+  readonly #ready = new LaneQueues();
   /** Attempts of each owner that has some. */
   readonly #underWay = new Map<string, number>();
   #total = 0;
 
   add(lane: SubscriptionLane): void {
-    const lanes = this.#ready.get(lane.owner);
-    if (lanes) lanes.add(lane);
-    else this.#ready.set(lane.owner, new Set([lane]));
+    this.#ready.put(lane.owner, lane);
   }
 
   remove(lane: SubscriptionLane): void {
-    const lanes = this.#ready.get(lane.owner);
-    if (lanes?.delete(lane) && !lanes.size) this.#ready.delete(lane.owner);
+    this.#ready.remove(lane.owner, lane);
   }
 
   /** The lane whose turn it is; it takes a place, to be given back by `leave`. Undefined if none may try now. */

@@ -73,3 +73,17 @@ export class SubscriptionLane implements WebhookFilter {
     return this.found[this.tried];
   }
 }
+
+/** Lanes by a key; those of each key in the order in which they came. */
+export class LaneQueues extends Map<string, Set<SubscriptionLane>> {
+  put(key: string, lane: SubscriptionLane): void {
+    const lanes = this.get(key);
+    if (lanes) lanes.add(lane);
+    else this.set(key, new Set([lane]));
+  }
+
+  remove(key: string, lane: SubscriptionLane): void {
+    const lanes = this.get(key);
+    if (lanes?.delete(lane) && !lanes.size) this.delete(key);
+  }
+}
