@@ -28,7 +28,7 @@ export type CandidatePostings = Pick<Postings, "list" | "range" | "rangeCount">;
 export interface Condition {
   /** The terms that may show it. */
   readonly ranges: readonly Candidates[];
-  /** The postings in which they are looked up. Asked again after every pause. */
+  /** The postings in which they are looked up. Lists are made anew after every pause. */
   postings(): readonly CandidatePostings[];
   matches(entry: Entry): boolean;
   /** The error if too many entries match. */
@@ -74,13 +74,16 @@ export function weigh(condition: Condition): Weighed {
 export const listed = ({ condition, ranges }: Weighed): Walkable =>
   union(condition.postings().flatMap((source) => ranges.map(({ low }) => source.list(low))));
 
-/** The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. */
+/**
+ * The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. To its
+ * end it reads the postings that there were when it began: those of others may come before the place that it has reached.
+ */
 export function* gathered({ condition, ranges, count }: Weighed, size: number): Slices<IndexList> {
   const found = new Gathered(count, size);
-  for (let source = 0; source < condition.postings().length; source++)
+  for (const postings of condition.postings())
     for (const { low, high } of ranges)
       for (let from: string | null = low; from !== null; ) {
-        const piece: RangePiece = condition.postings()[source]!.range(from, high);
+        const piece: RangePiece = postings.range(from, high);
         found.add(piece.indexes);
         from = piece.next;
         if (from !== null) yield;

@@ -93,6 +93,21 @@ describe("entries that were appended later", () => {
   });
 });
 
+test("words of titles that are filed in a pause are found once, wherever they were before", () => {
+  const word = (text: string) => textPrefixTerm(POSTING.titleWord, text);
+  const titlesOf = (aa: number[], ab: number[], ac: number[]) =>
+    sourcesOf({ [word("aa")]: aa, [word("ab")]: ab, [word("ac")]: ac }, 6).postings;
+  const [old, newer] = [titlesOf([0], [1], [2]), titlesOf([3], [4], [5])];
+  for (let filedAt = 0; filedAt < 6; filedAt++) {
+    let pauses = 0;
+    const titles = () => (pauses < filedAt ? [titlesOf([0], [], []), old, newer] : [old, newer]);
+    const work = matching({ ...sourcesOf({}, 6), titles }, { title: "a" }, 0, 10);
+    let found = work.next();
+    for (; !found.done; found = work.next()) pauses++;
+    expect(found.value, `filed in pause ${filedAt}`).toMatchObject({ total: 6, indexes: upTo(6) });
+  }
+});
+
 describe("a pause comes", () => {
   const HALF = TURN.dense / 2;
   test.each([
