@@ -1,5 +1,6 @@
 /** An entry must be an event of its stated type. The payload decides, since no hash covers the type. */
 import { describe, expect, test } from "vitest";
+import { BUNDLE, BUNDLE_FORMAT } from "#cairnlog/engine/verify/bundle/format.js";
 import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/events/eventcheck.js";
 import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { chain } from "../log/history/entries.js";
@@ -198,4 +199,40 @@ test("an entry's hashes and its type are checked together", () => {
   const wrong = { ...entry!, event_type: "note", entry_hash: "0".repeat(64) };
   expect(checkServiceEntry(wrong).map(({ code }) => code)).toEqual(["hash-mismatch", "primary-digest", "wrong-event"]);
   expect(checkServiceEntry({ ...entry!, payload: [] } as never).map(({ code }) => code)).toEqual(["malformed-entry"]);
+});
+
+describe("what the payload of an attestation may hold", () => {
+  const { entry_hash, ...placed } = chain([{ event_type: PREDICATE, payload: ATTESTATION, chain_version: 2 }])[0]!;
+  /** What a receipt's check says of an entry with this payload: that is complete, or the payload is at fault. */
+  const inReceipt = (payload: object): string | undefined => {
+    const { attestation_id: id, attestation_type: type, document_hash: content_hash, ...logged } = ATTESTATION;
+    const { signer_key_fingerprint, signature_algorithm, signature, timestamp } = logged;
+    const attestation = { id, type, scope: { content_hash }, signer_key_fingerprint, signature_algorithm, signature };
+    const misfit = BUNDLE(
+      {
+        format: BUNDLE_FORMAT,
+        manifest: { document: { title: "T", content_hash }, attestations: [] },
+        attestation: { ...attestation, timestamp },
+        public_key: "PEM",
+        entry: { ...placed, entry_hash, payload },
+      },
+      "",
+    )!;
+    return misfit === "/proof is missing." ? undefined : misfit.replace("/entry/payload", "");
+  };
+
+  test.each([...Object.keys(ATTESTATION), "signed_payload_hash"])(
+    "%s: is the same for entries and receipts",
+    (name) => {
+      const without: Record<string, unknown> = { ...ATTESTATION };
+      delete without[name];
+      expect(inReceipt(ATTESTATION)).toBeUndefined();
+      expect(inReceipt(without) === undefined, name).toBe(said(PREDICATE, without) === undefined);
+      for (const value of [5, null, "", "authorship", "c".repeat(64), [], ["a"], [5], {}, true]) {
+        const payload = { ...ATTESTATION, [name]: value };
+        const isOfType = name === "attestation_type" && value !== "authorship";
+        if (!isOfType) expect(inReceipt(payload), JSON.stringify(value)).toBe(said(PREDICATE, payload));
+      }
+    },
+  );
 });

@@ -5,6 +5,7 @@
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
+import { DECISIONS, type Decision } from "../../verify/keys/contract.js";
 import {
   ATTESTATION_ID,
   ATTESTATION_TYPE,
@@ -43,7 +44,7 @@ export interface CheckedRequest {
 
 /** The body of `POST /log/attestation-requests/{request_id}/respond`. */
 export interface ResponseInput {
-  readonly decision: "accept" | "decline";
+  readonly decision: Decision;
   readonly responder_fingerprint?: string | null;
   /** Required to accept. */
   readonly attestation_id?: string | null;
@@ -51,7 +52,7 @@ export interface ResponseInput {
 }
 
 export interface CheckedResponse {
-  readonly decision: "accept" | "decline";
+  readonly decision: Decision;
   readonly attestation_id: string | null;
   readonly reason: string | null;
 }
@@ -84,15 +85,15 @@ export function readRequest(request: RequestInput): CheckedRequest {
 export function readResponse(response: ResponseInput): CheckedResponse {
   const input = members(response);
   const faults = new Faults();
-  const { decision } = input;
-  if (decision !== "accept" && decision !== "decline") faults.add("/decision", "It must be accept or decline.");
+  const decision = DECISIONS.find((name) => name === input.decision);
+  if (!decision) faults.add("/decision", `It must be ${DECISIONS.join(" or ")}.`);
   readNamedKey(input.responder_fingerprint, "/responder_fingerprint", faults);
   const id = optionalText(input.attestation_id, "/attestation_id", ATTESTATION_ID, faults) || null;
   if (decision === "accept" && (input.attestation_id ?? "") === "")
     faults.add("/attestation_id", "To accept, name the attestation.");
   const reason = optionalText(input.reason, "/reason", REASON, faults);
   faults.check();
-  return { decision: decision as CheckedResponse["decision"], attestation_id: id, reason };
+  return { decision: decision!, attestation_id: id, reason };
 }
 
 /**

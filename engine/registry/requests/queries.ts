@@ -9,7 +9,7 @@ import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "..
 import type { Key } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import type { RequestStatus } from "../../verify/keys/contract.js";
+import type { Decision, RequestStatus } from "../../verify/keys/contract.js";
 import { decidingAnswer, isRequestId } from "../events/requests.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
@@ -24,7 +24,7 @@ interface RequestSummary extends Omit<RequestRow, "responses"> {
 
 /** An answer as it is in the log. */
 interface RecordedResponse {
-  readonly decision: "accept" | "decline";
+  readonly decision: Decision;
   readonly responder_fingerprint: string;
   readonly by_target: boolean;
   readonly attestation_id: string | null;

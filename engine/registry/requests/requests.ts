@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import { eventIn } from "../../verify/events/withheld.js";
-import type { RequestStatus } from "../../verify/keys/contract.js";
+import type { Decision, RequestStatus } from "../../verify/keys/contract.js";
 import { attestationIdTerm, namedAttestation } from "../events/attestations.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import type { Caller, Writes } from "../writes/writes.js";
@@ -29,7 +29,7 @@ interface RequestResponse {
   readonly request_id: string;
   /** That of the request after the answer, which may follow another one. */
   readonly status: Extract<RequestStatus, "accepted" | "declined">;
-  readonly decision: "accept" | "decline";
+  readonly decision: Decision;
   readonly responder_fingerprint: string;
   readonly attestation_id: string | null;
   readonly reason: string | null;

@@ -1,10 +1,22 @@
 /**
  * The `.attestation.json` file: its types, and the shape that a file must have before its contents are judged.
  */
-import { ATTESTED_MEMBERS } from "../events/attested.js";
+import { ATTESTED_FURTHER, ATTESTED_MEMBERS } from "../events/attested.js";
 import type { PrivateTitle } from "../events/hashed.js";
 import type { Attestation, Manifest } from "../events/manifest.js";
-import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
+import {
+  anyObject,
+  arrayOf,
+  type Fitting,
+  hexHash,
+  index,
+  type MembersOf,
+  nullable,
+  objectOf,
+  positiveInteger,
+  text,
+  where,
+} from "../json/shape.js";
 import { ENTRY_MEMBERS, type Entry } from "../tree/entry.js";
 import type { TreeVersion } from "../tree/merkle.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../tree/operators.js";
@@ -26,21 +38,9 @@ export interface InclusionProof {
 }
 
 /** Payload of an attestation's log entry. */
-export interface AttestationEvent {
-  readonly attestation_id: string;
-  readonly attestation_type: string;
-  readonly signer_key_fingerprint: string;
-  readonly document_hash: string;
-  readonly manifest_hash: string;
-  readonly document_title: string;
-  readonly signature_algorithm: string;
-  readonly signature: string;
-  /** SHA-256 of the signed bytes, bare hex. Present only if these are not the manifest as it was submitted. */
-  readonly signed_payload_hash?: string | undefined;
-  readonly intent_statement?: string | null;
-  readonly timestamp: string;
-  readonly tags?: readonly string[] | null;
-}
+export type AttestationEvent = MembersOf<typeof ATTESTED_MEMBERS> & {
+  readonly [K in keyof typeof ATTESTED_FURTHER]?: Fitting<(typeof ATTESTED_FURTHER)[K]> | undefined;
+};
 
 /** Contents of an `.attestation.json` file. */
 export interface AttestationBundle {
@@ -72,7 +72,6 @@ interface Withholder extends Pick<InclusionProof, "leaf_index" | "audit_path"> {
 }
 
 const treeHead = objectOf(TREE_HEAD_MEMBERS);
-const statement = nullable(text);
 const entry = { ...ENTRY_MEMBERS, chain_version: where("2", (value) => value === 2) };
 const place = { leaf_index: index, audit_path: arrayOf(hexHash) };
 
@@ -98,18 +97,13 @@ export const BUNDLE = objectOf(
         signature: text,
         timestamp: text,
       },
-      { intent_statement: statement },
+      { intent_statement: nullable(text) },
     ),
     public_key: text,
     entry: objectOf(
       {
         ...entry,
-        payload: nullable(
-          objectOf(
-            { ...ATTESTED_MEMBERS, timestamp: text },
-            { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
-          ),
-        ),
+        payload: nullable(objectOf(ATTESTED_MEMBERS, ATTESTED_FURTHER)),
       },
       { ots_proof: text, withheld_by: positiveInteger },
     ),

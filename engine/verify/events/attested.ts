@@ -1,8 +1,9 @@
 /** The payload of an attestation's log entry: the members that say what was attested, by whom and how, and what they follow from. */
-import { fits, text } from "../json/shape.js";
+import { arrayOf, fits, hexHash, nullable, text } from "../json/shape.js";
 import { MAX_TAG_CHARACTERS, MAX_TAGS } from "../keys/limits.js";
 import type { Attestation, Manifest } from "./manifest.js";
 
+/** Members that every such payload has. */
 export const ATTESTED_MEMBERS = {
   attestation_id: text,
   attestation_type: text,
@@ -12,6 +13,15 @@ export const ATTESTED_MEMBERS = {
   document_title: text,
   signature_algorithm: text,
   signature: text,
+  timestamp: text,
+};
+
+/** Members that it may have. */
+export const ATTESTED_FURTHER = {
+  intent_statement: nullable(text),
+  /** SHA-256 of the signed bytes, bare hex. Present only if these are not the manifest as it was submitted. */
+  signed_payload_hash: hexHash,
+  tags: arrayOf(text),
 };
 
 /** The tags that the log takes over from a manifest: all of them or none. */

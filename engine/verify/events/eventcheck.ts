@@ -47,8 +47,9 @@ const JUDGED: readonly Judged[] = [
   judged(ATTESTATION, ATTESTATION_KIND),
 ];
 
-function judged(kind: Kind, { payload }: EventKind): Judged {
+function judged(kind: Kind, { payload, added }: EventKind): Judged {
   const mayLack = (name: string, shape: Shape) =>
+    added?.includes(name) ||
     shape(null, "") === undefined ||
     shape([], "") === undefined ||
     (kind === "encrypted_claim" && CLAIMS_LACKED.includes(name));

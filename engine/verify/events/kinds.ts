@@ -7,9 +7,9 @@
 import {
   anyObject,
   arrayOf,
-  type Fitting,
   hexHash,
   type JsonObject,
+  type MembersOf,
   nullable,
   objectOf,
   oneOf,
@@ -26,10 +26,9 @@ import {
   type WebhookEvent,
 } from "../keys/contract.js";
 import { TREE_HEAD } from "../tree/treehead.js";
-import { ATTESTED_MEMBERS } from "./attested.js";
+import { ATTESTED_FURTHER, ATTESTED_MEMBERS } from "./attested.js";
 
 type Members = Readonly<Record<string, Shape>>;
-type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
 
 /** The properties of a kind of event. */
 export interface EventKind {
@@ -45,7 +44,7 @@ export interface EventKind {
    * does not name it.
    */
   readonly actor: string | null;
-  /** Members of the payload that entries of earlier versions lack. */
+  /** Members of the payload that not every entry has: those of earlier versions lack them, or they do not always apply. */
   readonly added?: readonly string[];
   /** Whether the event changes endorsements, or the standing of a key that has some. */
   readonly changesGraph: boolean;
@@ -300,12 +299,8 @@ export const EVENT_KINDS = {
 
 /** The kind of every event whose type is a predicate URL. */
 export const ATTESTATION_KIND = kind({
-  payload: {
-    ...ATTESTED_MEMBERS,
-    intent_statement: nullable(text),
-    timestamp: text,
-    tags: arrayOf(text),
-  },
+  payload: { ...ATTESTED_MEMBERS, ...ATTESTED_FURTHER },
+  added: ["intent_statement", "signed_payload_hash", "tags"],
   keys: ["signer_key_fingerprint"],
   actor: "signer_key_fingerprint",
   scope: "attestations",
@@ -319,7 +314,7 @@ export const ATTESTATION_KIND = kind({
 export type EventType = keyof typeof EVENT_KINDS;
 export const EVENT_TYPES = Object.keys(EVENT_KINDS) as readonly EventType[];
 /** The payload that the service writes for an event of this type. */
-export type PayloadOf<T extends EventType> = Payload<(typeof EVENT_KINDS)[T]["payload"]>;
+export type PayloadOf<T extends EventType> = MembersOf<(typeof EVENT_KINDS)[T]["payload"]>;
 
 /** The members of an event that its kind depends on. */
 export interface KindedEvent {

@@ -17,6 +17,9 @@ export interface Shape<out T = unknown> {
 /** The type of the values that fit a shape. */
 export type Fitting<S> = S extends Shape<infer T> ? T : never;
 
+/** The type of the objects whose members fit these shapes. */
+export type MembersOf<M extends Readonly<Record<string, Shape>>> = { readonly [K in keyof M]: Fitting<M[K]> };
+
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -71,7 +74,7 @@ export function objectOf<R extends Readonly<Record<string, Shape>>>(
   required: R,
   optional: Readonly<Record<string, Shape>> = {},
   others: "refused" | "ignored" = "refused",
-): Shape<{ readonly [K in keyof R]: Fitting<R[K]> }> {
+): Shape<MembersOf<R>> {
   const members = Object.entries(required);
   return (value, path) => {
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;

@@ -46,6 +46,7 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 
 /** Answers to an attestation request. */
 export const DECISIONS = ["accept", "decline"] as const;
+export type Decision = (typeof DECISIONS)[number];
 
 /** The possible effects of a request policy on a request that fails its predicates (docs/spec §10.3). */
 export const POLICY_ACTIONS = ["allow", "decline", "hold"] as const;
