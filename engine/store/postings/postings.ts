@@ -34,6 +34,10 @@ const HELD_TERMS = 2 ** 16;
 const CLOSE_ENTRIES = 1024;
 /** Postings that a merge handles for each new posting. */
 const MERGE_PACE = 2;
+/** Runs of a level, above which its merges are late: as many as one merges, and as many that wait. */
+const LATE_RUNS = 2 * MERGE_WIDTH;
+/** Slices of a late merge in a turn of the event loop. Where turns are long, one slice in each does not keep up. */
+const LATE_SLICES = 4;
 /** Postings that a run gives to a piece of a range: about 0.1 ms of work. */
 const PIECE = 4_096;
 /** Postings of a flush before the event loop gets a turn: about 1 ms of work. */
@@ -282,13 +286,27 @@ export class Postings {
     return this.#failure !== undefined;
   }
 
-  /** If more than `entries` are not in a run yet, waits until enough of them are on disk. */
+  /**
+   * If more than `entries` are not in a run yet, waits until enough of them are on disk. If merges are late, waits for them: a
+   * search reads every run.
+   */
   async relieved(entries: number): Promise<void> {
     while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
+    for (let level = this.#lateLevel(); level !== undefined; level = this.#lateLevel()) await this.#merging.get(level);
+  }
+
+  #lateLevel(): number | undefined {
+    return [...this.#merging.keys()].find((level) => this.#isLate(level));
+  }
+
+  #isLate(level: number): boolean {
+    return this.#runs.reduce((count, run) => count + (run.level === level ? 1 : 0), 0) > LATE_RUNS;
   }
 
   /** Waits until there is nothing to flush, merge or clear. @throws the error that stopped the background work */
   async settle(): Promise<void> {
+    // After a start, nothing has begun yet.
+    this.#maintain();
     for (let work = this.#work(); work.length; work = this.#work()) {
       this.#pace.release();
       await work[0];
@@ -418,18 +436,21 @@ export class Postings {
     const bloomTerms = Math.ceil(inputs.reduce((sum, { bloom }) => sum + (bloom?.length ?? 0) * 8, 0) / 10);
     let pending: [number, Buffer][] = [];
     const builder = new RunBuilder(bloomTerms, (block, records) => pending.push([block, records]));
+    const { from, level, folded, titled } = inputs[0]!;
     const begun = this.#pace.fed;
+    let slices = 0;
     for (const done of mergeRuns(this.#reader, inputs, builder)) {
       if (pending.length >= MERGE_WRITE_BLOCKS) {
         await this.#tables.writeBlocks(id, pending);
         pending = [];
       }
-      await this.#pace.reached(begun + done / MERGE_PACE);
+      const isLate = this.#isLate(level);
+      if (isLate && ++slices % LATE_SLICES) continue;
+      await (isLate ? turn() : this.#pace.reached(begun + done / MERGE_PACE));
       if (this.#closed) return;
     }
     const fences = builder.finish();
     const { count, bloom } = builder;
-    const { from, level, folded, titled } = inputs[0]!;
     const words = { ...(folded ? { folded } : {}), ...(titled ? { titled } : {}) };
     const row = {
       level: inputs.length > 1 ? level + 1 : level,

@@ -172,6 +172,44 @@ test("merges keep up with what comes in: at no time are there more runs than two
   rmSync(path, { recursive: true, force: true });
 });
 
+test("what waits until it is relieved waits for merges too: they get few turns where each brings much", async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const postings = new Postings(store.postings);
+  const [batch, each] = [512, 16];
+  let most = 0;
+  for (let from = 0; from < 40 * FLUSH_ENTRIES; from += batch) {
+    const ranks = Array.from({ length: batch * each }, (_, i) => i);
+    postings.add(from + batch, tableOf(ranks.map((i) => [unique(from * each + i), [from + Math.floor(i / each)]])));
+    await postings.relieved(FLUSH_ENTRIES);
+    most = Math.max(most, postings.runCount);
+  }
+  // Of levels 0 and 1; one more when it is seen.
+  expect(most).toBeLessThanOrEqual(2 * (2 * MERGE_WIDTH + 1));
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+test("settle merges what is due when nothing has come in since the start", async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const before = new Postings(store.postings);
+  for (let run = 0; run < MERGE_WIDTH; run++) {
+    await grow(before, FLUSH_ENTRIES);
+    if (run < MERGE_WIDTH - 1) await before.settle();
+  }
+  // This interrupts the merge of the four.
+  await before.close();
+  expect(levels(store)).toEqual([0, 0, 0, 0]);
+  const postings = new Postings(store.postings);
+  await postings.settle();
+  expect(levels(store)).toEqual([1]);
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
 test("a merge that a restart interrupted leaves nothing behind once entries come in again", async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
   let store = openStore({ path });
