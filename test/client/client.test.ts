@@ -150,13 +150,20 @@ describe("sessions", () => {
   test("are begun when they are needed, and renewed before they end", async () => {
     const short = await startTestService({ SERVICE_SESSION_TTL_S: "200" });
     const proxy = await LyingProxy.before(short.url);
-    const { client, fingerprint } = newClient(proxy.url);
+    let sent: string | null = null;
+    const { client, fingerprint } = newClient(proxy.url, {
+      fetch: (input, init) => {
+        sent = new Headers(init?.headers).get("authorization");
+        return fetch(input, init);
+      },
+    });
     await client.keys.register({ pseudonym: "Ada" });
     expect(await all(client.inbox.list())).toEqual([]);
     const begun = client.session!;
     expect(begun).toMatchObject({ fingerprint });
     expect(await all(client.inbox.list({ unread: true }))).toEqual([]);
     expect(client.session!.token).not.toBe(begun.token);
+    expect(sent).toBe(`Bearer ${client.session!.token}`);
     expect(proxy.asked.filter((line) => line.startsWith("POST /auth"))).toEqual([
       "POST /auth/challenge",
       "POST /auth/login",

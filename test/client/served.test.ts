@@ -1,5 +1,7 @@
 /** Tiles and checkpoints behind a store that says of what it does not have, or not any more, something else than 404. */
+import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
+import { rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { AuthenticTiles, WrongTile } from "#cairnlog/server/client/log/authentic.js";
 import { anyEvent } from "../anyevent.js";
@@ -80,4 +82,31 @@ test("a tile that is not that of the tree is refused each time, and the right on
   for (let n = 0; n < 2; n++) await expect(tiles.tile(0, 0)).rejects.toThrow(WrongTile);
   isWrong = false;
   expect(await tiles.tile(0, 0)).toEqual(await tlog.tile(0, 0));
+});
+
+test("tiles of an earlier round are compared as all others, and each is known by its level, too", async () => {
+  // More than a full tile of the second level.
+  const size = 256 ** 2 + 300;
+  const levels: Uint8Array[][] = [Array.from({ length: size }, (_, i) => createHash("sha256").update(`${i}`).digest())];
+  for (let below = levels[0]!; below.length >= 256; below = levels.at(-1)!)
+    levels.push(
+      Array.from({ length: Math.floor(below.length / 256) }, (_, i) =>
+        rfc6962.rootOf(below.slice(256 * i, 256 * (i + 1))),
+      ),
+    );
+  const tileOf = (level: number, index: number, width = 256) =>
+    new Uint8Array(Buffer.concat(levels[level]!.slice(256 * index, 256 * index + width)));
+  const root = Buffer.from(rfc6962.rootOf(levels[0]!)).toString("hex");
+  const tiles = await AuthenticTiles.open(size, root, {
+    served: async (...of) => tileOf(...of),
+    kept: (level, index) => (index ? tileOf(level, index) : tileOf(level, index).map((byte) => byte ^ 1)),
+  });
+  for (const [level, index] of [
+    [0, 0],
+    [1, 0],
+    [0, 1],
+    [0, 0],
+    [1, 0],
+  ] as const)
+    expect(Buffer.compare(await tiles.tile(level, index), tileOf(level, index)), `${level}/${index}`).toBe(0);
 });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
 import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
@@ -108,6 +109,33 @@ test("packed lists come out again", () => {
       expect(unpack(pack(items)).map((item) => [...item])).toEqual(items.map((item) => [...item]));
     }),
   );
+});
+
+test("a pool that is closed finishes what it has accepted", async () => {
+  const closed = createPool(1);
+  const hashing = new PasswordHasher(closed).hash("correct horse");
+  await closed.close();
+  await expect(hashing).resolves.toMatch(/^\$argon2id\$/);
+});
+
+test("passwords leave a worker free for signatures", async () => {
+  for (const [workers, atOnce] of [
+    [1, 1],
+    [2, 1],
+    [4, 3],
+  ] as const) {
+    let running = 0;
+    const hasher = new PasswordHasher({
+      workers,
+      run() {
+        running++;
+        return new Promise(() => {});
+      },
+      close: async () => {},
+    });
+    for (let n = 0; n < 6; n++) void hasher.hash("correct horse");
+    expect(running).toBe(atOnce);
+  }
 });
 
 test("a closed pool refuses work", async () => {

@@ -4,6 +4,7 @@
  */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
 import { localJournal } from "#cairnlog/engine/journal/local.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/migrations.js";
@@ -113,6 +114,58 @@ describe("a ledger", () => {
       ledger.restore();
       await commit(ledger, draft(3));
       expect(store.position().sequence).toBe(3);
+    });
+  });
+
+  test("replaces private rows by those of the record, and keeps none of the others", async () => {
+    await withStore(temporaryFolder(), async (store) => {
+      const ledger = new Ledger(store, localJournal);
+      const password = (key: string, hash: string) =>
+        ({ table: "passwords", key, row: { hash, set_at: "", version: "" } }) as const;
+      const draftOf = (...rows: Draft["rows"]) => ({ firstIndex: 0, batch: null, rows });
+      await commit(ledger, draftOf(password("a", "1"), password("b", "1")));
+      const decided = await ledger.decide(draftOf(password("b", "2"), password("c", "2")));
+      await ledger.apply([{ ...decided, replacesPrivateRows: true }], { rows: [], tiles: [] });
+      const left = [...store.range("passwords")].map(({ key, row }) => [key, row.hash]);
+      expect(left).toEqual([
+        ["b", "2"],
+        ["c", "2"],
+      ]);
+    });
+  });
+
+  test("goes on behind the place in a journal that it has adopted", async () => {
+    await withStore(temporaryFolder(), async (store) => {
+      const ledger = new Ledger(store, localJournal);
+      const position = { sequence: 7, epoch: 2, hash: Buffer.alloc(32, 1) };
+      await ledger.adopt({ position, rows: rows(1) });
+      expect([ledger.position, store.position()]).toEqual([position, position]);
+      const { record } = await ledger.decide(draft(2));
+      expect(record).toMatchObject({ sequence: 8, epoch: 2, previous: position.hash });
+    });
+  });
+
+  test("passes on that another node leads; whatever else a journal throws is no answer", async () => {
+    await withStore(temporaryFolder(), async (store) => {
+      const failing = (error: Error) => ({ ...localJournal, propose: () => Promise.reject(error) });
+      const decided = (error: Error) => new Ledger(store, failing(error)).decide(draft(1));
+      const notLeader = new CairnlogError("not-leader", "Another node writes this log.");
+      await expect(decided(notLeader)).rejects.toBe(notLeader);
+      await expect(decided(new CairnlogError("overloaded", ""))).rejects.toMatchObject({ code: "storage-failed" });
+    });
+  });
+
+  test.each([
+    ["no journal keeps", NO_HASH, "storage-full"],
+    ["a journal keeps", Buffer.alloc(32, 1), "storage-failed"],
+  ])("a record that %s, and the disk has no room for: %#", async (_, hash, code) => {
+    const full = new CairnlogError("storage-full", "There is no room.");
+    await withStore(temporaryFolder(), async (store) => {
+      const shown = { position: () => store.position(), commit: () => Promise.reject(full) } as Partial<Store> as Store;
+      const ledger = new Ledger(shown, { ...localJournal, propose: async () => hash });
+      const before = ledger.position;
+      await expect(commit(ledger, draft(1))).rejects.toMatchObject({ code });
+      expect(ledger.position).toEqual(before);
     });
   });
 

@@ -2,6 +2,8 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { parseCheckpointText, parseNote } from "#cairnlog/engine/verify/index.js";
 import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
 import { parseAddCheckpoint } from "#cairnlog/server/witness/request.js";
 import { WitnessRows } from "#cairnlog/server/witness/rows.js";
@@ -10,7 +12,7 @@ import { Witness } from "#cairnlog/server/witness/witness.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { logsFile, NAME, spawnWitness, startTestWitness } from "./harness.js";
-import { newTree } from "./logs.js";
+import { newTree, type WitnessedTree } from "./logs.js";
 
 const ORIGIN = "log.example/atomic";
 
@@ -69,6 +71,52 @@ test("a key that signs something else moves nothing, and nobody gets what it sig
   const asked = parseAddCheckpoint(Buffer.from(tree.body(0, 4)));
   await expect(witness.addCheckpoint(asked)).rejects.toMatchObject({ code: "signer-unavailable" });
   expect(witness.cosigned(ORIGIN)).toBeUndefined();
+  await rows.close();
+});
+
+test("a cosignature whose row cannot be written is given to nobody, however often it is asked for", async () => {
+  const tree = newTree(ORIGIN);
+  const rows = await WitnessRows.open(temporaryFolder());
+  const full = new CairnlogError("storage-full", "There is no room.");
+  const failing = { get: (origin) => rows.get(origin), replace: () => Promise.reject(full) } as Partial<WitnessRows>;
+  const signer = await openWitnessSigner(join(temporaryFolder(), "witness.pem"), "ed25519", NAME);
+  const logs = parseWitnessedLogs(`log ${tree.signer.vkey}\n`);
+  const witness = new Witness({ signer, rows: failing as WitnessRows, logs, now: () => 1 });
+  for (let n = 0; n < 2; n++) {
+    const asked = parseAddCheckpoint(Buffer.from(tree.body(0, 4)));
+    await expect(witness.addCheckpoint(asked)).rejects.toBe(full);
+  }
+  await rows.close();
+});
+
+test("a row is replaced only if it has size and root of the one that was checked", async () => {
+  const tree = newTree(ORIGIN);
+  const rowOf = (of: WitnessedTree, size: number) => {
+    const note = of.note(size);
+    return { ...parseCheckpointText(parseNote(note)!.text)!, note };
+  };
+  const rows = await WitnessRows.open(temporaryFolder());
+  expect(await rows.replace(undefined, rowOf(tree, 4))).toBe(true);
+  for (const other of [undefined, rowOf(tree, 3), rowOf(newTree(ORIGIN, tree.signer, 0), 4)])
+    expect(await rows.replace(other, rowOf(tree, 5))).toBe(false);
+  expect(rows.get(ORIGIN)).toMatchObject({ treeSize: 4 });
+  expect(await rows.replace(rowOf(tree, 4), rowOf(tree, 5))).toBe(true);
+  await rows.close();
+});
+
+test("the proof of a fork has the signatures of the log, and those of nobody else", async () => {
+  const tree = newTree(ORIGIN);
+  const fork = newTree(ORIGIN, tree.signer, 0);
+  const rows = await WitnessRows.open(temporaryFolder());
+  const signer = await openWitnessSigner(join(temporaryFolder(), "witness.pem"), "ed25519", NAME);
+  const logs = parseWitnessedLogs(`log ${tree.signer.vkey}\n`);
+  const proofs: string[] = [];
+  const witness = new Witness({ signer, rows, logs, forked: (_, { refused }) => proofs.push(refused) });
+  await witness.addCheckpoint(parseAddCheckpoint(Buffer.from(tree.body(0, 4))));
+  const stranger = newNoteSigner("stranger.example").line(parseNote(fork.note(4))!.text);
+  const asked = parseAddCheckpoint(Buffer.from(fork.body(4, 4) + stranger));
+  await expect(witness.addCheckpoint(asked)).rejects.toMatchObject({ code: "invalid-proof" });
+  expect(proofs).toEqual([fork.note(4)]);
   await rows.close();
 });
 
