@@ -1,5 +1,5 @@
 /** `cairnlog completion`: completion scripts for shells, made from the tables of subcommands and options. */
-import type { Listed } from "./line/program.js";
+import type { OverviewLine } from "./line/program.js";
 import { type Subcommand, subcommandWithActions } from "./line/subcommand.js";
 import { none } from "./line/usage.js";
 
@@ -15,7 +15,7 @@ interface Word {
 const SHELLS = { bash, zsh, fish };
 
 /** A subcommand in the list. The overview needs only its name and summary, so its code is loaded on use. */
-export interface ListedCommand extends Listed {
+export interface ListedCommand extends OverviewLine {
   readonly load: () => Promise<Subcommand>;
 }
 

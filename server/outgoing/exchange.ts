@@ -34,7 +34,7 @@ interface Door {
   readonly connected: (socket: Socket) => void;
 }
 
-export interface Answered {
+export interface RawAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -51,7 +51,7 @@ export function exchange(
   bounds: Bounds,
   failed: (reason: string, options?: ErrorOptions) => Error,
   door?: Door,
-): Promise<Answered> {
+): Promise<RawAnswer> {
   // An address that a stranger chose may be a secret of theirs.
   const address = door ? {} : { "server.address": question.url.hostname, "server.port": portOf(question.url) };
   return inClientSpan(methodOf(question), { ...address, ...question.attributes }, () =>
@@ -67,7 +67,7 @@ function ask(
   { timeoutMs, maxBytes, signal }: Bounds,
   failed: (reason: string, options?: ErrorOptions) => Error,
   door?: Door,
-): Promise<Answered> {
+): Promise<RawAnswer> {
   const { url, headers, body } = question;
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
   const all: OutgoingHttpHeaders = { "user-agent": `cairnlog/${VERSION}`, ...traceHeaders(), ...headers };

@@ -10,7 +10,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { ClientError, unreachable } from "../client/base/error.js";
 import { DIRECTIVES } from "../http/transport/caching.js";
 import { TYPES } from "../http/transport/static.js";
-import type { Listed, Stored, Target } from "./target.js";
+import type { Stored, StoredFile, Target } from "./target.js";
 
 interface BucketOptions {
   /** `https://s3.eu-central-1.amazonaws.com`, without a slash at its end. */
@@ -123,7 +123,7 @@ export class BucketTarget implements Target {
     await this.#send("DELETE", path, {}, [200, 204, 404]);
   }
 
-  async *list(folder: string): AsyncIterable<Listed> {
+  async *list(folder: string): AsyncIterable<StoredFile> {
     const { prefix } = this.#options;
     const query = new URLSearchParams({ "list-type": "2", prefix: `${prefix}${folder}/` });
     for (;;) {

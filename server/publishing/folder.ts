@@ -10,7 +10,7 @@ import { dirname, join, resolve } from "node:path";
 import { flushFolder, flushFolders } from "../../engine/base/flush.js";
 import { makeFolders } from "../../engine/base/folders.js";
 import { keepFile, writeFlushed } from "../monitor/folder.js";
-import { LEFT_FOR_MS, type Listed, type Stored, type Target } from "./target.js";
+import { LEFT_FOR_MS, type Stored, type StoredFile, type Target } from "./target.js";
 
 const DRAFTS = ".drafts";
 
@@ -83,7 +83,7 @@ export class FolderTarget implements Target {
     }
   }
 
-  async *list(folder: string): AsyncIterable<Listed> {
+  async *list(folder: string): AsyncIterable<StoredFile> {
     // 000 comes before 000.p.
     const names = absent(() => readdirSync(join(this.#path, folder), { withFileTypes: true })) ?? [];
     for (const entry of names.sort((a, b) => (a.name < b.name ? -1 : 1))) {

@@ -8,7 +8,7 @@ export interface Stored {
 }
 
 /** An object, as it was listed. */
-export interface Listed {
+export interface StoredFile {
   readonly path: string;
   /** Milliseconds since 1970, by the store's clock. */
   readonly modified: number;
@@ -32,7 +32,7 @@ export interface Target {
   replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean>;
   remove(path: string): Promise<void>;
   /** All objects below a folder, each full tile before its partial ones. */
-  list(folder: string): AsyncIterable<Listed>;
+  list(folder: string): AsyncIterable<StoredFile>;
 }
 
 /** Milliseconds after which nobody needs what was replaced: a partial tile, or the draft of a publisher that was killed. */

@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import { signerPath } from "../../engine/crypto/signer/socket-signer.js";
 import { parseConnectionString } from "../../engine/journal/postgres/connection-string.js";
-import type { Verification } from "../../engine/journal/postgres/journal.js";
+import type { RecordVerification } from "../../engine/journal/postgres/journal.js";
 import { canonicalFingerprint } from "../../engine/registry/events/keys.js";
 import { isNoteName } from "../../engine/verify/note/note.js";
 import { parseNetwork } from "../http/transport/client-address.js";
@@ -180,7 +180,7 @@ export const replicationUrl = optional((text) => {
   return text;
 });
 
-export const replicationVerify = textual((text): Verification => {
+export const replicationVerify = textual((text): RecordVerification => {
   if (text !== "standby" && text !== "engine") throw new Error("standby or engine");
   return text;
 });

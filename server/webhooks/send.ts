@@ -4,7 +4,7 @@
  */
 import { isIPv6, type LookupFunction } from "node:net";
 import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
-import { type Answered, exchange } from "../outgoing/exchange.js";
+import { exchange, type RawAnswer } from "../outgoing/exchange.js";
 import { AddressPlaces, Held, placeOf } from "./address-places.js";
 import type { DeliveryRequest } from "./message.js";
 import { PublicAddresses } from "./public-addresses.js";
@@ -97,7 +97,7 @@ export function httpSender(options: {
     return free;
   };
 
-  const post = ({ url, headers, body }: DeliveryRequest, signal: AbortSignal, held: Held): Promise<Answered> => {
+  const post = ({ url, headers, body }: DeliveryRequest, signal: AbortSignal, held: Held): Promise<RawAnswer> => {
     const target = new URL(url);
     const address = literalAddress(target.hostname);
     // `lookup` is not called if the host is an address.

@@ -41,7 +41,7 @@ import {
   want,
 } from "./statements.js";
 import { checkPlace, placeIn, tailOf } from "./tail.js";
-import { Writer } from "./writer.js";
+import { RecordWriter } from "./writer.js";
 
 /** Milliseconds for which a question is waited for. */
 const QUESTION_MS = 2_000;
@@ -59,13 +59,13 @@ const SWEEP_AFTER_S = 600;
 const token = (): string => randomBytes(16).toString("hex");
 
 /** How a record is made sure of, besides the primary's word. */
-export type Verification = "standby" | "engine";
+export type RecordVerification = "standby" | "engine";
 
 interface PostgresJournalOptions {
   /** `postgres://user:password@host:port,host:port/database` */
   readonly url: string;
   /** `standby`: a standby must show each record. `engine`: the primary's word is enough, where no standby can be asked. */
-  readonly verification: Verification;
+  readonly verification: RecordVerification;
   /** Address of this node, for clients and other nodes. */
   readonly nodeUrl: string | null;
   /** For a node without rights on private rows. */
@@ -94,7 +94,7 @@ export class PostgresJournal implements Journal {
   readonly isRemote = true;
   readonly #options: PostgresJournalOptions;
   readonly #servers: Servers;
-  readonly #writer: Writer;
+  readonly #writer: RecordWriter;
   #held: Held | null = null;
   /** What the newest look has shown, until records are read by it. */
   #seen: Lead | null = null;
@@ -109,7 +109,7 @@ export class PostgresJournal implements Journal {
   private constructor(options: PostgresJournalOptions) {
     this.#options = options;
     this.#servers = new Servers(parseConnectionString(options.url));
-    this.#writer = new Writer(this.#servers);
+    this.#writer = new RecordWriter(this.#servers);
   }
 
   /**

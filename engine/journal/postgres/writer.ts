@@ -21,7 +21,7 @@ type Outcome =
 /** Classes of errors that say something of the server and not of the statement: the next primary may take it. */
 const OF_THE_SERVER = /^(?:08|25006|57P|58|XX)/;
 
-export class Writer {
+export class RecordWriter {
   readonly #servers: Servers;
   #connection: PgConnection | null = null;
   /** Held by whatever must see no other change between its statements. */

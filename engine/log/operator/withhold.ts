@@ -19,7 +19,7 @@ interface Withheld {
 }
 
 /** What the operator says when a payload is withheld. */
-export type Said = Pick<Withholding, "reason" | "basis" | "member">;
+export type WithholdingReason = Pick<Withholding, "reason" | "basis" | "member">;
 
 /**
  * Withholds the payload of an entry, or the name of the key in it. Resolves when that is on disk, and nobody is shown it any
@@ -30,7 +30,7 @@ export type Said = Pick<Withholding, "reason" | "basis" | "member">;
 export async function withhold(
   { log, writer }: Withheld,
   entryId: number,
-  { reason, basis, member }: Said,
+  { reason, basis, member }: WithholdingReason,
 ): Promise<Receipt> {
   for (const [name, text, { max }] of [
     ["reason", reason, OPERATOR_REASON] as const,

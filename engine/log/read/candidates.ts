@@ -1,17 +1,15 @@
 /**
  * Postings of prefix kinds: what may match the beginning of a text. Terms keep 16 bytes of a text, so an entry is read
- * where these do not tell.
+ * where these do not tell. Searches pause after a few milliseconds; what is appended meanwhile changes nothing in the result.
  */
 import type { CairnlogError } from "../../base/error.js";
+import type { Steps } from "../../base/turns.js";
 import type { Postings, RangePiece } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { PostingKind } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import { indexesOf, newBits } from "./bits.js";
 import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
-
-/** Work that pauses at every `yield`, after a few milliseconds. What is appended meanwhile changes nothing in the result. */
-export type Slices<T> = Generator<void, T, void>;
 
 /** The terms that begin with some text. */
 export interface Candidates {
@@ -25,7 +23,7 @@ export interface Candidates {
 export type CandidatePostings = Pick<Postings, "list" | "range" | "rangeCount">;
 
 /** Something that a match must have and that more than one term may show. */
-export interface Condition {
+export interface SearchCondition {
   /** The terms that may show it. */
   readonly ranges: readonly Candidates[];
   /** The postings in which they are looked up. Lists are made anew after every pause. */
@@ -43,7 +41,7 @@ const KEY_HEX = 32;
 const KEY_BYTES = 16;
 /** A condition and what there is of it. */
 export interface Weighed {
-  readonly condition: Condition;
+  readonly condition: SearchCondition;
   /** Its ranges that have postings. Those that come into the others after this moment are of later entries. */
   readonly ranges: readonly Candidates[];
   /** The postings of all of them. An entry counts as often as it has such terms. */
@@ -55,7 +53,7 @@ export interface Weighed {
 }
 
 /** Costs a look-up or two in each run, for each range. */
-export function weigh(condition: Condition): Weighed {
+export function weigh(condition: SearchCondition): Weighed {
   const sources = condition.postings();
   const counts = condition.ranges.map(({ low, high }) =>
     sources.reduce((sum, postings) => sum + postings.rangeCount(low, high), 0),
@@ -78,7 +76,7 @@ export const listed = ({ condition, ranges }: Weighed): Walkable =>
  * The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. To its
  * end it reads the postings that there were when it began: those of others may come before the place that it has reached.
  */
-export function* gathered({ condition, ranges, count }: Weighed, size: number): Slices<IndexList> {
+export function* gathered({ condition, ranges, count }: Weighed, size: number): Steps<IndexList> {
   const found = new Gathered(count, size);
   for (const postings of condition.postings())
     for (const { low, high } of ranges)

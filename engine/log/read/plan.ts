@@ -2,8 +2,9 @@
  * The order of work of a search. What the fewest entries have is walked first. A condition that many more have is checked
  * on the entries that are left, and one that too many have is refused before anything is read.
  */
+import type { Steps } from "../../base/turns.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import { type Condition, gathered, listed, type Slices, type Weighed, weigh } from "./candidates.js";
+import { gathered, listed, type SearchCondition, type Weighed, weigh } from "./candidates.js";
 import { GATHERED_IN_ALL, REACH, READS } from "./costs.js";
 import type { IndexList, Walkable } from "./index-list.js";
 
@@ -14,13 +15,13 @@ export interface Plan {
   /** Lists of what may match, made again after each pause. All matches are in all of them. */
   lists(): readonly Walkable[];
   /** What is to be checked on the entries that all lists have; null if nothing. */
-  readonly check: Check | null;
+  readonly check: EntryCheck | null;
 }
 
-export interface Check {
+export interface EntryCheck {
   matches(entry: Entry): boolean;
   /** A condition for which not more than `READS` entries are read; undefined if all are. */
-  readonly bounded: Condition | undefined;
+  readonly bounded: SearchCondition | undefined;
   /** Entries that meet it for certain, made again after each pause; undefined if none is known to. */
   readonly exact: (() => IndexList) | undefined;
 }
@@ -34,12 +35,12 @@ export interface Others {
 }
 
 /** @throws CairnlogError `invalid-input` if too many entries match, or would have to be read */
-export function* planned(conditions: readonly Condition[], others: Others, size: number): Slices<Plan> {
+export function* planned(conditions: readonly SearchCondition[], others: Others, size: number): Steps<Plan> {
   const weighed = conditions.map(weigh).sort((a, b) => a.count - b.count);
   const shortest = Math.min(others.most, weighed[0]?.count ?? Number.POSITIVE_INFINITY);
   const made: (() => Walkable)[] = [];
   const gathering: Weighed[] = [];
-  const checked: Condition[] = [];
+  const checked: SearchCondition[] = [];
   for (const one of weighed) {
     const { condition, count, isListed, isCertain } = one;
     const { exact } = condition;

@@ -4,10 +4,11 @@
  * be walked is walked in slices: clients decide how much that is.
  */
 
+import type { Steps } from "../../base/turns.js";
 import { hashedTerm, hashTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import type { CandidatePostings, Condition, Slices } from "./candidates.js";
+import type { CandidatePostings, SearchCondition } from "./candidates.js";
 import { READS } from "./costs.js";
 import {
   alsoIn,
@@ -21,7 +22,7 @@ import {
   reach,
   type Walkable,
 } from "./index-list.js";
-import { type Check, type Others, type Plan, planned } from "./plan.js";
+import { type EntryCheck, type Others, type Plan, planned } from "./plan.js";
 import type { Stretch } from "./seams.js";
 import { searchCondition } from "./searched.js";
 import { type TitleSources, titleConditions } from "./titled.js";
@@ -70,10 +71,10 @@ const READ_STEPS = 64;
  * Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all.
  * @throws CairnlogError `invalid-input` for a search term or a title that matches too much; `indexing`
  */
-export function* matching(sources: Sources, criteria: Criteria, offset: number, limit: number): Slices<Matches> {
+export function* matching(sources: Sources, criteria: Criteria, offset: number, limit: number): Steps<Matches> {
   const { search, title, within = [{ from: 0, to: sources.size }] } = criteria;
   const stretches = within.map(({ from, to }) => ({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }));
-  const conditions: Condition[] = [];
+  const conditions: SearchCondition[] = [];
   if (search !== undefined) conditions.push(searchCondition(sources.postings, search));
   if (title !== undefined) conditions.push(...titleConditions(sources, title));
   const plan = yield* planned(conditions, othersOf(sources, criteria, stretches), sources.size);
@@ -116,10 +117,10 @@ class Page implements Matches {
 /** What the lists leave to be checked. */
 class Checked {
   readonly #sources: Sources;
-  readonly #check: Check | null;
+  readonly #check: EntryCheck | null;
   #reads = 0;
 
-  constructor(sources: Sources, check: Check | null) {
+  constructor(sources: Sources, check: EntryCheck | null) {
     this.#sources = sources;
     this.#check = check;
   }
@@ -133,7 +134,7 @@ class Checked {
    * Those of the found, which are in [from, to), that meet it.
    * @throws CairnlogError `invalid-input` if too many entries would have to be read
    */
-  *of(found: Found, from: number, to: number): Slices<Found> {
+  *of(found: Found, from: number, to: number): Steps<Found> {
     const check = this.#check;
     if (!check) return found;
     const certain = check.exact ? alsoIn(check.exact(), found, from, to) : foundIn([]);
@@ -156,7 +157,7 @@ class Checked {
 }
 
 /** Adds the matches in one stretch. */
-function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
+function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, page: Page): Steps<void> {
   const { from, to } = stretch;
   const [first, second] = lists.get();
   const [only, ...others] = first!;
@@ -169,7 +170,7 @@ function* addMatchesIn(stretch: Stretch, lists: Alternatives, checked: Checked, 
 }
 
 /** Adds what the lists of an alternative have in common, or of both together. */
-function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, page: Page): Slices<void> {
+function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, page: Page): Steps<void> {
   for (let next = from; next < to; ) {
     const alternatives = lists.get();
     const end = Math.min(...alternatives.map((walked) => reach(walked, next, to, alternatives.length)));

@@ -5,7 +5,7 @@ import { POSTING } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import { SEARCH_MEMBERS } from "../../verify/keys/contract.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import { type CandidatePostings, type Candidates, type Condition, digits, text } from "./candidates.js";
+import { type CandidatePostings, type Candidates, digits, type SearchCondition, text } from "./candidates.js";
 import { REACH } from "./costs.js";
 
 const HEX = /^[0-9a-f]+$/;
@@ -18,7 +18,7 @@ const LEAST_DIGITS = 4;
  * What an entry must have to match `search`.
  * @throws CairnlogError `invalid-input` for a text with which nearly every entry has a hash
  */
-export function searchCondition(postings: CandidatePostings, search: string): Condition {
+export function searchCondition(postings: CandidatePostings, search: string): SearchCondition {
   const term = search.toLowerCase();
   checkReach(term);
   const complete = COMPLETE_HASH.exec(term)?.[1];

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../base/error.js";
 import { POSTING } from "../../store/schema/schema.js";
 import { foldedAsBefore, hasTitleWords, soughtWords } from "../../verify/events/titles.js";
 import { membersIn } from "../../verify/events/withheld.js";
-import { type CandidatePostings, type Condition, text } from "./candidates.js";
+import { type CandidatePostings, type SearchCondition, text } from "./candidates.js";
 
 export interface TitleSources {
   /** Postings that hold words of titles. @throws CairnlogError `indexing` */
@@ -16,7 +16,7 @@ export interface TitleSources {
  * What an entry must have to match `title`: a condition for each word.
  * @throws CairnlogError `invalid-input` for a text without a word
  */
-export function titleConditions(sources: TitleSources, title: string): Condition[] {
+export function titleConditions(sources: TitleSources, title: string): SearchCondition[] {
   const words = soughtWords(title);
   if (!words.length) throw refused("It must have a letter or a digit.");
   const earlier = sources.hasEarlierTitles ? soughtWords(title, foldedAsBefore) : [];

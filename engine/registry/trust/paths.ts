@@ -13,7 +13,7 @@ const MAX_PATHS = 5;
 const MAX_READ = 2_000;
 
 /** The best path to a key through one gate. */
-export interface TrustPath {
+export interface GatePath {
   /** Fingerprints: an anchor, the gate, and so on to the key itself. */
   readonly keys: readonly string[];
   /** What each key but the last passes on: ½ · *discount*. Their product is what comes through the gate. */
@@ -35,8 +35,8 @@ export function* pathsTo(
   trust: EndorsedTrust,
   anchors: ReadonlySet<string>,
   fingerprint: string,
-): Steps<readonly TrustPath[]> {
-  const best = new Map<string, TrustPath>();
+): Steps<readonly GatePath[]> {
+  const best = new Map<string, GatePath>();
   let read = 0;
 
   /** @param path from the key that is to be endorsed to the asked one */
@@ -58,4 +58,4 @@ export function* pathsTo(
 }
 
 /** What comes over a path. */
-const brought = ({ factors }: TrustPath): number => factors.reduce((product, factor) => product * factor, 1);
+const brought = ({ factors }: GatePath): number => factors.reduce((product, factor) => product * factor, 1);

@@ -7,7 +7,7 @@ import type { Steps } from "../../base/turns.js";
 import type { Clock } from "../../log/state/clock.js";
 import type { Slices } from "../shared/slices.js";
 import { type EndorsedTrust, TrustLevels } from "./levels.js";
-import { pathsTo, type TrustPath } from "./paths.js";
+import { type GatePath, pathsTo } from "./paths.js";
 import { changedKeys, eventsSince } from "./touching.js";
 import { capacityOf, ownTrust, reaches } from "./trust.js";
 import { type GraphParts, type GraphView, viewing } from "./view.js";
@@ -124,7 +124,7 @@ export class TrustService {
    * The best paths from anchors to the key, at most five: what its level is made of.
    * @throws CairnlogError `overloaded`, `closed`
    */
-  async paths(fingerprint: string): Promise<readonly TrustPath[]> {
+  async paths(fingerprint: string): Promise<readonly GatePath[]> {
     const { trust } = await this.#current();
     const anchors = new Set(this.#anchors);
     return this.#querySlices.run(

@@ -5,7 +5,7 @@
 import type { Attestation, Coverage } from "../../verify/events/manifest.js";
 import type { CheckedManifest } from "../attestations/manifest.js";
 import type { KeyRecord } from "../keys/keys.js";
-import type { Signer } from "./standing.js";
+import type { SignerChain } from "./standing.js";
 
 type AttestationNode =
   | { readonly id: string; readonly kind: "document"; readonly title: string }
@@ -37,7 +37,7 @@ export interface AttestationGraph {
 /** One judged attestation, as the graph shows it. */
 interface GraphInput {
   readonly attestation: Attestation;
-  readonly signer: Signer | undefined;
+  readonly signer: SignerChain | undefined;
   readonly covers: Coverage | null;
   readonly status: string;
 }

@@ -20,7 +20,7 @@ export interface LayerResult {
 }
 
 /** The facts about a signer that verification needs. */
-export interface Signer {
+export interface SignerChain {
   readonly record: KeyRecord;
   /** The keys that succeeded it and have signed that, first successor first. */
   readonly successors: readonly KeyRecord[];
@@ -35,7 +35,7 @@ export interface Signer {
  * The key with this fingerprint and its succession chain, as far as both keys of each link have signed it; undefined if
  * there is no such key.
  */
-export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined {
+export function loadSigner(keys: Keys, fingerprint: string): SignerChain | undefined {
   const record = keys.lookup(fingerprint);
   if (!record) return undefined;
   const successors: KeyRecord[] = [];
@@ -55,7 +55,11 @@ export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined 
  * @param claimed time in the attestation, which its own signature does not cover
  * @param logged time that the log recorded for it; undefined if it is not in the log
  */
-export function judgeStanding(signer: Signer | undefined, claimed: string, logged: string | undefined): LayerResult {
+export function judgeStanding(
+  signer: SignerChain | undefined,
+  claimed: string,
+  logged: string | undefined,
+): LayerResult {
   if (!signer) return { status: "invalid", details: "The signer's key was never registered." };
   const time = instant(claimed);
   if (logged !== undefined && instant(logged) !== time)
@@ -87,7 +91,7 @@ export function judgeStanding(signer: Signer | undefined, claimed: string, logge
   }
 }
 
-function judgeSuccession({ record, successors, chain: end }: Signer, time: string): LayerResult {
+function judgeSuccession({ record, successors, chain: end }: SignerChain, time: string): LayerResult {
   if (end === "broken")
     return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
   // The signature is good and only the holder could make it, so this is not invalid. But it must not look as if the

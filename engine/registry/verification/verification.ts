@@ -30,7 +30,14 @@ import type { TrustConfigs } from "../trust/configs.js";
 import type { TrustService } from "../trust/service.js";
 import { type AttestationGraph, attestationGraph } from "./attestationgraph.js";
 import { assessTrust, type TrustVerdict } from "./layer3.js";
-import { judgeStanding, type LayerResult, loadSigner, type OverallStatus, type Signer, worst } from "./standing.js";
+import {
+  judgeStanding,
+  type LayerResult,
+  loadSigner,
+  type OverallStatus,
+  type SignerChain,
+  worst,
+} from "./standing.js";
 
 /** The body of `POST /verify`. */
 export interface VerificationRequest {
@@ -92,7 +99,7 @@ interface Recorded {
 
 interface Judged extends AttestationVerdict {
   readonly attestation: Attestation;
-  readonly signer: Signer | undefined;
+  readonly signer: SignerChain | undefined;
 }
 
 export class Verification {
@@ -176,7 +183,7 @@ export class Verification {
     if (payloads.size * attestations.length > MAX_SIGNED_BYTES)
       throw new CairnlogError("payload-too-large", "The manifest is too large for so many attestations.");
     const pieces = new Pieces();
-    const signers = new Map<string, Signer | undefined>();
+    const signers = new Map<string, SignerChain | undefined>();
     for (const { signer_key_fingerprint: fingerprint } of attestations) {
       await pieces.rest();
       if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#keys, fingerprint));
@@ -243,7 +250,7 @@ export class Verification {
   /** Whether the signature is by the stated key, and what it covers. */
   async #signature(
     attestation: Attestation,
-    signer: Signer | undefined,
+    signer: SignerChain | undefined,
     payloads: ReturnType<ManifestPayloads["of"]>,
     signed: SignedMembers,
   ): Promise<LayerResult & { covers: Coverage | null }> {

@@ -7,7 +7,7 @@ import { addressOf, readConfig } from "./config-file.js";
 /** The service returned an error, or did not answer. */
 export class ServiceError extends Error {}
 
-export interface Service {
+export interface ServiceAccess {
   get<T>(path: string): Promise<T>;
 }
 
@@ -41,7 +41,7 @@ export function checkAddress(server: string, name: string): string {
 }
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
-export function connect(server: string): Service {
+export function connect(server: string): ServiceAccess {
   const base = `${addressOf(checkAddress(server, "--server"))}/api/v1`;
   const get = async <T>(path: string): Promise<T> => {
     let response: Response;

@@ -12,7 +12,7 @@ const WIDEST = 120;
 const WIDTH = 100;
 
 /** A command in the overview. */
-export interface Listed {
+export interface OverviewLine {
   readonly summary: string;
   /** The heading under which the overview has it. */
   readonly group: string;
@@ -33,7 +33,7 @@ class Answered extends Error {}
  */
 export async function runLine(
   argv: readonly string[],
-  listed: Readonly<Record<string, Listed>>,
+  listed: Readonly<Record<string, OverviewLine>>,
   loaded: { readonly name: string; readonly command: Subcommand } | null,
 ): Promise<number> {
   let exitCode = 0;
@@ -59,7 +59,7 @@ export async function runLine(
   return exitCode;
 }
 
-function overview(listed: Readonly<Record<string, Listed>>): Command {
+function overview(listed: Readonly<Record<string, OverviewLine>>): Command {
   // The group of the help command, too, which the overview has last.
   const last = Object.values(listed).at(-1)!.group;
   return bare("cairnlog")

@@ -9,7 +9,7 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { csvHeader, csvLine } from "../../../engine/registry/csv.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { connect, type Service, serverOf } from "../connection/service.js";
+import { connect, type ServiceAccess, serverOf } from "../connection/service.js";
 import { text, textOr } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
@@ -81,7 +81,7 @@ async function writeNew(path: string, text: () => AsyncIterable<string>): Promis
 }
 
 /** Every entry that the filters select, in order, each once. A page is requested while the previous one is written. */
-async function* pages(service: Service, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
+async function* pages(service: ServiceAccess, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
   const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
   let count = 0;
   let progress: ReturnType<typeof startProgress> | undefined;

@@ -1,8 +1,8 @@
 /** What an entry says, in one sentence: who did what to what. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { statementOf } from "./events.js";
+import { ForeignText } from "./ForeignText.js";
 import { KeyName } from "./KeyName.js";
-import { Said } from "./Said.js";
 
 interface StatementProps {
   readonly entry: Pick<Entry, "event_type" | "payload" | "withheld_by">;
@@ -16,7 +16,7 @@ export function Statement({ entry, hasLinks = false }: StatementProps) {
       {statementOf(entry).map((part, i) => {
         const key = `${i}`;
         if (typeof part === "string") return part;
-        if ("said" in part) return <Said key={key} text={part.said} />;
+        if ("said" in part) return <ForeignText key={key} text={part.said} />;
         return <KeyName key={key} fingerprint={part.key} name={part.name} isLink={hasLinks} />;
       })}
     </>

@@ -12,7 +12,7 @@ import { kindsNamed } from "../components/index.js";
 import { matchingEntries } from "../state/entries.js";
 import { addressOf } from "../state/location.js";
 import { http } from "../state/service.js";
-import type { Stretch } from "../state/source.js";
+import type { EntrySlice } from "../state/source.js";
 import { sight } from "../state/watching.js";
 
 /** A place that the text names, found without asking the service. */
@@ -22,7 +22,7 @@ interface Jump {
 }
 
 /** Entries that were found in one way. */
-export interface EntryGroup extends Stretch {
+export interface EntryGroup extends EntrySlice {
   readonly how: string;
   /** The list of all of them. */
   readonly address: string;

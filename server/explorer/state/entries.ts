@@ -9,7 +9,7 @@ import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "
 import { EntryPage } from "../../wire/log/log.js";
 import { learnNames } from "./names.js";
 import { client, http, store } from "./service.js";
-import type { Stretch } from "./source.js";
+import type { EntrySlice } from "./source.js";
 import { firstHead } from "./watching.js";
 
 /** The entries of leaves `[from, to)`, verified to be in the tree of `head`. @throws ClientError `log-misbehaved` */
@@ -117,7 +117,7 @@ async function entryById(id: number): Promise<ProvenEntry> {
 export async function matchingEntries(
   { path, filter }: List,
   { skip, count, total: known }: { readonly skip: number; readonly count: number; readonly total?: number },
-): Promise<Stretch> {
+): Promise<EntrySlice> {
   if (known !== undefined) return newestOf({ path, filter }, { skip, count, total: known });
   // The oldest ones say how many there are, and mostly they are all.
   const first = await page(path, filter, 1, count);
@@ -128,7 +128,7 @@ export async function matchingEntries(
 async function newestOf(
   { path, filter }: List,
   { skip, count, total }: { readonly skip: number; readonly count: number; readonly total: number },
-): Promise<Stretch> {
+): Promise<EntrySlice> {
   const to = Math.max(0, total - skip);
   const from = Math.max(0, to - count);
   const entries = to > from ? await listed(path, filter, from, to) : [];

@@ -30,7 +30,7 @@ export type Rooted = Pick<TreeHead, "tree_size" | "root_hash"> & {
 };
 
 /** A part of a list, newest first; each entry's content has been checked against its hashes. */
-export interface Stretch {
+export interface EntrySlice {
   readonly entries: readonly Entry[];
   /** Number of entries in the whole list, as its source says. */
   readonly total: number;
@@ -48,7 +48,7 @@ export interface Source {
   matching(
     filter: EntryFilter,
     part: { readonly skip: number; readonly count: number; readonly total?: number },
-  ): Promise<Stretch>;
+  ): Promise<EntrySlice>;
   /** Entry `id`, verified. @throws ClientError with status 404; others */
   entry(id: number): Promise<Proven>;
   /** Entry `id` and, soon, its neighbours: for its page. A source that lists the entry and denies it is caught. @throws as `entry` */
@@ -58,7 +58,7 @@ export interface Source {
   /** The id of the newest entry. @throws ClientError */
   newestId(): Promise<number | undefined>;
   /** A page of the entries that name a document, oldest first, not verified yet. @throws ClientError */
-  naming(documentHash: string, page: number, count: number): Promise<Stretch>;
+  naming(documentHash: string, page: number, count: number): Promise<EntrySlice>;
   /** What is said of a key, and by which entry. @throws ClientError with status 404; others */
   key(fingerprint: string): Promise<KeyDetail>;
   /** The pinned operator key. @throws ClientError */

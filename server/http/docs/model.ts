@@ -36,12 +36,12 @@ interface Media {
   readonly schema: Schema;
   readonly example?: unknown;
 }
-export type Content = Readonly<Record<string, Media>>;
+export type MediaContent = Readonly<Record<string, Media>>;
 
 export interface Response {
   readonly $ref?: string;
   readonly description: string;
-  readonly content?: Content;
+  readonly content?: MediaContent;
 }
 
 export interface Operation {
@@ -51,7 +51,7 @@ export interface Operation {
   readonly description: string;
   readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly required: boolean; readonly description: string; readonly content: Content };
+  readonly requestBody?: { readonly required: boolean; readonly description: string; readonly content: MediaContent };
   readonly responses: Readonly<Record<string, Response>>;
 }
 

@@ -1,6 +1,6 @@
 /** One operation as HTML: its parameters, its answers, and an example request. */
 import { type Html, html, type Part, prose, words } from "./markup.js";
-import { type Content, nameOf, type Operation, type Parameter, type Response, type Schema } from "./model.js";
+import { type MediaContent, nameOf, type Operation, type Parameter, type Response, type Schema } from "./model.js";
 import { curlOf, textOf } from "./samples.js";
 import { type Direction, membersOf, row, typeOf } from "./schema.js";
 
@@ -57,7 +57,7 @@ function responseHtml(status: string, { $ref, description, content }: Response, 
   return html`<div class="answer">${label} ${words(description)}${content && contentHtml(content, place, "out")}</div>`;
 }
 
-function contentHtml(content: Content, { schemas }: DocumentedOperation, direction: Direction): Part[] {
+function contentHtml(content: MediaContent, { schemas }: DocumentedOperation, direction: Direction): Part[] {
   return Object.entries(content).map(([type, media]) => {
     const resolved = media.schema.$ref ? schemas[nameOf(media.schema.$ref)]! : media.schema;
     return html`<p class="media"><code>${type}</code> ${typeOf(media.schema)}</p>

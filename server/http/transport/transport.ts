@@ -20,8 +20,6 @@ export interface TransportRequest {
   getQuery(): string | undefined;
   /** A part of the path that stands where the pattern has a name, as sent. */
   getParameter(index: number): string | undefined;
-  /** @param name in lower case @returns the empty string without such a header */
-  getHeader(name: string): string;
   /** Calls back with every header line, in order, names in lower case. */
   forEach(each: (name: string, value: string) => void): void;
 }

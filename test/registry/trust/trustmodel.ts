@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import type { Steps } from "#cairnlog/engine/base/turns.js";
 import { TrustLevels } from "#cairnlog/engine/registry/trust/levels.js";
-import { pathsTo, type TrustPath } from "#cairnlog/engine/registry/trust/paths.js";
+import { type GatePath, pathsTo } from "#cairnlog/engine/registry/trust/paths.js";
 import { capacityOf, ownTrust, type TrustView } from "#cairnlog/engine/registry/trust/trust.js";
 
 /** Keys are numbers here; `from` and `to` index `active`. */
@@ -104,7 +104,7 @@ export function evaluated(
 }
 
 /** The paths to each key by the code under test. */
-export function pathsIn(model: Model): (readonly TrustPath[])[] {
+export function pathsIn(model: Model): (readonly GatePath[])[] {
   const trust = complete(
     levelsOf(model).evaluate(
       viewOf(model, String, (edges) => edges),

@@ -10,8 +10,8 @@ import {
   copyText,
   type Fact,
   Facts,
+  ForeignText,
   Hash,
-  Said,
   Scroll,
   Statement,
   spoken,
@@ -72,7 +72,7 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
 /** How a member is shown; undefined if its value is of another type. */
 type Show = (value: unknown) => JSX.Element | string | undefined;
 
-const asText: Show = (value) => (typeof value === "string" && value !== "" ? <Said text={value} /> : undefined);
+const asText: Show = (value) => (typeof value === "string" && value !== "" ? <ForeignText text={value} /> : undefined);
 const asCategory: Show = (value) => (typeof value === "string" ? spoken(shownText(value)) : undefined);
 const asTime: Show = (value) => (typeof value === "string" ? <Time at={value} /> : undefined);
 const asTags: Show = (value) =>
@@ -83,10 +83,10 @@ const asTags: Show = (value) =>
         .map((tag) =>
           hasService() ? (
             <a key={tag} href={addressOf(["entries"], { tags: tag })}>
-              <Said text={tag} />
+              <ForeignText text={tag} />
             </a>
           ) : (
-            <Said key={tag} text={tag} />
+            <ForeignText key={tag} text={tag} />
           ),
         )}
     </span>

@@ -16,7 +16,7 @@ import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";
-import { hasService, type Stretch, source, teller } from "../../state/source.js";
+import { type EntrySlice, hasService, source, teller } from "../../state/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
 import { Filters } from "./Filters.js";
@@ -27,7 +27,7 @@ const BARE_HASH = /^[0-9a-f]{1,63}$/i;
 const NUMBER = new Intl.NumberFormat();
 
 /** A page of the list, and whether it was verified to be in the log. */
-type Shown = Stretch & { readonly isProven: boolean; readonly head: number };
+type Shown = EntrySlice & { readonly isProven: boolean; readonly head: number };
 
 export function ListPage({ query }: { readonly query: URLSearchParams }) {
   const filter = filterOf(query);

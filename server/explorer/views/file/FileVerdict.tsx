@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { FailedVerdict, KeyName, Time, Verdict } from "../../components/index.js";
 import { teller } from "../../state/source.js";
 import type { CheckedReceipt } from "./ReceiptCard.js";
-import type { Claims } from "./records.js";
+import type { ClaimRecords } from "./records.js";
 import type { Result } from "./results.js";
 
 /** More are counted, not named. */
@@ -12,7 +12,7 @@ const NUMBER = new Intl.NumberFormat();
 
 interface FileVerdictProps {
   /** Undefined while it is fetched. */
-  readonly claims: Claims | undefined;
+  readonly claims: ClaimRecords | undefined;
   readonly error: unknown;
   readonly results: readonly Result[];
   /** Undefined if there is none, null while it is checked. */

@@ -8,9 +8,9 @@ import {
   DownloadIcon,
   Empty,
   Facts,
+  ForeignText,
   Hash,
   KeyName,
-  Said,
   saveJson,
   TaskView,
   Time,
@@ -20,7 +20,7 @@ import type { CheckedAttestation } from "../../state/attestation.js";
 import { addressOf } from "../../state/location.js";
 import { type Task, useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
-import { type Claim, type Claims, checkClaim, PER_PAGE } from "./records.js";
+import { type Claim, type ClaimRecords, checkClaim, PER_PAGE } from "./records.js";
 import type { Results } from "./results.js";
 import { TimeLine } from "./TimeLine.js";
 
@@ -35,7 +35,7 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
 interface RecordsCardProps {
   readonly hash: string;
   readonly fileName: string;
-  readonly task: Task<Claims | undefined>;
+  readonly task: Task<ClaimRecords | undefined>;
   readonly page: number;
   setPage(page: number): void;
   readonly results: Results;
@@ -101,9 +101,9 @@ function Record({
       </div>
       <Facts
         facts={[
-          ["Title", <Said key="title" text={event.document_title} />],
+          ["Title", <ForeignText key="title" text={event.document_title} />],
           ["Key", <Hash key="key" value={event.signer_key_fingerprint} label="signer's fingerprint" />],
-          event.intent_statement ? ["Statement", <Said key="statement" text={event.intent_statement} />] : null,
+          event.intent_statement ? ["Statement", <ForeignText key="statement" text={event.intent_statement} />] : null,
           task.value ? ["Whose words", wordsOf(task.value)] : null,
           [
             "Recorded",

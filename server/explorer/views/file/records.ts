@@ -13,7 +13,7 @@ export interface Claim {
   readonly event: AttestationEvent;
 }
 
-export interface Claims {
+export interface ClaimRecords {
   readonly claims: readonly Claim[];
   /** Number of entries that name the document, as who lists them says it. */
   readonly total: number;
@@ -23,7 +23,7 @@ export interface Claims {
  * A page of the attestations of a document, oldest first, and the number of entries that name it.
  * @throws ClientError
  */
-export async function claimsAbout(documentHash: string, page: number): Promise<Claims> {
+export async function claimsAbout(documentHash: string, page: number): Promise<ClaimRecords> {
   const { entries, total } = await source().naming(documentHash, page, PER_PAGE);
   const claims = entries.flatMap((entry) => {
     const event = (entry.payload ?? {}) as Partial<AttestationEvent>;

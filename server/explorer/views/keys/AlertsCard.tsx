@@ -1,6 +1,6 @@
 /** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
 import { AlertPage } from "../../../wire/signing/endorsements.js";
-import { Badge, Card, KeyName, Said, TaskView, Time } from "../../components/index.js";
+import { Badge, Card, ForeignText, KeyName, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -25,11 +25,11 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
               {alerts.map(({ alert_entry_id, endorser_fingerprint, reason, evidence, filed_at }) => (
                 <li key={alert_entry_id}>
                   <p>
-                    <Said text={reason} />
+                    <ForeignText text={reason} />
                   </p>
                   {evidence !== null && (
                     <p>
-                      <Said text={evidence} />
+                      <ForeignText text={evidence} />
                     </p>
                   )}
                   <p class="alert-by">

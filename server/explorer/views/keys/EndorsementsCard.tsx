@@ -10,8 +10,8 @@ import {
   Choice,
   Empty,
   EndorsementBadge,
+  ForeignText,
   KeyName,
-  Said,
   spoken,
   TaskView,
   Time,
@@ -112,7 +112,7 @@ function EndorsementRow({ endorsement, direction }: RowProps) {
       <td data-label="Status">
         <EndorsementBadge status={status} />
         {discount < 1 && <span class="soft"> counts {PERCENT.format(discount)}</span>}
-        {end_note !== null && <Said text={end_note} />}
+        {end_note !== null && <ForeignText text={end_note} />}
       </td>
       <td data-label="Since">
         <Time at={accepted_at ?? offered_at} as="age" />

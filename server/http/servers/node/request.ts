@@ -25,11 +25,6 @@ export class NodeRequest implements TransportRequest {
     return this.#params[index];
   }
 
-  getHeader(name: string): string {
-    const value = this.#incoming.headers[name];
-    return typeof value === "string" ? value : "";
-  }
-
   forEach(each: (name: string, value: string) => void): void {
     const { rawHeaders } = this.#incoming;
     for (let i = 0; i < rawHeaders.length; i += 2) each(rawHeaders[i]!.toLowerCase(), rawHeaders[i + 1]!);

@@ -117,7 +117,6 @@ test("a request gives what was sent", () => {
   );
   expect([request.getCaseSensitiveMethod(), request.getQuery()]).toEqual(["GET", "r=s"]);
   expect([0, 1, 2].map((i) => request.getParameter(i))).toEqual(["p", "q", undefined]);
-  expect(["host", "set-cookie", "accept"].map((name) => request.getHeader(name))).toEqual(["x", "", ""]);
   const seen: [string, string][] = [];
   request.forEach((...line) => void seen.push(line));
   expect(seen).toEqual([

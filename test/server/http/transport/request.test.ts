@@ -18,7 +18,6 @@ function incomingOf(lines: readonly Line[], query?: string, params: readonly str
     getCaseSensitiveMethod: () => alive("GET"),
     getQuery: () => alive(query),
     getParameter: (i) => alive(params[i]),
-    getHeader: (name) => alive(lines.find(([given]) => given === name)?.[1] ?? ""),
     forEach: (each) => {
       for (const [name, value] of alive(lines)) each(name, value);
     },

@@ -4,4 +4,4 @@
  */
 import { shownText } from "../state/names.js";
 
-export const Said = ({ text }: { readonly text: string }) => <bdi class="said">{shownText(text)}</bdi>;
+export const ForeignText = ({ text }: { readonly text: string }) => <bdi class="said">{shownText(text)}</bdi>;
