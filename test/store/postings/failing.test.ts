@@ -1,0 +1,63 @@
+/** Runs whose writes fail or are late: whatever is on the disk by then, each posting is there once. */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
+import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
+import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+import { MAP_SIZE, temporaryFolder } from "../../log/harness.js";
+
+let store: Store;
+beforeEach(() => {
+  store = openStore({ path: temporaryFolder(), mapSize: MAP_SIZE });
+});
+afterEach(() => store.close());
+
+const termOf = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);
+
+function add(postings: Postings, count: number): void {
+  const terms = new TermTable();
+  const from = postings.size;
+  for (let index = from; index < from + count; index++) terms.add(termOf(index), index);
+  postings.add(from + count, terms);
+}
+
+/** Of each entry there is one posting, and nothing of others. */
+function expectAll(postings: Postings, size: number): void {
+  expect([postings.size, postings.count]).toEqual([size, size]);
+  for (let index = 0; index < size; index += 997)
+    expect(postings.list(termOf(index)).window(0, size), `entry ${index}`).toEqual([index]);
+}
+
+describe.each([
+  ["and nothing is on the disk", false],
+  ["although the run is on the disk", true],
+])("a write that fails, %s", (_, isOnDisk) => {
+  test("is made up for when entries come, and at the next start", async () => {
+    let failures = 1;
+    const postings = new Postings({
+      ...store.postings,
+      async writeRun(...run) {
+        const fails = failures-- > 0;
+        if (!fails || isOnDisk) await store.postings.writeRun(...run);
+        if (fails) throw new Error("injected");
+      },
+    });
+    add(postings, FLUSH_ENTRIES);
+    await expect(postings.settle()).rejects.toThrow("injected");
+    expectAll(postings, FLUSH_ENTRIES);
+    add(postings, FLUSH_ENTRIES);
+    await postings.settle();
+    expectAll(postings, 2 * FLUSH_ENTRIES);
+    await postings.close();
+    expectAll(new Postings(store.postings), 2 * FLUSH_ENTRIES);
+  });
+});
+
+test("a close while a run is written writes it once, and then what came meanwhile", async () => {
+  const postings = new Postings(store.postings);
+  add(postings, FLUSH_ENTRIES);
+  add(postings, FLUSH_ENTRIES - 1);
+  await postings.close();
+  expectAll(new Postings(store.postings), 2 * FLUSH_ENTRIES - 1);
+});
