@@ -1,4 +1,6 @@
 /** Rows of work in the background: checkpoints, witnesses, deliveries, and the log under them. */
+
+import { getEventListeners } from "node:events";
 import { mkdirSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,6 +11,7 @@ import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
 import { parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning } from "#cairnlog/server/cosigning/cosigning.js";
 import { Recall } from "#cairnlog/server/cosigning/recall.js";
+import { patientFetch, throughOutages } from "#cairnlog/server/outgoing/patience.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
 import { openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { newMlDsaSigner } from "../verify/note/notes.js";
@@ -206,6 +209,37 @@ export const BACKGROUND_ROWS: readonly Row[] = [
           await mirror.stop();
           await log.close();
         },
+      };
+    },
+  },
+  {
+    name: "questions that wait until a log answers again",
+    files: ["server/outgoing/patience.ts"],
+    async open() {
+      const log = await new Elsewhere((_, response) => response.writeHead(200, { connection: "close" }).end()).start();
+      const around = held();
+      const stop = new AbortController();
+      const pauses: number[] = [];
+      const ask = patientFetch(throughOutages, {
+        ...{ signal: stop.signal, say: () => {}, requestMs: 60_000 },
+        sleep: async (ms) => void pauses.push(ms),
+      });
+      return {
+        around,
+        async call() {
+          const { status } = await ask(log.url);
+          return { status, pauses: pauses.splice(0), listeners: getEventListeners(stop.signal, "abort").length };
+        },
+        async fail() {
+          log.isAway = true;
+          await expect(ask(log.url)).rejects.toThrow();
+          expect(pauses.splice(0)).toEqual([1_000, 2_000, 4_000, 8_000]);
+        },
+        async recover() {
+          log.isAway = false;
+        },
+        close: async () => stop.abort(),
+        remove: () => log.stop(),
       };
     },
   },

@@ -12,8 +12,8 @@ const MAKES =
   /\b(?:setTimeout|setInterval|createConnection|createServer|createTlsServer|spawn|fork|httpRequest|sleep|timer)\(|\bnew (?:Worker|MessageChannel|Piscina|Driver|Agent)\(/;
 /** What a call waits with: a timer that it ends itself, and nothing that is there before or after it. */
 const OF_A_CALL = "its timers are those of one call";
-/** What the end of a process takes with it. */
-const OF_A_PROCESS = "a process that serves one command";
+/** A process that serves one command: its end takes with it whatever there is. */
+const OF_A_PROCESS = "server/cli/";
 const POSTGRES = "test/journal/postgres starts, stops and cuts servers";
 /** Without a row, and why. */
 const WITHOUT: Readonly<Record<string, string>> = {
@@ -23,18 +23,6 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "engine/journal/postgres/tail.ts": POSTGRES,
   "engine/log/apply/title-backlog.ts": "ends with the first failure, until the next start",
   "engine/store/postings/merge-pace.ts": "test/store/postings fails writes of runs under it",
-  "server/cli/log/log.ts": OF_A_PROCESS,
-  "server/cli/log/monitor.ts": OF_A_PROCESS,
-  "server/cli/log/publish.ts": OF_A_PROCESS,
-  "server/cli/log/receipt.ts": OF_A_PROCESS,
-  "server/cli/log/webhook-listen.ts": OF_A_PROCESS,
-  "server/cli/log/witness.ts": OF_A_PROCESS,
-  "server/cli/operate/freeze.ts": OF_A_PROCESS,
-  "server/cli/operate/fsck.ts": OF_A_PROCESS,
-  "server/cli/operate/parent.ts": "test/server/life/parent kills its children, time and again",
-  "server/cli/operate/serve.ts": OF_A_PROCESS,
-  "server/cli/operate/stopping.ts": OF_A_PROCESS,
-  "server/cli/replication/promote.ts": OF_A_PROCESS,
   "server/client/base/http.ts": OF_A_CALL,
   "server/client/signing/receipts.ts": OF_A_CALL,
   "server/front/worker.ts": "a thread that ends with the first failure",
@@ -45,7 +33,6 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/servers/node/connection.ts": "lingers once, with a connection that is being closed",
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
   "server/opening/operator.ts": "waits for the signer at the start",
-  "server/outgoing/patience.ts": OF_A_CALL,
   "server/replication/replication.ts": "test/server/replication kills nodes and servers",
   "server/webhooks/schedule.ts": "timers of the deliverer, which test/webhooks replaces by its own",
 };
@@ -53,7 +40,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
 const makers = ["engine", "server"].flatMap((folder) =>
   readdirSync(`${ROOT}/${folder}`, { recursive: true, encoding: "utf8" })
     .map((path) => `${folder}/${path}`)
-    .filter((path) => path.endsWith(".ts") && !path.startsWith("server/explorer/"))
+    .filter((path) => path.endsWith(".ts") && ![OF_A_PROCESS, "server/explorer/"].some((rule) => path.startsWith(rule)))
     .filter((path) => MAKES.test(readFileSync(`${ROOT}/${path}`, "utf8"))),
 );
 
