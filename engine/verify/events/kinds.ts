@@ -300,7 +300,7 @@ export const EVENT_KINDS = {
 /** The kind of every event whose type is a predicate URL. */
 export const ATTESTATION_KIND = kind({
   payload: { ...ATTESTED_MEMBERS, ...ATTESTED_FURTHER },
-  added: ["intent_statement", "signed_payload_hash", "tags"],
+  added: Object.keys(ATTESTED_FURTHER) as (keyof typeof ATTESTED_FURTHER)[],
   keys: ["signer_key_fingerprint"],
   actor: "signer_key_fingerprint",
   scope: "attestations",
