@@ -32,6 +32,11 @@ const CHANGES = [
   ["add-kind", 8, ["test/registry/keys/note.test.ts", "test/verify/kinds.test.ts", "test/registry/replay.test.ts"]],
   ["add-route", 4, ["test/contract/interface.test.ts", "test/contract/service/openapi.test.ts"]],
   ["add-index", 4, ["test/registry/attestations/title.test.ts"]],
+  ["add-webhook-event", 5, ["test/registry/webhooks/webhooks.test.ts"]],
+  // Five of source.
+  ["add-field", 7, ["test/registry/attestations/language.test.ts", "test/verify/bundle/bundle.test.ts"]],
+  ["add-setting", 6, ["test/contract/identity/auth.test.ts", "test/operating.test.ts"]],
+  ["add-command", 3, ["test/cli/size.test.ts", "test/cli/commands.test.ts"]],
 ] as const;
 
 test.each(CHANGES)("%s: at most %i files, named in the manual", (name, most) => {
