@@ -31,6 +31,7 @@ function run(...[command, ...args]: string[]): void {
 const CHANGES = [
   ["add-kind", 8, ["test/registry/keys/note.test.ts", "test/verify/kinds.test.ts", "test/registry/replay.test.ts"]],
   ["add-route", 4, ["test/contract/interface.test.ts", "test/contract/service/openapi.test.ts"]],
+  ["add-writer-route", 8, []],
   ["add-index", 4, ["test/registry/attestations/title.test.ts"]],
   ["add-webhook-event", 5, ["test/registry/webhooks/webhooks.test.ts"]],
   // Five of source.
