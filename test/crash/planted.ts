@@ -42,9 +42,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "counts a delivery as made before the endpoint has answered",
     file: "server/webhooks/deliverer.js",
-    text: "const { isDelivered, reason, busy, isGone, retryAfter } = await this.#sent(request);",
-    replacement:
-      "this.#sent(request); const { isDelivered, reason, busy, isGone, retryAfter } = { isDelivered: true };",
+    text: "(signal) => this.#send(request, signal), {",
+    replacement: "async (signal) => { this.#send(request, signal); return { isDelivered: true }; }, {",
   },
   {
     name: "finds no delivery for some of the entries that a subscription selects",

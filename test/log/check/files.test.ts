@@ -17,7 +17,7 @@ beforeEach(async () => {
   [data, postings] = [join(path, "data.mdb"), join(path, "postings", "data.mdb")];
 });
 
-const overwritten = (file: string, from: number, to: number) => {
+const overwritten = (file: string, from: number, to?: number) => {
   const bytes = readFileSync(file);
   bytes.fill(7, from, to);
   writeFileSync(file, bytes);
@@ -51,11 +51,11 @@ test("LMDB cannot open a file without its first pages, and may end the process o
     differences: [{ area: "entries", message: damaged(data) }],
   });
   writeFileSync(data, before);
-  overwritten(data, 2 * PAGE, before.length);
+  overwritten(data, 2 * PAGE);
   const { log, differences } = checkFiles(path);
   expect(log).toBe("damaged");
   expect(differences[0]).toEqual({ area: "entries", message: damaged(data) });
-  overwritten(postings, 0, 4 * PAGE);
+  overwritten(postings, 0);
   const both = checkFiles(path);
   expect(both).toMatchObject({ log: "damaged", postings: "damaged" });
   expect(both.differences.at(0)).toEqual(differences[0]);

@@ -37,7 +37,8 @@ export function usedBytes(file: Buffer): number {
   const isData = file.length >= 2 * PAGE && file.readUInt32LE(24) === MAGIC && file.readUInt16LE(18) === META_FLAG;
   return isData ? PAGE * (1 + Math.max(...[0, PAGE].map((at) => file.readUInt32LE(at + LAST_PAGE)))) : file.length;
 }
-const middle = (file: Buffer): number => PAGE * Math.floor(usedBytes(file) / 2 / PAGE);
+/** Never one of the two meta pages, which have damages of their own. */
+const middle = (file: Buffer): number => PAGE * Math.max(2, Math.floor(usedBytes(file) / 2 / PAGE));
 
 /** The rest of a file after the damage; undefined if the file is removed. */
 type Damage = (file: Buffer, seed: string) => Buffer | undefined;
