@@ -12,6 +12,8 @@ export const TESTS = {
   pool: "forks",
   // To load the compiled code takes longer than to run most files, so a process runs many of them (test/setup.ts).
   isolate: false,
+  // What one test puts in the place of a timer must not be the timer of the next file.
+  unstubGlobals: true,
   setupFiles: ["test/setup.ts"],
   // Many tests wait, for a child process or a disk: with a worker for each core, two cores were busy for 80 % of the time.
   maxWorkers: availableParallelism() + 2,
