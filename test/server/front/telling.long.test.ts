@@ -37,7 +37,7 @@ test("what a client was shown by one front end, every other one has", async () =
   });
   const each = await connectToEach(service.url, FRONT_ENDS);
   const signer = newSigner();
-  // The list goes its own way to a front end, not with what is told of the log.
+  // Front ends get the list in a message of its own. The log does not tell them of it.
   writeFileSync(list, `key ${signer.fingerprint}\n`);
   service.process.kill("SIGHUP");
   const attest = async (connection: Connection) =>
