@@ -1,8 +1,9 @@
 /** cairnlog, the embeddable transparency log: open, append, prove, verify, close. */
 
 export { CairnlogError, type ErrorCode } from "./base/error.js";
-export { generatePrivateKey } from "./crypto/keys/private-key.js";
+export { generatePrivateKey } from "./crypto/keys/signatures.js";
 export { createPool, type Pool } from "./crypto/pool/pool.js";
+export type { Signer } from "./crypto/signer/operator-key.js";
 export { type OperatorKey, openOperatorKey, operatorKey, publicOperatorKey } from "./crypto/signer/operator-key.js";
 export { type SignerOptions, type SocketSigner, signerAt } from "./crypto/signer/socket-signer.js";
 export type { VerifyReport } from "./log/check/verify.js";
@@ -19,7 +20,6 @@ export type { LogOptions } from "./log/start.js";
 export type { Clock } from "./log/state/clock.js";
 export type { Receipt, Writer } from "./log/state/executor.js";
 export type { EventInput } from "./log/state/projection.js";
-export type { Signer } from "./log/state/signer.js";
 export type { ConsistencyProof } from "./log/tree/proofs.js";
 export type { LogReader } from "./log/view/reader.js";
 export type { LogView } from "./log/view/view.js";

@@ -3,6 +3,7 @@ import { CairnlogError } from "../base/error.js";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
+import type { Signer } from "../crypto/signer/operator-key.js";
 import type { Journal } from "../journal/journal.js";
 import { localJournal } from "../journal/local.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
@@ -14,9 +15,8 @@ import type { Erasure } from "./history/erase.js";
 import { Operators } from "./operator/operators.js";
 import type { Clock } from "./state/clock.js";
 import { ClockGuard, clockFile } from "./state/clockguard.js";
-import { type BudgetLimits, NO_BUDGETS } from "./state/payer.js";
+import { type BudgetLimits, NO_BUDGETS } from "./state/executor.js";
 import { noProjection, type Projection } from "./state/projection.js";
-import type { Signer } from "./state/signer.js";
 import { type AppendCondition, DEFAULT_QUEUE_LIMIT } from "./write/sequencer.js";
 import { LogWriter } from "./writer.js";
 

@@ -6,6 +6,7 @@
 
 import { CairnlogError } from "../base/error.js";
 import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
+import type { Signer } from "../crypto/signer/operator-key.js";
 import type { Journal } from "../journal/journal.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import type { JournalPosition } from "../store/schema/position.js";
@@ -20,21 +21,26 @@ import { Feed, type FeedMessage } from "./follow/feed.js";
 import { frozenBy } from "./operator/frozen.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./read/frontier.js";
-import { takeHeadTime } from "./state/append.js";
 import { type Clock, formatTimestamp } from "./state/clock.js";
 import type { ClockGuard } from "./state/clockguard.js";
-import type { Command } from "./state/commands.js";
-import type { RowObserver } from "./state/committed.js";
+import { type Command, takeHeadTime } from "./state/commands.js";
 import type { SecondaryDigests } from "./state/entry.js";
-import { appendBy, type BatchReport, type Committed, type Receipt, type Writer } from "./state/executor.js";
-import type { BudgetLimits, Payer } from "./state/payer.js";
+import {
+  appendBy,
+  type BatchReport,
+  type BudgetLimits,
+  type Committed,
+  type Payer,
+  type Receipt,
+  type RowObserver,
+  type Writer,
+} from "./state/executor.js";
 import type { EventInput } from "./state/projection.js";
-import type { Signer } from "./state/signer.js";
 import { freshHead } from "./tree/freshhead.js";
 import { rootAt } from "./tree/proofs.js";
 import { hex } from "./tree/tree.js";
 import { LogView, type ViewParts } from "./view/view.js";
-import type { FormedBatch } from "./write/batch.js";
+import type { FormedBatch } from "./write/forming.js";
 import { type AppendCondition, Sequencer } from "./write/sequencer.js";
 
 interface WriterParts extends Omit<ViewParts, "memory"> {

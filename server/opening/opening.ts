@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../../engine/crypto/hardware.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
-import { NO_BUDGETS } from "../../engine/log/state/payer.js";
+import { NO_BUDGETS } from "../../engine/log/state/executor.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../../engine/registry/graph/graph.js";
 import type { ServedOptions } from "../../engine/registry/registry.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "../../engine/registry/webhooks/commands.js";

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/base/error.js";
-import { privateKey } from "../../engine/crypto/keys/private-key.js";
+import { privateKey } from "../../engine/crypto/keys/signatures.js";
 import { importPublicKey } from "../../engine/crypto/keys/spki.js";
 import type { Pool } from "../../engine/crypto/pool/pool.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import { DEFAULT_SIGNER_DEADLINE_MS } from "../../engine/crypto/signer/socket-signer.js";
-import { DEFAULT_BYTES_FROM_STRANGERS, DEFAULT_BYTES_PER_ADDRESS } from "../../engine/log/state/payer.js";
+import { DEFAULT_BYTES_FROM_STRANGERS, DEFAULT_BYTES_PER_ADDRESS } from "../../engine/log/state/executor.js";
 import { NATIVE_CODE_VARIABLE } from "../../engine/native/checked.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../../engine/registry/access/passwords.js";

@@ -2,7 +2,7 @@
 
 import { CairnlogError } from "../../engine/base/error.js";
 import { generateMlDsaKey, isMlDsaKey, mlDsaKey } from "../../engine/crypto/keys/ml-dsa.js";
-import { generatePrivateKey } from "../../engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "../../engine/crypto/keys/signatures.js";
 import { operatorKey, readOrMakeKey } from "../../engine/crypto/signer/operator-key.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { MAX_NAME_BYTES } from "../../engine/verify/note/cosignature.js";

@@ -3,7 +3,7 @@
  * old end would be over too soon, and let twice as much pass.
  */
 import { expect, test } from "vitest";
-import { append } from "#cairnlog/engine/log/state/append.js";
+import { append } from "#cairnlog/engine/log/state/commands.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
 import { takeFromQuota } from "#cairnlog/engine/registry/shared/quota.js";

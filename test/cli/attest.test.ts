@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { privateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { scratchFolder, startService } from "../service.js";
 import { cairnlog, pin } from "./harness.js";
 

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { generatePrivateKey, privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey, privateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { readConfig } from "#cairnlog/server/cli/connection/config-file.js";
 import { readObject } from "#cairnlog/server/cli/files/objects.js";

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { openOperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLog } from "#cairnlog/engine/log/log.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encryptPrivateKey, isEncryptedKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
-import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { privateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { MAIN, scratchFolder } from "../service.js";

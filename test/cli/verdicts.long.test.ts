@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLog } from "#cairnlog/engine/log/log.js";

@@ -3,7 +3,7 @@ import { createPrivateKey, sign } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type Rotated, rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";

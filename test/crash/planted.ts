@@ -100,7 +100,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
 export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores whatever the signer answers",
-    file: "engine/log/state/signer.js",
+    file: "engine/crypto/signer/operator-key.js",
     text: "if (answer.length !== count || !isSigned)",
     replacement: "if (false)",
   },
@@ -118,7 +118,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "keeps the events of a command that was refused",
-    file: "engine/log/write/transaction.js",
+    file: "engine/log/write/forming.js",
     text: "this.events.length = this.payloads.length = events;",
     replacement: "",
   },

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { ml_dsa44 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, test } from "vitest";
 import { generateMlDsaKey, isMlDsaKey, mlDsaKey } from "#cairnlog/engine/crypto/keys/ml-dsa.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { parseVkey } from "#cairnlog/engine/verify/index.js";
 
 const openssl: { privateKey: string; vkey: string } = JSON.parse(

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
 import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { startLog } from "#cairnlog/engine/log/start.js";

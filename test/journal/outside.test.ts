@@ -1,11 +1,10 @@
 /** A journal guarantees that a record was appended, but not that it is right: a node checks what it applies. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
-import { formatTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
-import { microsOf } from "#cairnlog/engine/log/state/instant.js";
+import { formatTimestamp, microsOf, systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";

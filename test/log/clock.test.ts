@@ -1,8 +1,7 @@
 /** The log's time after the system clock has been set, and timestamps as text. */
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { formatTimestamp, parseTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
-import { instantOf, microsOf } from "#cairnlog/engine/log/state/instant.js";
+import { formatTimestamp, instantOf, microsOf, parseTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
 
 const HOUR_MS = 3_600_000;
 

@@ -1,7 +1,7 @@
 /** Findings of `verify` about heads: each fault is reported at its size, and no other fault is. */
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type HistoryItem, openHistory } from "#cairnlog/engine/log/history/history.js";
 import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";

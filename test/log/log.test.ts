@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify as opensslVerify } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { openStore } from "#cairnlog/engine/store/store.js";

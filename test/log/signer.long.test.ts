@@ -1,10 +1,9 @@
 /** Answers of a signer: anything other than a valid signature of each message makes the work fail without a trace. */
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
+import { operatorKey, type Signer } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import type { Signer } from "#cairnlog/engine/log/state/signer.js";
 import { Checkpoints } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, temporaryFolder, testOperator } from "./harness.js";

@@ -78,7 +78,7 @@ test("values of packages with native code are imported behind the check", () => 
   );
   // Each of them is looked at here: `lmdb.js` imports `preload.js` first, the others call `loadChecked`.
   expect(places.sort()).toEqual([
-    "dist/engine/crypto/keys/sodium.js",
+    "dist/engine/crypto/keys/ed25519.js",
     "dist/engine/native/lmdb.js",
     "dist/engine/native/preload.js",
     "dist/server/http/servers/choose.js",

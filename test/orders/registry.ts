@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, vi } from "vitest";
 import type { Steps } from "#cairnlog/engine/base/turns.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";

@@ -3,7 +3,7 @@
  * strangers who do all that a service lets anybody do. `docs/costs.md` has the bounds of what may grow.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";

@@ -3,8 +3,7 @@
  * Counted are what a command reads and writes through its transaction, and what is read from disk.
  */
 import type { Command, Transaction } from "#cairnlog/engine/log/state/commands.js";
-import type { Committed } from "#cairnlog/engine/log/state/executor.js";
-import type { Payer } from "#cairnlog/engine/log/state/payer.js";
+import type { Committed, Payer } from "#cairnlog/engine/log/state/executor.js";
 import type { Snapshot, Store } from "#cairnlog/engine/store/contract.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { newFolder, type World } from "./world.js";

@@ -1,9 +1,9 @@
 /** A registry whose log another process writes. */
 import { afterAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { append } from "#cairnlog/engine/log/state/append.js";
+import { append } from "#cairnlog/engine/log/state/commands.js";
 import { openRegistryReader } from "#cairnlog/engine/registry/registry.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld, registration } from "./world.js";
 

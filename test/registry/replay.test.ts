@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { type Key, open } from "lmdb";
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { type Command, commandNamed } from "#cairnlog/engine/log/state/commands.js";

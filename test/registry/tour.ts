@@ -1,9 +1,8 @@
 /** A history that runs every command of the service, for tests that hold for all of them. */
 
 import { expect } from "vitest";
-import { beginLog } from "#cairnlog/engine/log/operator/continued.js";
-import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
-import { withhold } from "#cairnlog/engine/log/operator/withhold.js";
+import { beginLog, freeze } from "#cairnlog/engine/log/operator/frozen.js";
+import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
 import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";

@@ -8,7 +8,7 @@ import { Writable } from "node:stream";
 import { pino } from "pino";
 import Type from "typebox";
 import { afterAll } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tlog/checkpoints.js";

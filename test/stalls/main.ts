@@ -1,7 +1,7 @@
 /** `npm run stalls`: the worst request of every operation, and how long it blocks the event loop. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openRegistry } from "#cairnlog/engine/registry/registry.js";

@@ -1,7 +1,7 @@
 /** What changes files in an order that matters: the steps of each, and what may be found where it stopped at one of them. */
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";

@@ -4,7 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { mlDsaKey } from "#cairnlog/engine/crypto/keys/ml-dsa.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { parseVkey, verifyNote } from "#cairnlog/engine/verify/index.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newMlDsaSigner } from "../verify/note/notes.js";

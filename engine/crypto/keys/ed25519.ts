@@ -2,9 +2,23 @@
  * Ed25519 public keys as nearly all clients write them, without parsing: 1 µs, as fast as a look-up in a cache, and for any
  * number of signers. `parsePublicKey` takes 80 µs, most of them for the check of the point.
  */
+
 import { hash } from "node:crypto";
+import { loadChecked } from "../../native/checked.js";
+import { requireOf } from "../../native/unbundled.js";
 import { checkEd25519Point, ED25519_SPKI_PREFIX } from "../../verify/keys/publickey.js";
-import { loadSodium } from "./sodium.js";
+
+/** Loaded when it is first needed: the addon takes 40 ms to load. */
+type Sodium = typeof import("sodium-native").default;
+
+const require = requireOf(import.meta.url, "ed25519.js");
+let loaded: Sodium | undefined;
+
+/** The bindings to libsodium. The first call opens files. @throws CairnlogError as `loadChecked` does */
+export function loadSodium(): Sodium {
+  loaded ??= loadChecked("sodium-native", () => require("sodium-native") as Sodium);
+  return loaded;
+}
 
 const sodium = loadSodium();
 

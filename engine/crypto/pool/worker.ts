@@ -1,7 +1,6 @@
 /** The key functions of the pool's threads: sign a batch, verify a batch. They keep no state except parsed keys. */
 
-import { type PrivateKey, privateKey, signEach } from "../keys/private-key.js";
-import { verifySync } from "../keys/signatures.js";
+import { type PrivateKey, privateKey, signEach, verifySync } from "../keys/signatures.js";
 import { keyFromBytes } from "../keys/spki.js";
 import { pack, unpack } from "./packing.js";
 

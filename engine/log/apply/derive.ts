@@ -1,6 +1,6 @@
 /**
  * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
- * append does the same while its command runs (`write/transaction.ts`).
+ * append does the same while its command runs (`write/forming.ts`).
  */
 import { CairnlogError } from "../../base/error.js";
 import { Layer, type RowChange } from "../../store/changeset.js";
@@ -13,8 +13,7 @@ import { applyRotation } from "../operator/rotation.js";
 import { applyWithholding } from "../operator/withholding.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
-import { instantOf, microsOf } from "../state/instant.js";
-import { LayeredState } from "../state/layered.js";
+import { instantOf, microsOf } from "../state/clock.js";
 import {
   addDigestTerm,
   addLogTerms,
@@ -22,6 +21,7 @@ import {
   type LoggedEvent,
   type Projection,
 } from "../state/projection.js";
+import { LayeredState } from "../state/rows.js";
 
 /** The tables that follow from entries through the projection alone. */
 export const DERIVED_ANEW: readonly DerivedTable[] = DERIVED_TABLES.filter(

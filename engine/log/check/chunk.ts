@@ -15,14 +15,12 @@ import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/tree/en
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import { LOG_CONTINUES, NOT_THE_FIRST } from "../operator/continued.js";
-import { behindTheEnd, LOG_FROZEN } from "../operator/frozen.js";
+import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/frozen.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
 import { mayBeWithheld } from "../read/withheld.js";
-import { formatTimestamp, parseTimestamp } from "../state/clock.js";
-import { instantOf } from "../state/instant.js";
+import { formatTimestamp, instantOf, parseTimestamp } from "../state/clock.js";
 import type { LoggedEvent } from "../state/projection.js";
 import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
 

@@ -10,8 +10,8 @@ import type { Store } from "../../store/store.js";
 import { derive, storedEntry } from "../apply/derive.js";
 import type { EntryReader } from "../read/reader.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
-import { LayeredState } from "../state/layered.js";
 import type { Projection } from "../state/projection.js";
+import { LayeredState } from "../state/rows.js";
 import type { RowSource } from "./differences.js";
 
 const EMPTY_STORE: Pick<Store, "get" | "range"> = { get: () => undefined, range: () => [] };

@@ -13,9 +13,14 @@ import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Command } from "../state/commands.js";
-import type { RowObserver } from "../state/committed.js";
-import { appendBy, type Committed, type Receipt, type Writer } from "../state/executor.js";
-import type { Payer } from "../state/payer.js";
+import {
+  appendBy,
+  type Committed,
+  type Payer,
+  type Receipt,
+  type RowObserver,
+  type Writer,
+} from "../state/executor.js";
 import type { EventInput } from "../state/projection.js";
 import { LogView, type ViewParts } from "../view/view.js";
 import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder, flushFolders } from "../../base/flush.js";
 import type { Pool } from "../../crypto/pool/pool.js";
+import type { Signer } from "../../crypto/signer/operator-key.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
@@ -24,7 +25,6 @@ import type { Entry } from "../../verify/tree/entry.js";
 import { refilingFor } from "../apply/derive.js";
 import { MAX_ENTRY_BYTES } from "../apply/entry.js";
 import { noProjection, type Projection } from "../state/projection.js";
-import type { Signer } from "../state/signer.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
 /** A batch of history may be larger than a live one, because no client waits for it. */

@@ -8,6 +8,7 @@
 
 import { CairnlogError } from "../../base/error.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
+import { type Signer, signatures } from "../../crypto/signer/operator-key.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { type RotationStatement, rotationMessage } from "../../verify/tree/operators.js";
@@ -20,7 +21,6 @@ import { formatTimestamp } from "../state/clock.js";
 import { ClockGuard, clockFile } from "../state/clockguard.js";
 import { finishEntry } from "../state/entry.js";
 import type { Projection } from "../state/projection.js";
-import { type Signer, signatures } from "../state/signer.js";
 import { type HistoryWriter, openHistory } from "./history.js";
 
 /** A key that can sign. */

@@ -4,9 +4,13 @@
  */
 import { CairnlogError, inputError, type Successor } from "../../base/error.js";
 import { eventOf, payloadMisfit } from "../../verify/events/kinds.js";
+import { eventIn, membersIn } from "../../verify/events/withheld.js";
+import { parseVkey } from "../../verify/note/key.js";
+import type { Entry } from "../../verify/tree/entry.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
 import { define, type Transaction } from "../state/commands.js";
+import type { Receipt, Writer } from "../state/executor.js";
 import type { EventInput, LoggedEvent } from "../state/projection.js";
-import { LOG_CONTINUES, NOT_THE_FIRST } from "./continued.js";
 
 export const LOG_FROZEN = "log_frozen";
 
@@ -62,6 +66,62 @@ export interface Ending {
 }
 
 /** @throws CairnlogError `frozen` for a log that has ended */
-export const endLog = define("log.freeze", (transaction: Transaction, end: Ending): void => {
+const endLog = define("log.freeze", (transaction: Transaction, end: Ending): void => {
   transaction.append(eventOf(LOG_FROZEN, { successor: end.successor, reason: end.reason }));
 });
+
+export const LOG_CONTINUES = "log_continues";
+
+/** The log from which another one goes on. */
+export interface PrecedingLog {
+  readonly url: string;
+  /** PEM of the key that signed its last head. */
+  readonly operator_key: string;
+  readonly tree_head: TreeHead;
+}
+
+/** From which log the log with this first entry goes on; null for a log that began by itself. */
+export function continuedBy(first: Entry | undefined): (PrecedingLog & { readonly entry_id: number }) | null {
+  if (first?.event_type !== LOG_CONTINUES || payloadMisfit(eventIn(first)) !== undefined) return null;
+  return { entry_id: first.id, ...(membersIn(first).predecessor as PrecedingLog) };
+}
+
+/** Why an entry of this type is at no other place. */
+export const NOT_THE_FIRST = "Only the first entry of a log says from which log it goes on.";
+
+interface Continuation {
+  readonly predecessor: PrecedingLog;
+}
+
+/** Begins a log. @throws CairnlogError `precondition-failed` for a log that has entries */
+export const beginLog = define("log.continue", (transaction: Transaction, { predecessor }: Continuation): void => {
+  const { url, operator_key, tree_head } = predecessor;
+  transaction.append(eventOf(LOG_CONTINUES, { predecessor: { url, operator_key, tree_head } }));
+});
+
+/**
+ * Ends a log. Resolves when that is on disk; whatever comes in behind it is refused.
+ * @throws CairnlogError `invalid-input`, `invalid-key` for a successor that no client could follow; `frozen` if the log
+ *   has ended; and as `Log.execute` does
+ */
+export async function freeze(writer: Pick<Writer, "execute">, { reason, successor }: Ending): Promise<Receipt> {
+  if (successor) {
+    if (!isAddress(successor.url))
+      throw inputError(
+        "The address of the successor must be an http(s) URL without query, fragment and closing slash.",
+        {
+          details: [{ path: "/successor/url", message: "It must be an http(s) URL, without a slash at its end." }],
+        },
+      );
+    parseVkey(successor.vkey);
+  }
+  const { receipts } = await writer.execute(endLog, { reason, successor });
+  return receipts[0]!;
+}
+
+/** Whether a client can put `/api/v1/…` behind it. */
+function isAddress(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") return false;
+  return url.username + url.password + url.search + url.hash === "" && url.href.replace(/\/$/, "") === text;
+}

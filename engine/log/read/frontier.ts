@@ -11,8 +11,7 @@ import { eventIn } from "../../verify/events/withheld.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { type Frozen, frozenBy } from "../operator/frozen.js";
-import { parseTimestamp } from "../state/clock.js";
-import { microsOf } from "../state/instant.js";
+import { microsOf, parseTimestamp } from "../state/clock.js";
 import { TILE_WIDTH, Tree } from "../tree/tree.js";
 
 /** Tree version of signed heads; the other tree is kept up to date for proofs. */

@@ -6,6 +6,8 @@ import { hash } from "node:crypto";
 import type { WithheldEntry } from "../../verify/events/withheld.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { Entry } from "../../verify/tree/entry.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Receipt } from "./executor.js";
 
 /** JSON text of everything a version 2 hash covers, behind the domain prefix. */
 const DOMAIN = "service.log.entry.v2\0";
@@ -117,4 +119,28 @@ export function finishEntry(
   const [time, type, before] = [`"${timestamp}"`, quotedType(event_type), quoted(previousHash)];
   const text = spell(id, time, type, canonicalPayload, before, entryHash, '"chain_version":2,', digests);
   return { text, entryHash, further };
+}
+
+export class EntryReceipt implements Receipt {
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  readonly timestamp: string;
+  readonly sth: TreeHead;
+  readonly json: Buffer;
+
+  constructor({ log_entry_id, leaf_index, entry_hash, timestamp, sth, json }: Receipt) {
+    this.log_entry_id = log_entry_id;
+    this.leaf_index = leaf_index;
+    this.entry_hash = entry_hash;
+    this.timestamp = timestamp;
+    this.sth = sth;
+    this.json = json;
+  }
+
+  /** For `JSON.stringify`. */
+  toJSON(): object {
+    const { json, ...rest } = this;
+    return { ...rest, entry: JSON.parse(json.toString()) };
+  }
 }

@@ -3,12 +3,10 @@
  * thread (`writer.ts`), or in another one (`follower.ts`).
  */
 import { CairnlogError } from "../../base/error.js";
+import type { TableChange } from "../../store/changeset.js";
 import type { TableName } from "../../store/schema/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { append, type PlainEvent } from "./append.js";
-import type { Command } from "./commands.js";
-import type { RowObserver } from "./committed.js";
-import type { Payer } from "./payer.js";
+import { append, type Command, type PlainEvent } from "./commands.js";
 import type { EventInput } from "./projection.js";
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
@@ -42,6 +40,12 @@ export interface BatchReport {
   /** Until it was on disk. */
   readonly writing: number;
 }
+
+/**
+ * Gets the changes that a batch made to a table, when they are on disk; null after a failure, when the table may hold
+ * anything. It must not throw, and be quick.
+ */
+export type RowObserver<T extends TableName> = (changes: readonly TableChange<T>[] | null) => void;
 
 export interface Writer {
   /**
@@ -113,3 +117,31 @@ export function appendBy(
   }
   return writer.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
 }
+
+/**
+ * Who pays for what a command stores: the client that sent it. Commands of the service itself, of its operator's tools and of a program that embeds the
+ * log have no payer, and are not counted.
+ */
+export interface Payer {
+  /**
+   * What is counted together: an IPv4 address as text, or the /64 of an IPv6 address as four groups and `::/64`. Clients
+   * choose it.
+   */
+  readonly client: string;
+  /** Whether an anchor of the log reaches the key that signed the command. */
+  readonly isReached: boolean;
+}
+
+/** Bytes that may be stored in 24 hours; null where nothing is counted. */
+export interface BudgetLimits {
+  /** For one client. The /48 of an IPv6 address has eight times as many. */
+  readonly perAddress: number | null;
+  /** For all keys together that no anchor reaches. */
+  readonly fromStrangers: number | null;
+}
+
+/** Defaults of the service. */
+export const DEFAULT_BYTES_PER_ADDRESS = 64 * 2 ** 20;
+export const DEFAULT_BYTES_FROM_STRANGERS = 2 ** 30;
+
+export const NO_BUDGETS: BudgetLimits = { perAddress: null, fromStrangers: null };

@@ -3,6 +3,7 @@
  * the same function runs when the entry is appended, when history is imported and when state is rebuilt.
  */
 
+import type { StateRow } from "../../store/changeset.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import {
@@ -18,7 +19,6 @@ import { isHexFrom } from "../../verify/bytes/encoding.js";
 import { titleWords } from "../../verify/events/titles.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/keys/contract.js";
-import type { StateRow } from "./rows.js";
 
 /** What is asked to be logged. */
 export interface EventInput {

@@ -1,42 +1,132 @@
-/** Lists of rows in the order of their keys. */
-
-import { leastWhere } from "../../base/search.js";
+/** Rows as commands see them: those on disk, under the layers of the batches that are on their way there. */
+import { Recent } from "../../base/recent.js";
 import { compareKeys } from "../../native/lmdb.js";
-import type { TableChange } from "../../store/changeset.js";
-import type { Key, KeyOf, RowOf, TableName } from "../../store/schema/schema.js";
+import { type Layer, type StateRow, type TableChange, withChanges, within } from "../../store/changeset.js";
+import { unreadable } from "../../store/lmdb/health.js";
+import type { Postings } from "../../store/postings/postings.js";
+import type { DerivedTable, Key, KeyOf, PrivateTable, RowOf, TableName } from "../../store/schema/schema.js";
+import type { Store } from "../../store/store.js";
+import type { RowObserver } from "./executor.js";
+import type { StateWriter } from "./projection.js";
 
-export interface StateRow<T extends TableName> {
-  readonly key: KeyOf<T>;
-  readonly row: RowOf<T>;
-}
+/** About 1 KB each. */
+const KEPT_KEYS = 4096;
+/** Tables kept as a whole: a new subscription is counted with all others. */
+const KEPT_TABLES: readonly TableName[] = ["webhooks"];
 
-/** The rows with `start` <= key < `end`; `rows` itself where these are all. */
-export function within<T extends TableName>(
-  rows: readonly StateRow<T>[],
-  start: Key,
-  end: Key,
-): readonly StateRow<T>[] {
-  const [from, to] = [placeOf(rows, start), placeOf(rows, end)];
-  return from === 0 && to === rows.length ? rows : rows.slice(from, to);
-}
+/**
+ * Rows as they are on disk: those of keys are kept, since every attestation asks for its signer's, and to read and unpack one
+ * takes 4 µs; and all of a table whose rows are counted at each change. Only the sequencer changes rows, and it passes them
+ * on once they are on disk (`written`). The sequencer owns them, in the writer's thread.
+ */
+export class CommittedRows implements Pick<Store, "get" | "range"> {
+  readonly #store: Pick<Store, "get" | "range">;
+  readonly #keys = new Recent<string, RowOf<"keys">>(KEPT_KEYS);
+  /** Ascending. An array is never changed: commands may still hold it. */
+  readonly #tables = new Map<TableName, readonly StateRow<TableName>[]>();
+  readonly #observers = new Map<TableName, RowObserver<never>>();
 
-/** The rows after `changes`, of which a later one counts more; `rows` itself where there are none. */
-export function withChanges<T extends TableName>(
-  rows: readonly StateRow<T>[],
-  changes: readonly Pick<TableChange<T>, "key" | "row">[],
-): readonly StateRow<T>[] {
-  if (!changes.length) return rows;
-  const changed = [...rows];
-  for (const { key, row } of changes) {
-    const place = placeOf(changed, key);
-    const isThere = place < changed.length && compareKeys(changed[place]!.key, key) === 0;
-    if (row === undefined) changed.splice(place, isThere ? 1 : 0);
-    else if (isThere) changed[place] = { key, row };
-    else changed.splice(place, 0, { key, row });
+  constructor(store: Pick<Store, "get" | "range">) {
+    this.#store = store;
   }
-  return changed;
+
+  get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    if (table !== "keys") return this.#store.get(table, key);
+    const fingerprint = key as KeyOf<"keys">;
+    const known = this.#keys.get(fingerprint);
+    if (known) return known as RowOf<T>;
+    const row = this.#store.get("keys", fingerprint);
+    if (row) this.#keys.set(fingerprint, row);
+    return row as RowOf<T> | undefined;
+  }
+
+  range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[] {
+    if (!KEPT_TABLES.includes(table)) return [...this.#store.range(table, start, end)];
+    let rows = this.#tables.get(table) as readonly StateRow<T>[] | undefined;
+    if (!rows) {
+      rows = [...this.#store.range(table)];
+      this.#tables.set(table, rows);
+    }
+    return within(rows, start, end);
+  }
+
+  /** Has `observer` called for every batch that changes rows of a table; it takes the place of an earlier one. */
+  observe<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#observers.set(table, observer as RowObserver<never>);
+  }
+
+  /** The changes of this layer are on disk now. Until then it stands before the old rows. */
+  written(layer: Layer): void {
+    for (const { key } of layer.changes("keys")) this.#keys.delete(key);
+    for (const [table, rows] of this.#tables) this.#tables.set(table, withChanges(rows, [...layer.changes(table)]));
+    for (const [table, observer] of this.#observers) {
+      const changes = [...layer.changes(table)];
+      if (changes.length) observer(changes as never);
+    }
+  }
+
+  /** The disk may hold anything now. */
+  clear(): void {
+    this.#keys.clear();
+    this.#tables.clear();
+    for (const observer of this.#observers.values()) observer(null);
+  }
 }
 
-/** How many rows have a lower key. */
-const placeOf = (rows: readonly { readonly key: Key }[], key: Key): number =>
-  leastWhere(0, rows.length, (place) => compareKeys(rows[place]!.key, key) >= 0);
+/**
+ * The rows on disk under the layers of every batch that is on its way there, under the layer of the batch being formed, under
+ * that of the command itself. Reads through `layers` (oldest first) to `store`; writes go to the newest layer.
+ */
+export class LayeredState implements StateWriter<DerivedTable | PrivateTable> {
+  readonly #store: Pick<Store, "get" | "range">;
+  readonly #postings: Pick<Postings, "first"> | null;
+  readonly #layers: readonly Layer[];
+
+  constructor(store: Pick<Store, "get" | "range">, postings: Pick<Postings, "first"> | null, layers: readonly Layer[]) {
+    this.#store = store;
+    this.#postings = postings;
+    this.#layers = layers;
+  }
+
+  get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    for (let i = this.#layers.length - 1; i >= 0; i--) {
+      const change = this.#layers[i]!.change(table, key);
+      if (change) return change.row;
+    }
+    return reading(() => this.#store.get(table, key));
+  }
+
+  range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[] {
+    const rows = reading(() => rowsOf(this.#store.range(table, start, end)));
+    const changes: TableChange<T>[] = [];
+    for (const layer of this.#layers)
+      for (const change of layer.changes(table))
+        if (compareKeys(change.key, start) >= 0 && compareKeys(change.key, end) < 0) changes.push(change);
+    return withChanges(rows, changes);
+  }
+
+  put<T extends DerivedTable | PrivateTable>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void {
+    this.#layers[this.#layers.length - 1]!.put(table, key, row);
+  }
+
+  first(term: string): number | undefined {
+    const committed = this.#postings?.first(term);
+    if (committed !== undefined) return committed;
+    for (const layer of this.#layers) {
+      const index = layer.terms.first(term);
+      if (index !== undefined) return index;
+    }
+    return undefined;
+  }
+}
+
+const rowsOf = <T>(rows: Iterable<T>): readonly T[] => (Array.isArray(rows) ? rows : [...rows]);
+
+/** A command that cannot read its state is told so in the log's own words, not in those of the disk. */
+function reading<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw unreadable(cause);
+  }
+}

@@ -5,14 +5,13 @@
 
 import { CairnlogError } from "../../base/error.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import type { OperatorKey } from "../../crypto/signer/operator-key.js";
+import { type OperatorKey, signatures } from "../../crypto/signer/operator-key.js";
 import { type PublicKey, parsePublicKey } from "../../verify/keys/publickey.js";
 import { checkpointText } from "../../verify/note/checkpoint.js";
 import { noteKeyId } from "../../verify/note/key.js";
 import { signedNote } from "../../verify/note/note.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Log } from "../log.js";
-import { signatures } from "../state/signer.js";
 
 /** Number of hexadecimal digits of the operator's fingerprint in the default name of a log. */
 const NAME_DIGITS = 16;

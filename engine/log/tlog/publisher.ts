@@ -14,7 +14,7 @@
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../base/error.js";
 import { replaceFile } from "../../base/flush.js";
-import type { OperatorKey } from "../../crypto/signer/operator-key.js";
+import { type OperatorKey, signatures } from "../../crypto/signer/operator-key.js";
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
 import { fromHex } from "../../verify/bytes/encoding.js";
 import { parsePublicKey } from "../../verify/keys/publickey.js";
@@ -24,7 +24,6 @@ import { parseNote, signedNote } from "../../verify/note/note.js";
 import { verifyNote } from "../../verify/note/verify.js";
 import { verifyConsistency } from "../../verify/tlog/rfc6962.js";
 import { Rfc6962Growth } from "../rfc6962/growth.js";
-import { signatures } from "../state/signer.js";
 import type { LogView } from "../view/view.js";
 
 /** Milliseconds after which a checkpoint that could not be made is tried again. */

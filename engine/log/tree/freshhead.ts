@@ -2,8 +2,8 @@
 
 import { CairnlogError } from "../../base/error.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
+import { type Signer, signatures } from "../../crypto/signer/operator-key.js";
 import { type TreeHead, treeHeadMessage } from "../../verify/tree/treehead.js";
-import { type Signer, signatures } from "../state/signer.js";
 import { rootAt } from "./proofs.js";
 import type { Tree } from "./tree.js";
 

@@ -17,10 +17,10 @@
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
 import { Recent } from "../../base/recent.js";
-import { loadSodium } from "../../crypto/keys/sodium.js";
+import { loadSodium } from "../../crypto/keys/ed25519.js";
 import { storageFull } from "../../store/lmdb/room.js";
-import type { LayeredState } from "../state/layered.js";
-import type { BudgetLimits, Payer } from "../state/payer.js";
+import type { BudgetLimits, Payer } from "../state/executor.js";
+import type { LayeredState } from "../state/rows.js";
 
 const WINDOW_S = 86_400;
 /** Budgets of an address that the /48 of an IPv6 address has. */

@@ -17,20 +17,16 @@ import { CairnlogError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { registeredTracer } from "../../base/tracing.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
+import type { Signer } from "../../crypto/signer/operator-key.js";
 import type { TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import type { Command } from "../state/commands.js";
-import { CommittedRows, type RowObserver } from "../state/committed.js";
-import type { BatchReport, Committed } from "../state/executor.js";
-import type { Payer } from "../state/payer.js";
-import type { Signer } from "../state/signer.js";
-import { answer } from "./answers.js";
-import type { FormedBatch, QueuedCommand } from "./batch.js";
+import type { BatchReport, Committed, Payer, RowObserver } from "../state/executor.js";
+import { CommittedRows } from "../state/rows.js";
 import { CommitDelay } from "./commit-delay.js";
-import { Forming, type FormingParts } from "./forming.js";
-import { Signing } from "./signing.js";
+import { type FormedBatch, Forming, type FormingParts, type QueuedCommand } from "./forming.js";
 import { WriteSpans } from "./spans.js";
-import { Writing } from "./writing.js";
+import { answer, Signing, Writing } from "./writing.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;

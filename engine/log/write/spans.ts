@@ -10,7 +10,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { failed, inSpan } from "../../base/tracing.js";
-import type { FormedBatch, QueuedCommand } from "./batch.js";
+import type { FormedBatch, QueuedCommand } from "./forming.js";
 
 /** Number of commands that the span of a batch names. */
 const MAX_LINKS = 128;

@@ -4,7 +4,7 @@
  */
 import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
-import { instantOf } from "../../log/state/instant.js";
+import { instantOf } from "../../log/state/clock.js";
 import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "../../store/schema/rows.js";
 import type { Key } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";

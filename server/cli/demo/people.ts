@@ -1,7 +1,7 @@
 /** The people of the demonstration: each has a key in a file, and a client that signs with it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
+import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/signatures.js";
 import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
 import { type Client, createClient, memoryStore } from "../../client/index.js";

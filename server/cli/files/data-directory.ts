@@ -1,7 +1,7 @@
 /** What the subcommands share that work on a data directory without the service. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { privateKey } from "../../../engine/crypto/keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
 import { postingsFolder } from "../../../engine/store/store.js";
 import { UsageError } from "../line/usage.js";

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { isEncryptedKey } from "../../../engine/crypto/keys/encrypted-key.js";
-import { type PrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
+import { type PrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/signatures.js";
 import type { Signer } from "../../client/index.js";
 import { UsageError } from "../line/usage.js";
 import { readText } from "./files.js";

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { encryptPrivateKey } from "../../../engine/crypto/keys/encrypted-key.js";
-import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/signatures.js";
 import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/keys/contract.js";

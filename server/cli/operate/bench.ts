@@ -2,8 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
-import { verifySync } from "../../../engine/crypto/keys/signatures.js";
+import { generatePrivateKey, privateKey, signSync, verifySync } from "../../../engine/crypto/keys/signatures.js";
 import { operatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { openLog } from "../../../engine/log/log.js";
 import { open } from "../../../engine/native/lmdb.js";

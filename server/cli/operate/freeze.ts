@@ -2,8 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
-import { freeze } from "../../../engine/log/operator/freeze.js";
-import type { Ending } from "../../../engine/log/operator/frozen.js";
+import { type Ending, freeze } from "../../../engine/log/operator/frozen.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { ClientError } from "../../client/index.js";

@@ -1,7 +1,7 @@
 /** The verifier key of a log's checkpoints, from its data directory. */
 import { existsSync, readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { privateKey } from "../../../engine/crypto/keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
 import { openLogReader } from "../../../engine/log/log.js";
 import { projection } from "../../../engine/registry/events/projection.js";

@@ -1,7 +1,7 @@
 /** `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service. */
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { eraseWithheld } from "../../../engine/log/history/erase.js";
-import { type WithholdingReason, withhold } from "../../../engine/log/operator/withhold.js";
+import { type WithholdingReason, withhold } from "../../../engine/log/operator/withholding.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";

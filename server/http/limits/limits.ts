@@ -4,7 +4,7 @@
  * (`window-table.ts`).
  */
 import { randomBytes } from "node:crypto";
-import { loadSodium } from "../../../engine/crypto/keys/sodium.js";
+import { loadSodium } from "../../../engine/crypto/keys/ed25519.js";
 import { limitKey } from "../transport/client-address.js";
 import { type ClientWindow, TABLE_BYTES, WindowTable } from "./window-table.js";
 

@@ -18,7 +18,7 @@ export async function loadEngine(dist: string): Promise<Engine> {
     start: await module("log/start"),
     store: await module("store/store"),
     operatorKey: await module("crypto/signer/operator-key"),
-    privateKey: await module("crypto/keys/private-key"),
+    privateKey: await module("crypto/keys/signatures"),
     pool: await module("crypto/pool/pool"),
     verifier: await module("crypto/pool/verifier"),
     password: await module("crypto/passwords/password"),

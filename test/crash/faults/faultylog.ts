@@ -12,7 +12,7 @@ export interface Engine {
   readonly start: typeof import("#cairnlog/engine/log/start.js");
   readonly store: typeof import("#cairnlog/engine/store/store.js");
   readonly operatorKey: typeof import("#cairnlog/engine/crypto/signer/operator-key.js");
-  readonly privateKey: typeof import("#cairnlog/engine/crypto/keys/private-key.js");
+  readonly privateKey: typeof import("#cairnlog/engine/crypto/keys/signatures.js");
   readonly pool: typeof import("#cairnlog/engine/crypto/pool/pool.js");
   readonly verifier: typeof import("#cairnlog/engine/crypto/pool/verifier.js");
   readonly password: typeof import("#cairnlog/engine/crypto/passwords/password.js");

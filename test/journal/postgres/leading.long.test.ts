@@ -3,7 +3,7 @@
  * real servers that are stopped at the step in question, so each test says yes or no in a second or two.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
+import { freeze } from "#cairnlog/engine/log/operator/frozen.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
 import { Node, newJournal, outcome } from "./node.js";

@@ -1,6 +1,6 @@
 /** Verification of many stretches: its progress, the length of its report, and cancelling it. */
 import { expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";

@@ -4,8 +4,7 @@ import { dirname } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ImportSource, importEntries } from "#cairnlog/engine/log/history/import.js";
-import { parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
-import { instantOf } from "#cairnlog/engine/log/state/instant.js";
+import { instantOf, parseTimestamp } from "#cairnlog/engine/log/state/clock.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/tree/merkle.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
@@ -203,7 +202,7 @@ test("a file without entries, a log with entries, another operator's log and a f
   const { log } = await openTestLog({ path });
   await log.close();
   const { operatorKey } = await import("#cairnlog/engine/crypto/signer/operator-key.js");
-  const { generatePrivateKey } = await import("#cairnlog/engine/crypto/keys/private-key.js");
+  const { generatePrivateKey } = await import("#cairnlog/engine/crypto/keys/signatures.js");
   const stranger = operatorKey(generatePrivateKey("ed25519"));
   await expect(importInto(path, [ndjson(sound)], stranger)).rejects.toMatchObject({ code: "wrong-operator" });
   await importInto(path, [ndjson(sound)]);

@@ -1,7 +1,7 @@
 /** What a history is compared with: the newest entry and head, also after it was opened again; and the turns of its writes. */
 import { createPrivateKey } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import {
   type HistoryItem,

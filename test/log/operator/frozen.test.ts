@@ -1,7 +1,7 @@
 /** The end of a log: nothing gets behind it, by whatever way, and it stays the end. */
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { encodeRecord } from "#cairnlog/engine/journal/record.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
@@ -9,8 +9,7 @@ import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
-import { beginLog, continuedBy } from "#cairnlog/engine/log/operator/continued.js";
-import { freeze } from "#cairnlog/engine/log/operator/freeze.js";
+import { beginLog, continuedBy, freeze } from "#cairnlog/engine/log/operator/frozen.js";
 import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";

@@ -1,7 +1,7 @@
 /** The operator keys of a log: which key signs which size, and which rotations of a history count. */
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkChunk } from "#cairnlog/engine/log/check/chunk.js";
 import { operatorsFrom } from "#cairnlog/engine/log/check/operators.js";

@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { getPriority } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog, openLogFollower, openLogReader } from "#cairnlog/engine/log/log.js";

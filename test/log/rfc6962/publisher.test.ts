@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";

@@ -1,6 +1,6 @@
 /** The signed note of the current size: which logs have one, and when a new one is made. */
 import { expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import { parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";

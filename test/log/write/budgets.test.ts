@@ -2,9 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { append } from "#cairnlog/engine/log/state/append.js";
+import { append } from "#cairnlog/engine/log/state/commands.js";
 import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
-import type { LayeredState } from "#cairnlog/engine/log/state/layered.js";
+import type { LayeredState } from "#cairnlog/engine/log/state/rows.js";
 import { Budgets } from "#cairnlog/engine/log/write/budgets.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Room } from "#cairnlog/engine/store/lmdb/room.js";

@@ -1,12 +1,10 @@
 /** State as commands see it, above a disk that is a map: which layer counts, and what is kept in memory. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CommittedRows } from "#cairnlog/engine/log/state/committed.js";
 import { finishEntry } from "#cairnlog/engine/log/state/entry.js";
-import { LayeredState } from "#cairnlog/engine/log/state/layered.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, termsOf } from "#cairnlog/engine/log/state/projection.js";
-import { type StateRow, withChanges, within } from "#cairnlog/engine/log/state/rows.js";
-import { Layer, type TableChange } from "#cairnlog/engine/store/changeset.js";
+import { CommittedRows, LayeredState } from "#cairnlog/engine/log/state/rows.js";
+import { Layer, type StateRow, type TableChange, withChanges, within } from "#cairnlog/engine/store/changeset.js";
 import { hashedTerm, hashTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING, type TableName } from "#cairnlog/engine/store/schema/schema.js";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { compareKeys } from "lmdb";
 import { expect, test } from "vitest";
-import { type StateRow, withChanges, within } from "#cairnlog/engine/log/state/rows.js";
+import { type StateRow, withChanges, within } from "#cairnlog/engine/store/changeset.js";
 import type { Key } from "#cairnlog/engine/store/schema/schema.js";
 
 type Row = StateRow<"counters">;

@@ -1,7 +1,6 @@
 /** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { append, type PlainEvent } from "#cairnlog/engine/log/state/append.js";
-import type { Command } from "#cairnlog/engine/log/state/commands.js";
+import { append, type Command, type PlainEvent } from "#cairnlog/engine/log/state/commands.js";
 import type { BatchReport } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";

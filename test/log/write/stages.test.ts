@@ -2,8 +2,8 @@
 import { createPublicKey, verify as opensslVerify } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
-import { append } from "#cairnlog/engine/log/state/append.js";
-import { type Signer, signatures } from "#cairnlog/engine/log/state/signer.js";
+import { type Signer, signatures } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { append } from "#cairnlog/engine/log/state/commands.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 

@@ -1,7 +1,7 @@
 /** A log of an earlier version: when this version opens it, its attestations are filed under their signed bytes. */
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";

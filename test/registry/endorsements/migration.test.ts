@@ -1,6 +1,6 @@
 /** A log of format 4: when this version opens it, accepted endorsements are found without the offers that were not. */
 import { afterAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { closeWorlds, newFolder, openWorld } from "../world.js";

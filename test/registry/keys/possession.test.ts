@@ -3,7 +3,7 @@
  */
 import { open } from "lmdb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { KeyRow } from "#cairnlog/engine/store/schema/rows.js";
 import {
   ALGORITHMS,

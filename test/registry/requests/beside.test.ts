@@ -1,7 +1,7 @@
 /** A reader in another thread reads rows from disk. It may read a row before the writer tells it of the row's entry. */
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";

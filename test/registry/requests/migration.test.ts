@@ -1,7 +1,7 @@
 /** A log of an earlier version: when this version opens it, it adds the rows that the earlier one did not have. */
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { RowChange } from "#cairnlog/engine/store/changeset.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";

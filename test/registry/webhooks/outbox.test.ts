@@ -1,6 +1,6 @@
 /** What is on disk for webhooks: appends write nothing for them; cursors and outbox agree with the log. */
 import { afterAll, describe, expect, it } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";

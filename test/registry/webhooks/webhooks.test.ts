@@ -1,6 +1,6 @@
 /** Webhook subscriptions: who may create which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { WebhookFilter } from "#cairnlog/engine/registry/events/webhooks.js";

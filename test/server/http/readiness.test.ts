@@ -1,7 +1,7 @@
 /** Whether `/readyz` is right, and the reason that it gives. */
 import { expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";

@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { giveToOwner } from "#cairnlog/engine/base/owner.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { chain } from "../../log/history/entries.js";
 import { cairnlog, scratchFolder, startService } from "../../service.js";
 import { newSigner, registration } from "../signers.js";

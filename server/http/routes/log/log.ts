@@ -3,8 +3,7 @@ import type { Static } from "typebox";
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { turn } from "../../../../engine/base/turns.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { formatTimestamp, systemClock } from "../../../../engine/log/state/clock.js";
-import { microsOf } from "../../../../engine/log/state/instant.js";
+import { formatTimestamp, microsOf, systemClock } from "../../../../engine/log/state/clock.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import {
   ConsistencyProof,

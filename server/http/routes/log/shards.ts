@@ -1,7 +1,6 @@
 /** The end of the log, and where it goes on. */
 import type { Log } from "../../../../engine/log/log.js";
-import { continuedBy } from "../../../../engine/log/operator/continued.js";
-import { freeze } from "../../../../engine/log/operator/freeze.js";
+import { continuedBy, freeze } from "../../../../engine/log/operator/frozen.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
 import type { Gate } from "../../gate.js";

@@ -1,5 +1,5 @@
 /** Payloads that the operator withholds. */
-import { withhold } from "../../../../engine/log/operator/withhold.js";
+import { withhold } from "../../../../engine/log/operator/withholding.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { EntryParams } from "../../../wire/log/log.js";
 import { PayloadWithheld, WithholdPayload } from "../../../wire/log/withholding.js";
