@@ -11,15 +11,16 @@ import { fileURLToPath } from "node:url";
 import { build } from "vite";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const server = join(root, "dist", "server");
-const folder = join(server, "typebox");
+const dist = join(root, "dist");
+const server = join(dist, "server");
+const folder = join(dist, "engine", "typebox");
 const COMMANDER = join(server, "cli", "line", "commander.js");
 const METRICS = join(server, "http", "observing", "prom-client.js");
 
 /** Module that the compiled service imports → name of the file that replaces it. */
 const FILES = { typebox: "type", "typebox/value": "value", "typebox/compile": "compile" };
 
-/** Bundles them, and rewrites their imports in `dist/server`. The declarations still import the dependencies. */
+/** Bundles them, and rewrites their imports in the build. The declarations still import the dependencies. */
 export async function bundleLibraries() {
   const entry = Object.fromEntries(
     Object.entries(FILES).map(([imported, name]) => [name, fileURLToPath(import.meta.resolve(imported))]),
@@ -35,15 +36,15 @@ export async function bundleLibraries() {
     plugins: [nodeModules, metrics],
     minify: true,
   });
-  for (const name of readdirSync(server, { recursive: true })) {
-    const path = join(server, name);
+  for (const name of readdirSync(dist, { recursive: true })) {
+    const path = join(dist, name);
     // The explorer has its own bundle, which may be being built meanwhile.
     if (
       name.endsWith(".js") &&
       dirname(path) !== folder &&
       path !== COMMANDER &&
       path !== METRICS &&
-      !name.startsWith("explorer")
+      !name.startsWith(join("server", "explorer"))
     )
       redirect(path);
   }

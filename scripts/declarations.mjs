@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url";
 import { schemaTypes } from "./schemas.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const server = join(root, "dist", "server");
-const wire = join(server, "wire");
+const dist = join(root, "dist");
+const contract = join(dist, "engine", "contract");
 
 /** Stands for TypeBox's declarations. */
-const SCHEMA = `/** A schema of \`wire/\`: plain JSON Schema, which knows the type of the values that fit it. */
+const SCHEMA = `/** A schema of the contract: plain JSON Schema, which knows the type of the values that fit it. */
 export interface TSchema { readonly [keyword: string]: unknown }
 export interface TObject extends TSchema {}
 export interface Schema<T> extends TSchema { readonly static?: T }
@@ -25,15 +25,15 @@ const declarations = (folder) =>
     .filter((name) => name.endsWith(".d.ts") && !name.startsWith("explorer"))
     .map((name) => join(folder, name));
 
-/** How a module of `server` imports one of `wire/`. */
+/** How a module imports one of the contract. */
 function imported(from, name) {
-  const path = relative(dirname(from), join(wire, name));
+  const path = relative(dirname(from), join(contract, name));
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/** After the compiler, which has written the modules of `wire/` that are read here. */
+/** After the compiler, which has written the modules of the contract that are read here. */
 export async function flattenDeclarations() {
-  for (const path of declarations(wire)) {
+  for (const path of declarations(contract)) {
     const code = readFileSync(path, "utf8");
     if (!/import .*"typebox"/.test(code)) continue;
     const types = schemaTypes(await import(path.replace(/\.d\.ts$/, ".js")), imported(path, "schema.js"));
@@ -42,8 +42,8 @@ export async function flattenDeclarations() {
     const constants = code.match(/^export declare const \w+ = .*;$/gm) ?? [];
     writeFileSync(path, [types, ...constants].join("\n"));
   }
-  writeFileSync(join(wire, "schema.d.ts"), SCHEMA);
-  for (const path of declarations(server)) {
+  writeFileSync(join(contract, "schema.d.ts"), SCHEMA);
+  for (const path of [...declarations(join(dist, "engine")), ...declarations(join(dist, "server"))]) {
     const code = readFileSync(path, "utf8");
     const flat = code.replace(
       /(?<=^import type \{[^}]*\} from )"typebox"/gm,

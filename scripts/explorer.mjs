@@ -17,7 +17,7 @@ const out = join(root, "dist", "server", "explorer");
 const onlyUsedTypes = {
   name: "only-used-types",
   transform: {
-    filter: { id: /\/server\/(?:wire|explorer)\/.*\.tsx?$/, code: /from "typebox"/ },
+    filter: { id: /\/(?:engine\/contract|server\/explorer)\/.*\.tsx?$/, code: /from "typebox"/ },
     handler: (code) =>
       code.replace(/^import Type(?:, \{[^}]*\})? from "typebox";$/m, 'import * as Type from "typebox";'),
   },

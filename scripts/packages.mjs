@@ -2,7 +2,7 @@
 // Makes the packages that are published, in dist/packages, from the build: `npm run packages`.
 //   cairnlog           what `npm pack` puts into the package of the checkout: engine, service, command, documentation
 //   @cairnlog/verify   engine/verify, with noble as its only dependency
-//   @cairnlog/client   server/client with what it imports; the schemas of server/wire as plain data, without TypeBox
+//   @cairnlog/client   server/client with what it imports; the schemas of engine/contract as plain data, without TypeBox
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,8 +35,8 @@ const PARTS = {
   },
 };
 
-/** What a module of `server/wire` holds, as data. */
-const wireModule = async (path) => schemaModule(await import(join(dist, `${path}.js`)));
+/** What a module of `engine/contract` holds, as data. */
+const contractModule = async (path) => schemaModule(await import(join(dist, `${path}.js`)));
 
 /** In the place of the kernels in WebAssembly: hashes in JavaScript, which are a third of the size. */
 const PORTABLE = {
@@ -55,10 +55,10 @@ async function copyModules(entries, folder) {
     const extension = file.endsWith(".d.ts") ? ".d.ts" : ".js";
     const path = file.slice(0, -extension.length);
     // These two are functions, not schemas.
-    const isWire = extension === ".js" && /^server\/wire\/(?!(?:check|origin)$)/.test(path);
-    let code = PORTABLE[file] ?? (isWire ? await wireModule(path) : readFileSync(join(dist, file), "utf8"));
+    const isContract = extension === ".js" && /^engine\/contract\/(?!(?:check|origin)$)/.test(path);
+    let code = PORTABLE[file] ?? (isContract ? await contractModule(path) : readFileSync(join(dist, file), "utf8"));
     code = code.replace(/^\/\/# sourceMappingURL=.*\n?/gm, "");
-    if (!isWire)
+    if (!isContract)
       code = code.replace(IMPORT, (whole, _, imported) => {
         if (imported.startsWith(".")) queue.push(join(dirname(path), imported).replace(/\.js$/, extension));
         else

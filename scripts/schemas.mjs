@@ -1,4 +1,4 @@
-// The schemas of server/wire for the package of the client: as plain data, and as types.
+// The schemas of engine/contract for the package of the client: as plain data, and as types.
 
 /** Keywords that check values. Descriptions, titles and examples stay with the service, which documents them. */
 const KEPT = new Set(
@@ -52,7 +52,8 @@ const schemasOf = (exported) => Object.entries(exported).filter(([, value]) => i
 function plain(schema) {
   const entries = Object.entries(schema).flatMap(([keyword, value]) => {
     if (LEFT_OUT.has(keyword) || keyword.startsWith("~")) return [];
-    if (!KEPT.has(keyword)) throw new Error(`A schema of server/wire has the keyword ${keyword}, which is not known.`);
+    if (!KEPT.has(keyword))
+      throw new Error(`A schema of engine/contract has the keyword ${keyword}, which is not known.`);
     if (BY_NAME.has(keyword))
       return [[keyword, Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]))]];
     if (keyword === "anyOf") return [[keyword, value.map(plain)]];

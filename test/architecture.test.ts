@@ -26,7 +26,7 @@ function drawn(text: string): ReadonlyMap<string, readonly string[]> {
 const SENTENCE = /^[\w/-]+: .*\b(?:no|not|none|nothing|never|only|alone|without)\b.*\.$/;
 
 /** Code that also runs in browsers. */
-const PURE = ["wasm", "engine/verify", "server/wire", "server/client", "server/explorer"];
+const PURE = ["wasm", "engine/verify", "engine/contract", "server/client", "server/explorer"];
 
 const isWithin = (file: string, folder: string) => file === folder || file.startsWith(`${folder}/`);
 

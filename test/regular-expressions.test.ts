@@ -16,7 +16,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "server/settings/settingvalues.js": "a setting of the operator",
 };
 /** Of other makers, and pages that are no part of the service. */
-const SKIPPED = /^server\/(typebox|explorer|http\/docs)\//;
+const SKIPPED = /^(?:engine\/typebox|server\/(?:explorer|http\/docs))\//;
 
 /** Source of the regular expressions of a file, as its text has them: between slashes, behind what can precede one. */
 function expressions(text: string): readonly string[] {

@@ -5,13 +5,14 @@
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../engine/base/error.js";
+import type * as contract from "../../engine/contract/log/anchoring.js";
+import type { Value } from "../../engine/contract/types.js";
 import { isProofOf, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
 import type { Log } from "../../engine/log/log.js";
 import { type Clock, microsOf, systemClock } from "../../engine/log/state/clock.js";
 import type { Writer } from "../../engine/log/state/executor.js";
-import type { AnchorRow } from "../../engine/store/schema/rows.js";
 import { OtsTimestamp } from "../../engine/verify/ots/ots.js";
-import type { Entry, EntryDigest } from "../../engine/verify/tree/entry.js";
+import type { Entry } from "../../engine/verify/tree/entry.js";
 import type { Logger } from "../process/logger.js";
 import { Calendar, CalendarError } from "./calendar.js";
 import { blinded, extended } from "./proof.js";
@@ -34,23 +35,9 @@ interface AnchoringOptions {
   readonly timeoutMs?: number;
 }
 
-/** An anchored entry. */
-export interface Anchored {
-  readonly anchored_entry_id: number;
-  readonly entry_hashes: readonly EntryDigest[];
-  /** A detached `.ots` file in base64. */
-  readonly ots_proof: string;
-}
+export type Anchored = Value<typeof contract.Anchored>;
 
-/** The state of anchoring. */
-export interface AnchorStatus {
-  readonly anchored_entry_id: number | null;
-  readonly anchored_at: string | null;
-  readonly proof_status: "none" | AnchorRow["status"];
-  readonly entries_since_anchor: number;
-  /** Advice: true if there are new entries, and 1000 entries or 24 hours have passed since the last anchor. */
-  readonly anchor_due: boolean;
-}
+export type AnchorStatus = Value<typeof contract.AnchorStatus>;
 
 export class Anchoring {
   readonly #log: Log;

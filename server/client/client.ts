@@ -2,9 +2,9 @@
  * The client of one service, with the key of a signer if there is one. It trusts nothing that it can check. Every
  * receipt is verified on arrival against the operator key and the last seen head.
  */
+import { Health as HealthSchema, WritersRule } from "../../engine/contract/service/health.js";
+import { VerificationResult as VerificationResultSchema } from "../../engine/contract/signing/verification.js";
 import type { Manifest } from "../../engine/verify/index.js";
-import { Health as HealthSchema, WritersRule } from "../wire/service/health.js";
-import { VerificationResult as VerificationResultSchema } from "../wire/signing/verification.js";
 import { Http } from "./base/http.js";
 import { Authority } from "./base/session.js";
 import type { Signer } from "./base/signer.js";

@@ -1,5 +1,5 @@
 /** Webhook subscriptions of the session's key. */
-import * as wire from "../wire/webhooks.js";
+import * as wire from "../../engine/contract/webhooks.js";
 import { asLogged, confirmed } from "./base/compare.js";
 import { ClientError } from "./base/error.js";
 import type { Http } from "./base/http.js";

@@ -2,6 +2,7 @@
  * A front end: transport, routes, schemas, sessions and all reads. It runs in the writer's thread or in one of its own, and
  * finds what there is one of for the service behind `Services` and `Served`. It belongs to the thread that made it.
  */
+import { DEMONSTRATION } from "../../engine/contract/service/health.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Served } from "../../engine/registry/registry.js";
 import { HttpServer } from "../http/app.js";
@@ -21,7 +22,6 @@ import type { TlsFiles } from "../http/transport/tls.js";
 import type { ConnectionCount } from "../http/transport/transport.js";
 import type { Logger } from "../process/logger.js";
 import type { Settings } from "../settings/settings.js";
-import { DEMONSTRATION } from "../wire/service/health.js";
 
 interface FrontParts {
   readonly settings: Settings;

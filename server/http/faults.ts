@@ -10,7 +10,7 @@ import { isObject } from "../../engine/verify/json/shape.js";
 
 const MAX_FAULTS = 8;
 
-/** The schema keywords in `server/wire` that the walk follows. The library checks the others. */
+/** The schema keywords in `engine/contract` that the walk follows. The library checks the others. */
 interface Keywords {
   readonly type?: string;
   readonly anyOf?: readonly TSchema[];

@@ -4,13 +4,13 @@
  */
 import Type from "typebox";
 import { CairnlogError } from "../../engine/base/error.js";
+import { AuthProof, SignedChallenge } from "../../engine/contract/identity/auth.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Challenges } from "../../engine/registry/access/challenges.js";
 import type { Possession } from "../../engine/registry/attestations/attestations.js";
 import { canonicalFingerprint } from "../../engine/registry/events/keys.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 import { requestAct } from "../../engine/verify/events/challenge.js";
-import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
 import { readsOnly, recoveryOnly, type Sessions } from "./sessions.js";
 import type { Request } from "./transport/request.js";

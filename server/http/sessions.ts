@@ -9,6 +9,8 @@ import type { JWTPayload } from "jose";
 import { jwtVerify } from "jose/jwt/verify";
 import { CairnlogError } from "../../engine/base/error.js";
 import { Recent } from "../../engine/base/recent.js";
+import type * as contract from "../../engine/contract/identity/auth.js";
+import type { Value } from "../../engine/contract/types.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Passwords } from "../../engine/registry/access/passwords.js";
@@ -39,13 +41,7 @@ interface Session {
   readonly readOnly: boolean;
 }
 
-/** The answer of `POST /auth/login` and `POST /auth/renew`. */
-interface LoginResult {
-  readonly token: string;
-  readonly fingerprint: string;
-  readonly pseudonym: string;
-  readonly expires_at: string;
-}
+type LoginResult = Value<typeof contract.LoginResult>;
 
 interface Verified extends Session {
   /** Seconds since the epoch. */

@@ -11,10 +11,10 @@ import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/base/error.js";
 import { flushFolders } from "../../engine/base/flush.js";
 import { makeFolders } from "../../engine/base/folders.js";
+import * as wire from "../../engine/contract/log/log.js";
 import type { Entry } from "../../engine/verify/index.js";
 import { ClientState, type State, type Store } from "../client/index.js";
 import type { PublishedEntry } from "../client/static/end.js";
-import * as wire from "../wire/log/log.js";
 
 /** The number of entries whose watched events were reported, which never exceeds the mirror's size. */
 const Told = Type.Object({ entries: Type.Integer({ minimum: 0 }) });

@@ -9,6 +9,7 @@
  */
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
+import * as wire from "../../engine/contract/log/log.js";
 import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
 import { isCut, PAYLOAD_WITHHELD, withoutName } from "../../engine/verify/events/withheld.js";
 import {
@@ -25,7 +26,6 @@ import { isOversized } from "../client/base/error.js";
 import { Http, type Query } from "../client/base/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
-import * as wire from "../wire/log/log.js";
 import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";

@@ -1,6 +1,7 @@
 /** Where entries that are published come from, each with the head of its size, and the keys that sign the heads. */
 import { promisify } from "node:util";
 import { gunzipSync, gzip } from "node:zlib";
+import * as wire from "../../engine/contract/log/log.js";
 import { importPublicKey, type ServerKey } from "../../engine/crypto/keys/spki.js";
 import { isSigned } from "../../engine/log/apply/head.js";
 import { type Entry, OperatorKeys, parseIJson, parsePublicKey, type TreeHead } from "../../engine/verify/index.js";
@@ -9,7 +10,6 @@ import type { Http } from "../client/base/http.js";
 import { FULL_TILE, NotServed, type ServedTiles } from "../client/log/served.js";
 import { type BundledEntry, bundleText, parseBundle } from "../client/static/bundle.js";
 import { entriesPath, OPERATOR_KEY } from "../client/static/layout.js";
-import * as wire from "../wire/log/log.js";
 
 const compress = promisify(gzip);
 

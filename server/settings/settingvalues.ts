@@ -3,6 +3,7 @@
  * the kind is thrown as an `Error` whose message completes "NAME must be …".
  */
 import { resolve } from "node:path";
+import { isOrigin } from "../../engine/contract/origin.js";
 import { signerPath } from "../../engine/crypto/signer/socket-signer.js";
 import { parseConnectionString } from "../../engine/journal/postgres/connection-string.js";
 import type { RecordVerification } from "../../engine/journal/postgres/journal.js";
@@ -11,7 +12,6 @@ import { isNoteName } from "../../engine/verify/note/note.js";
 import { parseNetwork } from "../http/transport/client-address.js";
 import { TRANSPORTS, type TransportName } from "../http/transport/transport.js";
 import { LOG_LEVELS, type LogLevel } from "../process/logger.js";
-import { isOrigin } from "../wire/origin.js";
 
 const ORIGIN_FORM =
   "origins such as https://log.example or http://log.example:8080 (lower case, without the default port, and nothing behind the port)";

@@ -1,11 +1,11 @@
 /** What a witness answers over HTTP (c2sp.org/tlog-witness), and to those who look after it. */
 import Type from "typebox";
 import { CairnlogError } from "../../engine/base/error.js";
+import { Alive } from "../../engine/contract/service/health.js";
 import { isHexHash } from "../../engine/verify/bytes/encoding.js";
 import { HttpError } from "../http/route/problems.js";
 import { type Route, route } from "../http/route/route.js";
 import { Answer } from "../http/transport/answer.js";
-import { Alive } from "../wire/service/health.js";
 import type { WitnessMetrics } from "./metrics.js";
 import { parseAddCheckpoint } from "./request.js";
 import type { WitnessRows } from "./rows.js";

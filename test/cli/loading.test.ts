@@ -33,7 +33,7 @@ test("the overview loads no subcommand", async () => {
 test.each(["keys", "serve"])("%s loads TypeBox from a few files of the package", async (command) => {
   const modules = await modulesOf(command, "--help");
   expect(modules.filter((url) => url.includes("/node_modules/typebox/"))).toEqual([]);
-  const bundled = modules.filter((url) => url.includes("/dist/server/typebox/"));
+  const bundled = modules.filter((url) => url.includes("/dist/engine/typebox/"));
   expect(bundled.length).toBeGreaterThan(0);
   expect(bundled.length).toBeLessThan(10);
 });

@@ -17,12 +17,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Health } from "#cairnlog/engine/contract/service/health.js";
 import { connect } from "#cairnlog/server/cli/connection/service.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
 import { type ClientError, createClient } from "#cairnlog/server/client/index.js";
 import { notLeader } from "#cairnlog/server/http/routes/roles/nodes.js";
 import { fetchText } from "#cairnlog/server/monitor/tlog.js";
-import { Health } from "#cairnlog/server/wire/service/health.js";
 import { temporaryFolder } from "../server/harness.js";
 
 interface Seen {

@@ -94,7 +94,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const { kept }: typeof import("#cairnlog/server/http/transport/caching.js") = await module(
     "server/http/transport/caching",
   );
-  const { LogQuery }: typeof import("#cairnlog/server/wire/log/log.js") = await module("server/wire/log/log");
+  const { LogQuery }: typeof import("#cairnlog/engine/contract/log/log.js") = await module("engine/contract/log/log");
 
   const text = (input: Buffer) => input.toString("utf8");
   const value = (input: Buffer): unknown => JSON.parse(text(input));

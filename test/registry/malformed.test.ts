@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import { jsonValues } from "../texts.js";
+import type { Submission } from "./attestations/manifests.js";
 import { closeWorlds, failure, HASH, manifestOf, nodeSigner, openWorld, submission, type World } from "./world.js";
 
 afterAll(closeWorlds);

@@ -6,6 +6,8 @@
 
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/identity/auth.js";
+import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Log } from "../../log/log.js";
@@ -27,28 +29,12 @@ import { CHALLENGE_SECRET, keepChallengeSecret } from "./commands.js";
 export const DEFAULT_CHALLENGE_TTL_S = 300;
 const SECRET_BYTES = 32;
 
-/** A challenge as its client sees it. */
-interface Challenge {
-  readonly challenge_id: string;
-  /** `service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`. The client signs its UTF-8 bytes. */
-  readonly nonce: string;
-  readonly expires_at: string;
-  /** The service that the nonce is bound to. */
-  readonly origin: string;
-  /** The request that the nonce is bound to; null for any. */
-  readonly act: string | null;
-}
+type Challenge = Value<typeof contract.Challenge>;
 
-interface ChallengeRequest {
-  readonly fingerprint: string;
-  /** Asks for a challenge for an expired key. `purpose` is then ignored. */
-  readonly recovery?: boolean;
-  readonly purpose?: "login" | "general";
-  /** The one request that the proof is for, as `requestAct` names it; any, if absent. */
-  readonly act?: string | null;
+type ChallengeRequest = Value<typeof contract.ChallengeRequest> & {
   /** Under which of its names the service was asked. */
   readonly origin: string;
-}
+};
 
 export interface ChallengeAnswer {
   readonly challengeId: string;

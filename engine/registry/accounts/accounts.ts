@@ -3,6 +3,8 @@
  * to a lost account again. Everything is in private rows; nothing of it enters the log.
  */
 import { randomUUID } from "node:crypto";
+import type * as contract from "../../contract/identity/accounts.js";
+import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { PasswordHasher } from "../../crypto/passwords/password.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
@@ -22,39 +24,17 @@ import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
-import { type CredentialForm, type CredentialInput, type Credentials, readCredential } from "./credentials.js";
+import { type CredentialForm, type Credentials, readCredential } from "./credentials.js";
 import { isEmail } from "./email.js";
 import { canonicalRecoveryKey, generateRecoveryKey } from "./recoverykey.js";
 
-/** The body of `POST /users`. */
-interface AccountInput extends CredentialInput {
-  /** 1–100 characters, no control characters; unique without regard to case. */
-  readonly display_name: string;
-  readonly email: string;
-  /**
-   * Base64 signature by the key itself, over the canonical JSON of `accountStatement` of the request as it was sent.
-   */
-  readonly possession_signature?: string | null;
-}
+type AccountInput = Value<typeof contract.OpenAccount>;
 
-/** The body of `POST /users/recover`. The inherited members describe the credential that replaces all others. */
-interface Recovery extends CredentialInput {
-  /** The display name, without regard to case. */
-  readonly pseudonym: string;
-  readonly recovery_key: string;
-}
+type Recovery = Value<typeof contract.RecoverAccount>;
 
-interface OpenedAccount {
-  readonly user: { readonly id: string; readonly display_name: string; readonly created_at: string };
-  readonly credential: Credential;
-  /** Shown only this once. The stored hash cannot be turned back into it. */
-  readonly recovery_key: string;
-}
+type OpenedAccount = Value<typeof contract.OpenedAccount>;
 
-interface RecoveredAccount extends OpenedAccount {
-  /** Number of credentials that were active and are now revoked. */
-  readonly revoked_credentials: number;
-}
+type RecoveredAccount = Value<typeof contract.RecoveredAccount>;
 
 /** Wrong recovery keys in a quarter of an hour, for one name and from one address. */
 const RECOVERY_TRIES = 5;

@@ -1,19 +1,11 @@
 /** Credentials, and the facts that follow from a credential's row. */
+import type * as contract from "../../contract/identity/accounts.js";
+import type { Value } from "../../contract/types.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { CredentialRow } from "../../store/schema/rows.js";
-import type { CredentialType } from "../../verify/keys/contract.js";
 
 /** A credential as it is served. */
-export interface Credential {
-  readonly id: string;
-  readonly key_fingerprint: string;
-  readonly credential_type: CredentialType;
-  readonly device_label: string;
-  readonly hardware_backed: boolean;
-  readonly status: "active" | "revoked";
-  readonly created_at: string;
-  readonly revoked_at: string | null;
-}
+export type Credential = Value<typeof contract.Enrolled>["credential"];
 
 /** A credential that is ready to be written if its key is still free. */
 export type DraftCredential = Omit<CredentialRow, "user_id" | "status" | "created_at" | "revoked_at">;

@@ -5,6 +5,8 @@
 
 import { randomUUID } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/identity/accounts.js";
+import type { Value } from "../../contract/types.js";
 import type { HardwareRoots } from "../../crypto/hardware.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
@@ -22,28 +24,7 @@ import type { Caller, Writes } from "../writes/writes.js";
 import { enrollCredential } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
 
-/** The key of an account, as a request describes it. */
-export interface CredentialInput {
-  readonly credential_type: CredentialType;
-  /** A registered, active key that is not on another account. */
-  readonly key_fingerprint: string;
-  /** 1–100 characters. */
-  readonly device_label: string;
-  /** PEM chain, leaf first. It is read only for `hardware`, and only if roots are set to check it against. */
-  readonly hardware_attestation?: string | null;
-}
-
-/** The body of `POST /credentials/enroll`. */
-interface Enrolment extends CredentialInput {
-  /** The key that vouches for the new one. The new key joins the account of this key. */
-  readonly issuing_fingerprint: string;
-  /** A challenge for the new key. */
-  readonly challenge_id: string;
-  /** Base64 signature by the new key, over the challenge's nonce. */
-  readonly challenge_signature: string;
-  /** Base64 signature by the issuing key, over the canonical JSON of the `enrolmentMessage` object. */
-  readonly chain_signature: string;
-}
+type Enrolment = Value<typeof contract.EnrollCredential>;
 
 /** Checked input that describes a credential. */
 export interface CredentialForm {

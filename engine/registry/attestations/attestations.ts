@@ -6,6 +6,8 @@
 import { hash, randomUUID } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
 import { Pieces } from "../../base/turns.js";
+import type { SubmitAttestation } from "../../contract/signing/attestations.js";
+import type { Body } from "../../contract/types.js";
 import { importPublicKey, type ServerKey, signersKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
@@ -36,29 +38,8 @@ import { type AttestationReceipt, earlierReceipt, newReceipt } from "./receipts.
 
 const DEFAULT_TYPE = "authorship";
 
-/** The body of `POST /attestations`. */
-export interface Submission {
-  readonly manifest: unknown;
-  readonly public_key_pem: string;
-  /** Base64 signature over the canonical manifest as submitted, or with `attestations: []`. */
-  readonly signature: string;
-  /**
-   * One of the four short types or a predicate URL. If absent, the type that the manifest's document names, else
-   * `authorship`.
-   */
-  readonly attestation_type?: string | null;
-  /** Used if the key is not registered yet, or names itself by this submission. */
-  readonly pseudonym?: string | null;
-  /**
-   * Base64 signature by the key over the canonical JSON of `registrationStatement` with the pseudonym as it was sent. It
-   * replaces what strangers recorded for the key, unless the key has named itself already.
-   */
-  readonly possession_signature?: string | null;
-  /** If absent, the statement that the manifest's document names, if it does. */
-  readonly intent_statement?: string | null;
-  /** Required if the key has a password. */
-  readonly password?: string | null;
-}
+/** A body of `POST /attestations`; its manifest may be anything. */
+type Submission = Omit<Body<typeof SubmitAttestation>, "manifest"> & { readonly manifest: unknown };
 
 /** A key that the submitter has proven to hold, besides the signature. */
 export interface Possession {

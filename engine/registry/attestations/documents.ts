@@ -6,32 +6,20 @@
  */
 
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/signing/attestations.js";
+import type { Body, Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { encodeBase64 } from "../../verify/bytes/encoding.js";
 import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/events/manifest.js";
 import { Faults } from "../shared/input.js";
 import type { Caller } from "../writes/writes.js";
-import type { Attestations, Possession, Submission } from "./attestations.js";
+import type { Attestations, Possession } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
 import type { AttestationReceipt } from "./receipts.js";
 
-interface DocumentSigning extends Omit<Submission, "manifest" | "signature"> {
-  readonly title: string;
-  /** SHA-256 of the source, bare or prefixed. */
-  readonly content_hash: string;
-  readonly tags?: readonly string[] | null;
-  /** Base64; absent in the first step. */
-  readonly signature?: string | null;
-}
+type DocumentSigning = Body<typeof contract.SignDocument>;
 
-export interface PreparedDocument {
-  /** Its attestations are still empty. */
-  readonly manifest: Manifest & { readonly attestations: readonly [] };
-  /** Base64 of the bytes to sign. */
-  readonly signing_payload: string;
-  /** Bare hex. */
-  readonly manifest_hash: string;
-}
+export type PreparedDocument = Value<typeof contract.PreparedDocument>;
 
 /**
  * Performs the first step without `signature`, and the second with it.

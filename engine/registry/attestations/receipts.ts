@@ -1,31 +1,15 @@
 /** Receipts of attestations: of a new entry, and of the entry that an earlier submission made. */
+import type * as contract from "../../contract/signing/attestations.js";
+import type { Value } from "../../contract/types.js";
 import type { Receipt } from "../../log/state/executor.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
-import { type Attestation, normaliseContentHash, type SignedMembers } from "../../verify/events/manifest.js";
+import { normaliseContentHash, type SignedMembers } from "../../verify/events/manifest.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { recordedAttestation } from "../events/attestations.js";
 import { attestationEvent, type SignedAttestation } from "./commands.js";
 
-export interface AttestationReceipt {
-  readonly attestation: Attestation;
-  readonly fingerprint: string;
-  readonly pseudonym: string;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-  readonly entry_hash: string;
-  /** Bare hex. */
-  readonly manifest_hash: string;
-  /** The tree head of the size that ends with this entry. Null for an entry of imported history, which has no head. */
-  readonly sth: TreeHead | null;
-  /** Whether this is the receipt of an earlier submission. */
-  readonly duplicate: boolean;
-  /**
-   * Whether the signature covers type and statement. It does if the manifest's document names them; otherwise only the
-   * log states them.
-   */
-  readonly signed: SignedMembers;
-}
+export type AttestationReceipt = Value<typeof contract.AttestationReceipt>;
 
 /** @param names what of the submission the signature covers */
 export function newReceipt(

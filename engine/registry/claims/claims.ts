@@ -5,6 +5,8 @@
 
 import { CairnlogError } from "../../base/error.js";
 import { Pieces } from "../../base/turns.js";
+import type * as contract from "../../contract/signing/claims.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
 import { isHexHash } from "../../verify/bytes/encoding.js";
@@ -33,13 +35,7 @@ const REVEAL_WINDOW_SECONDS = 3_600;
 /** Maximum size of one page. A claim may have 350 KB, and anybody who knows a lookup key can file claims under it. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
-interface ClaimReceipt {
-  readonly entry_id: number;
-  readonly commitment: string;
-  readonly lookup_key: string;
-  readonly leaf_index: number;
-  readonly log_entry_id: number;
-}
+type ClaimReceipt = Value<typeof contract.ClaimReceipt>;
 
 /** The entry of a claim as `GET /claims` serves it. */
 interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "payload" | "entry_hashes"> {
@@ -47,20 +43,11 @@ interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "pa
   readonly previous_hashes: readonly Pick<EntryDigest, "algorithm" | "digest_hex">[];
 }
 
-interface ClaimPage {
-  /** Each is a `ClaimEntry` as it is served (JSON). */
-  readonly entries: readonly Buffer[];
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-}
+/** Each entry is a `ClaimEntry` as it is served (JSON). */
+type ClaimPage = Omit<Value<typeof contract.ClaimPage>, "entries"> & { readonly entries: readonly Buffer[] };
 
-/** The body of `POST /claims/{entry_id}/reveal`. Neither member is stored or logged. */
-export interface Reveal {
-  readonly plaintext: object;
-  /** 64 hex characters. */
-  readonly commitment_key?: string | null | undefined;
-}
+/** Neither member is stored or logged. */
+export type Reveal = Value<typeof contract.RevealClaim>;
 
 export class Claims {
   readonly #log: Log;

@@ -3,25 +3,15 @@
  * they belong to the holder. It checks their form, including check digits, to keep mistakes out of a log that never
  * forgets.
  */
+import type * as contract from "../../contract/signing/endorsements.js";
+import type { Value } from "../../contract/types.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { IDENTIFIER } from "../../verify/keys/limits.js";
 import type { Faults } from "../shared/input.js";
 
-/** A kind of identifier (`GET /identifier-types`). */
-interface IdentifierType {
-  readonly type: string;
-  readonly label: string;
-  /** ECMAScript regular expression that must match the whole value. Check digits are checked separately. */
-  readonly pattern: string;
-  readonly example: string;
-  /** URL of the identifier, in which `{value}` is replaced; null if there is none. */
-  readonly url_template: string | null;
-}
+type IdentifierType = Value<typeof contract.IdentifierTypes>["identifier_types"][number];
 
-export interface ExternalIdentifier {
-  readonly type: string;
-  readonly value: string;
-}
+export type ExternalIdentifier = NonNullable<Value<typeof contract.Endorsement>["external_identifiers"]>[number];
 
 /** Digits of Crockford's base 32, which leaves out i, l, o and u. */
 const BASE32 = "0123456789abcdefghjkmnpqrstvwxyz";

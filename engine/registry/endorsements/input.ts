@@ -3,6 +3,8 @@
  * ever.
  */
 
+import type * as contract from "../../contract/signing/endorsements.js";
+import type { Body } from "../../contract/types.js";
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
@@ -16,46 +18,15 @@ import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 /** Maximum nesting of arrays and objects, so that readers of I-JSON can parse an entry and a page of entries. */
 const MAX_METADATA_DEPTH = 16;
 
-/** The body of `POST /endorsements/offer`. */
-export interface Offer {
-  readonly endorser_fingerprint: string;
-  readonly endorsed_fingerprint: string;
-  readonly category: EndorsementCategory;
-  /** A date, which includes that day, or a date-time. */
-  readonly valid_until?: string | null;
-  readonly institutional_metadata?: object | null;
-  readonly external_identifiers?: readonly ExternalIdentifier[] | null;
-}
+export type Offer = Body<typeof contract.OfferEndorsement>;
 
-/** The body of `POST /endorsements/accept`. */
-export interface Acceptance {
-  readonly offer_entry_id: number;
-  readonly endorsed_fingerprint: string;
-  readonly note?: string | null;
-}
+export type Acceptance = Body<typeof contract.AcceptEndorsement>;
 
-/** The body of `POST /endorsements/withdraw`. */
-export interface Withdrawal {
-  readonly endorser_fingerprint: string;
-  readonly endorsed_fingerprint: string;
-  readonly original_offer_entry_id: number;
-  readonly note: string;
-}
+export type Withdrawal = Body<typeof contract.WithdrawEndorsement>;
 
-/** The body of `POST /endorsements/revoke-acceptance`. */
-export interface AcceptanceRevocation {
-  readonly endorsed_fingerprint: string;
-  readonly original_offer_entry_id: number;
-  readonly note: string;
-}
+export type AcceptanceRevocation = Body<typeof contract.RevokeAcceptance>;
 
-/** The body of `POST /endorsements/revocation-alert`. */
-export interface Alert {
-  readonly endorser_fingerprint: string;
-  readonly compromised_fingerprint: string;
-  readonly reason: string;
-  readonly evidence?: string | null;
-}
+export type Alert = Body<typeof contract.FileAlert>;
 
 /** The content of an offer besides the two keys, as it is logged. */
 export interface OfferContent {

@@ -7,6 +7,8 @@
  */
 
 import { turn } from "../../base/turns.js";
+import type * as contract from "../../contract/signing/endorsements.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
 import type { EndorsementEdgeRow, EndorsementRow } from "../../store/schema/rows.js";
@@ -39,37 +41,10 @@ const MAX_EDGES = 10_000;
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
 /** An endorsement as it is served. */
-export interface Endorsement
-  extends Pick<
-    EndorsementRow,
-    | "offer_entry_id"
-    | "endorser_fingerprint"
-    | "endorsed_fingerprint"
-    | "category"
-    | "offered_at"
-    | "accepted_at"
-    | "valid_until"
-    | "ended_at"
-    | "end_note"
-  > {
-  readonly status: EndorsementStatus;
-  /** When the acceptance takes effect or took effect; null before it is accepted. */
-  readonly activates_at: string | null;
-  /** The weight of the endorsement, 0 to 1, by the number of endorsements that its endorser has issued. */
-  readonly discount: number;
-  readonly institutional_metadata: JsonObject | null;
-  readonly external_identifiers: readonly ExternalIdentifier[] | null;
-}
+export type Endorsement = Value<typeof contract.Endorsement>;
 
-interface Page {
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-  /** Present if there were more edges than one query reads: then `total` counts those that were read. */
-  readonly truncated?: true;
-}
-type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
-type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
+type EndorsementPage = Value<typeof contract.EndorsementPage>;
+type AlertPage = Value<typeof contract.AlertPage>;
 
 /** Selects the endorsements in a list, besides its page; all, if absent. */
 interface EndorsementFilter extends Paging {

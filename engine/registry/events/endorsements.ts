@@ -3,6 +3,8 @@
  * endorsement follows from its row and the time (docs/spec §9.1).
  */
 
+import type * as contract from "../../contract/signing/endorsements.js";
+import type { Value } from "../../contract/types.js";
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/state/clock.js";
 import type { DerivedWriter, LoggedEvent } from "../../log/state/projection.js";
 import type { EndorsementRow, RevocationAlertRow } from "../../store/schema/rows.js";
@@ -117,11 +119,7 @@ export function applyAlert(event: LoggedEvent, state: DerivedWriter): void {
   state.put("newestAlerts", [compromised, endorser], { alert_entry_id: event.id });
 }
 
-/** An alert as it is served. */
-export interface RevocationAlert extends RevocationAlertRow {
-  readonly alert_entry_id: number;
-  readonly compromised_fingerprint: string;
-}
+export type RevocationAlert = Value<typeof contract.RevocationAlert>;
 
 export const alertRecord = ([compromised, id]: [string, number], row: RevocationAlertRow): RevocationAlert => ({
   alert_entry_id: id,

@@ -4,7 +4,7 @@ import type { Transaction } from "../../log/state/commands.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 
-export type KeyStatus = KeyRow["status"] | "expired";
+type KeyStatus = KeyRow["status"] | "expired";
 
 /** The status of a key, and whether the key itself has signed the entry that its expiration comes from. */
 export interface KeyStanding {

@@ -5,6 +5,8 @@
  */
 
 import type { Steps } from "../../base/turns.js";
+import type * as contract from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -13,7 +15,6 @@ import {
 } from "../../verify/keys/contract.js";
 import { DEFAULT_GRAPH_DEPTH, MAX_GRAPH_DEPTH } from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import type { KeyStatus } from "../events/status.js";
 import { Faults } from "../shared/input.js";
 import type { EndorsementDirection, EndorsementEdge, GraphView } from "../trust/view.js";
 
@@ -40,39 +41,14 @@ export interface GraphFilter {
   readonly until?: string | undefined;
 }
 
-interface GraphNode {
-  readonly fingerprint: string;
-  readonly pseudonym: string;
-  readonly status: KeyStatus;
-  /** Whether the key has signed its name and expiration. */
-  readonly named: boolean;
-  /** Hops from the root. */
-  readonly depth: number;
-}
+type GraphNode = Graph["nodes"][number];
 
-interface GraphEdge {
-  /** The endorser. */
-  readonly from: string;
-  /** The endorsed key. */
-  readonly to: string;
-  readonly category: EndorsementCategory;
-  readonly status: EndorsementStatus;
-  readonly offer_entry_id: number;
-  /** When it was accepted; before acceptance, when it was offered. */
-  readonly since: string;
-  /** When it ended; otherwise the end of its validity; null without end. */
-  readonly until: string | null;
-}
+type GraphEdge = Graph["edges"][number];
 
-export interface Graph {
-  readonly root: string;
-  /** Ordered by depth. Keys of the same depth are in the order in which they were found. */
-  readonly nodes: readonly GraphNode[];
-  readonly edges: readonly GraphEdge[];
-  /** Whether a limit was reached, so that the graph may have more within `max_depth`. */
-  readonly truncated: boolean;
-  readonly depth_reached: number;
-}
+/** A graph, and whether it was traversed for an earlier request. */
+export type GraphAnswer = Value<typeof contract.Graph>;
+
+export type Graph = Omit<GraphAnswer, "cached">;
 
 export interface GraphBounds {
   readonly maxNodes: number;

@@ -14,6 +14,7 @@ import { type GraphParts, type GraphView, viewing } from "../trust/view.js";
 import {
   DEFAULT_GRAPH_BOUNDS,
   type Graph,
+  type GraphAnswer,
   type GraphBounds,
   type GraphFilter,
   type GraphQuery,
@@ -34,11 +35,6 @@ export interface GraphSettings {
   readonly cacheSeconds?: number;
   /** Seconds since an arbitrary moment, for the time limit. */
   readonly stopwatch?: () => number;
-}
-
-/** A graph, and whether it was traversed for an earlier request. */
-export interface GraphAnswer extends Graph {
-  readonly cached: boolean;
 }
 
 /** With its keys, and those on which its answer depends without showing them. */

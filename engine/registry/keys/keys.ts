@@ -4,6 +4,8 @@
  */
 
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/identity/keys.js";
+import type { Value } from "../../contract/types.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
@@ -12,43 +14,19 @@ import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
-import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { readPseudonym } from "../events/pseudonym.js";
-import { type KeyStatus, statusAt, unknownKey } from "../events/status.js";
+import { statusAt, unknownKey } from "../events/status.js";
 import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { checkPossession } from "./possession.js";
 
-/** The members of a key that lists show. */
-interface KeySummary {
-  readonly fingerprint: string;
-  readonly pseudonym: string;
-  readonly algorithm: KeyAlgorithm;
-  readonly status: KeyStatus;
-  readonly registered_at: string;
-  readonly expires_at: string | null;
-  /** Whether the key itself has signed the entry that its name, expiration and predecessor come from. */
-  readonly named: boolean;
-}
+type KeySummary = Value<typeof contract.KeySummary>;
 
-interface KeyDetail extends KeySummary {
-  /** PEM. */
-  readonly public_key: string;
-  /** Null for the operator key as long as it is not registered. */
-  readonly log_entry_id: number | null;
-  readonly successor_fingerprint: string | null;
-  /** Whether the successor has signed the succession, too. Null if there is none. */
-  readonly successor_confirmed: boolean | null;
-  readonly predecessor_fingerprint: string | null;
-  /** Whether this key has signed the succession, too. Null if there is no predecessor. */
-  readonly predecessor_confirmed: boolean | null;
-  /** Whether an entry of the log contains a signature by the key itself. */
-  readonly proven: boolean;
-}
+type KeyDetail = Value<typeof contract.KeyDetail>;
 
 /** A key with all members that its own row tells. */
 export interface KeyRecord extends Omit<KeyDetail, "successor_confirmed"> {
@@ -56,41 +34,13 @@ export interface KeyRecord extends Omit<KeyDetail, "successor_confirmed"> {
   readonly ended_at: string | null;
 }
 
-type KeyStatusView = Pick<
-  KeyDetail,
-  "fingerprint" | "status" | "expires_at" | "named" | "successor_fingerprint" | "successor_confirmed"
->;
+type KeyStatusView = Value<typeof contract.KeyStatusView>;
 
-/** The payload of `POST /keys/register`. */
-interface Registration {
-  readonly public_key: string;
-  readonly pseudonym: string;
-  readonly key_algorithm: KeyAlgorithm;
-  readonly expiration_date?: string | null;
-  /**
-   * Base64 signature by the key itself, over the canonical JSON of `registrationStatement` of the request as it was
-   * sent.
-   */
-  readonly possession_signature?: string | null;
-}
+type Registration = Value<typeof contract.RegisterKey>["payload"];
 
-interface RegistrationReceipt {
-  readonly fingerprint: string;
-  readonly pseudonym: string;
-  readonly algorithm: KeyAlgorithm;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-  readonly entry_hash: string;
-}
+type RegistrationReceipt = Value<typeof contract.KeyRegistered>;
 
-interface KeyPage {
-  readonly keys: readonly KeySummary[];
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-  /** Present if more keys may match than one search reads. */
-  readonly truncated?: true;
-}
+type KeyPage = Value<typeof contract.KeyPage>;
 
 /** The pseudonym of the operator key as long as it is not registered. */
 export const OPERATOR_PSEUDONYM = "operator";

@@ -5,11 +5,12 @@
  */
 
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/identity/keys.js";
+import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import { successionMessage } from "../../verify/keys/contract.js";
-import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { isFingerprint } from "../events/keys.js";
 import { readPseudonym } from "../events/pseudonym.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
@@ -18,34 +19,11 @@ import { plainKey, revokeKey, succeedKey } from "./commands.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
 import { checkPossession } from "./possession.js";
 
-/** The payload of `POST /keys/succeed`. */
-interface Succession {
-  /** In the registry's form. */
-  readonly old_fingerprint: string;
-  readonly new_public_key: string;
-  readonly new_algorithm: KeyAlgorithm;
-  /** The old key's pseudonym, if absent. */
-  readonly pseudonym?: string | null;
-  readonly expiration_date?: string | null;
-  /** Base64 signature by the new key over `successionMessage`. It proves possession of the new key. */
-  readonly new_key_signature?: string | null;
-}
+type Succession = Value<typeof contract.SucceedKey>["payload"];
 
-interface LoggedAt {
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-  readonly entry_hash: string;
-}
+type SuccessionReceipt = Value<typeof contract.KeySucceeded>;
 
-interface SuccessionReceipt extends LoggedAt {
-  readonly old_fingerprint: string;
-  readonly new_fingerprint: string;
-}
-
-interface RevocationReceipt extends LoggedAt {
-  readonly fingerprint: string;
-  readonly status: "revoked";
-}
+type RevocationReceipt = Value<typeof contract.KeyRevoked>;
 
 export class KeyLifecycle {
   readonly #writes: Writes;

@@ -2,6 +2,8 @@
  * Inboxes: notifications for the holder of a key about its requests (docs/spec §10.5) and the end of its
  * webhooks. They are private rows, written in the transaction of their event.
  */
+import type * as contract from "../../contract/signing/inbox.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import type { NotificationKind } from "../../verify/keys/contract.js";
@@ -11,17 +13,9 @@ import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
 
 /** A notification as its key sees it. */
-interface ShownNotification extends Omit<Notification, "responder_fingerprint"> {
-  /** Who has answered; null if the notification is not about an answer. */
-  readonly responder_fingerprint: string | null;
-}
+type ShownNotification = NotificationPage["notifications"][number];
 
-interface NotificationPage {
-  readonly notifications: readonly ShownNotification[];
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-}
+type NotificationPage = Value<typeof contract.NotificationPage>;
 
 const ANSWERS: ReadonlySet<NotificationKind> = new Set([
   "attestation_request_accepted",

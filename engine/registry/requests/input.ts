@@ -2,6 +2,8 @@
  * Reads attestation requests and their answers, and checks every member against the limits of docs/spec §15.3. A requester
  * chooses every value here.
  */
+import type * as contract from "../../contract/signing/requests.js";
+import type { Body } from "../../contract/types.js";
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
@@ -19,18 +21,7 @@ import {
 import { requestedTime } from "../../verify/tree/entry.js";
 import { boundedText, Faults, members } from "../shared/input.js";
 
-/** The body of `POST /log/attestation-requests`. */
-export interface RequestInput {
-  readonly requester_fingerprint?: string | null;
-  readonly target_fingerprint: string;
-  readonly attestation_type: string;
-  /** 1 to 128 characters, chosen by the requester, used once. */
-  readonly nonce: string;
-  readonly intent_statement?: string | null;
-  readonly claims?: object | null;
-  /** At most 90 days ahead; 14 days if absent. */
-  readonly deadline?: string | null;
-}
+export type RequestInput = Body<typeof contract.CreateRequest>;
 
 export interface CheckedRequest {
   readonly target_fingerprint: string;
@@ -42,14 +33,7 @@ export interface CheckedRequest {
   readonly deadline: string | null;
 }
 
-/** The body of `POST /log/attestation-requests/{request_id}/respond`. */
-export interface ResponseInput {
-  readonly decision: Decision;
-  readonly responder_fingerprint?: string | null;
-  /** Required to accept. */
-  readonly attestation_id?: string | null;
-  readonly reason?: string | null;
-}
+export type ResponseInput = Body<typeof contract.Respond>;
 
 export interface CheckedResponse {
   readonly decision: Decision;

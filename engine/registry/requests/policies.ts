@@ -3,6 +3,8 @@
  * others automatically (docs/spec §10.3). Policies and their answers are public.
  */
 
+import type * as contract from "../../contract/signing/requests.js";
+import type { Body, Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { PlainObject } from "../../log/state/commands.js";
@@ -22,37 +24,13 @@ import { readNamedKey } from "./input.js";
 export const DEFAULT_POLICY_QUOTA = 20;
 const MAX_ACTION_CHARACTERS = 64;
 
-/** The body of `POST /log/request-policies`. */
-interface PolicyInput {
-  readonly target_fingerprint?: string | null;
-  /** In the language of docs/spec §10.4. */
-  readonly predicates: unknown;
-  readonly default_action_on_failure: string;
-  /** Now, if absent. */
-  readonly effective_from?: string | null;
-}
+type PolicyInput = Body<typeof contract.PublishPolicy>;
 
-interface RequestPolicy {
-  readonly target_fingerprint: string;
-  readonly predicates: JsonObject;
-  readonly default_action_on_failure: PolicyRow["default_action_on_failure"];
-  readonly effective_from: string;
-  readonly published_at: string;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-}
+type RequestPolicy = NonNullable<PolicyView["active"]>;
 
-interface PublishedPolicy extends RequestPolicy {
-  readonly status: "active" | "scheduled";
-}
+type PublishedPolicy = Value<typeof contract.PolicyPublished>;
 
-interface PolicyView {
-  readonly target_fingerprint: string;
-  /** The policy in force. */
-  readonly active: RequestPolicy | null;
-  /** The policy that will replace it. */
-  readonly scheduled: RequestPolicy | null;
-}
+type PolicyView = Value<typeof contract.PolicyView>;
 
 export class Policies {
   readonly #log: Log;

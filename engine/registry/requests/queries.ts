@@ -3,53 +3,28 @@
  * public. The rows find them; the entries have their content.
  */
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/signing/requests.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { instantOf } from "../../log/state/clock.js";
 import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "../../store/schema/rows.js";
 import type { Key } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";
-import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import type { Decision, RequestStatus } from "../../verify/keys/contract.js";
+import { isObject } from "../../verify/json/shape.js";
+import type { RequestStatus } from "../../verify/keys/contract.js";
 import { decidingAnswer, isRequestId } from "../events/requests.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { invalidInput } from "../shared/input.js";
 
 /** The members of a request that lists show. */
-interface RequestSummary extends Omit<RequestRow, "responses"> {
-  readonly leaf_index: number;
-  /** In the order in which they came. */
-  readonly responses: readonly RecordedResponse[];
-}
+type RequestSummary = RequestPage["requests"][number];
 
-/** An answer as it is in the log. */
-interface RecordedResponse {
-  readonly decision: Decision;
-  readonly responder_fingerprint: string;
-  readonly by_target: boolean;
-  readonly attestation_id: string | null;
-  readonly reason: string | null;
-  readonly responded_at: string;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-}
+type RecordedResponse = RequestSummary["responses"][number];
 
-export interface AttestationRequest extends RequestSummary {
-  readonly nonce: string;
-  readonly intent_statement: string | null;
-  readonly claims: JsonObject;
-  /** The policy that was in force when the request arrived; null if there was none. */
-  readonly policy_entry_id: number | null;
-  /** The answer that the status follows: the target's where there is one, else the first. */
-  readonly response: RecordedResponse | null;
-}
+export type AttestationRequest = Value<typeof contract.AttestationRequest>;
 
-interface RequestPage {
-  readonly requests: readonly RequestSummary[];
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-}
+type RequestPage = Value<typeof contract.RequestPage>;
 
 /** Selects requests to a key, requests by a key, or if both are given, those that meet both. */
 interface RequestCriteria {

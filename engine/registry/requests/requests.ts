@@ -4,10 +4,11 @@
  */
 
 import { randomUUID } from "node:crypto";
+import type * as contract from "../../contract/signing/requests.js";
+import type { Value } from "../../contract/types.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import { eventIn } from "../../verify/events/withheld.js";
-import type { Decision, RequestStatus } from "../../verify/keys/contract.js";
 import { attestationIdTerm, namedAttestation } from "../events/attestations.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import type { Caller, Writes } from "../writes/writes.js";
@@ -25,17 +26,7 @@ const REQUESTS_OF_ONE = 200;
 const MAX_NAMED_ALIKE = 16;
 const TRUST_STEPS = 1e9;
 
-interface RequestResponse {
-  readonly request_id: string;
-  /** That of the request after the answer, which may follow another one. */
-  readonly status: Extract<RequestStatus, "accepted" | "declined">;
-  readonly decision: Decision;
-  readonly responder_fingerprint: string;
-  readonly attestation_id: string | null;
-  readonly reason: string | null;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-}
+type RequestResponse = Value<typeof contract.RequestResponse>;
 
 /** How much the service trusts a key, 0 to 1. */
 interface TrustLevels {

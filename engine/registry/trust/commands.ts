@@ -3,18 +3,15 @@
  * possession of the key.
  */
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { TrustConfigHead, TrustConfigRow } from "../../store/schema/rows.js";
 import { takeFromQuota } from "../shared/quota.js";
 import type { TrustPolicy } from "./config.js";
 
 /** A configuration as it is served. */
-export interface TrustConfig extends TrustPolicy {
-  readonly id: number;
-  readonly fingerprint: string;
-  readonly status: TrustConfigRow["status"];
-  readonly created_at: string;
-}
+type TrustConfig = Value<typeof contract.TrustConfig>;
 
 /** The key in `trustConfigHeads` of the row with the newest configuration of all. */
 export const NEWEST = "";

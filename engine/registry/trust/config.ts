@@ -2,6 +2,8 @@
  * A trust configuration: whom a verifier trusts, and how far it follows endorsements. An attacker may choose every
  * member, also in the inline configuration of a verification.
  */
+import type * as contract from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
 import {
   CATEGORY,
@@ -14,27 +16,8 @@ import {
 import { canonicalFingerprint } from "../events/keys.js";
 import { Faults } from "../shared/input.js";
 
-interface TrustAnchor {
-  readonly fingerprint: string;
-  /** 0 to 1. */
-  readonly weight: number;
-}
-
 /** A configuration without its owner. */
-export interface TrustPolicy {
-  /** Signers that are trusted directly. */
-  readonly direct_signer_anchors: readonly TrustAnchor[];
-  /** Keys whose endorsements are trusted. */
-  readonly endorser_anchors: readonly TrustAnchor[];
-  /** Minimum score of a trusted signer, 0 to 1. */
-  readonly minimum_threshold: number;
-  /** Maximum number of hops, 1 to 8. */
-  readonly max_depth: number;
-  /** Factor for every hop, 0 to 1. */
-  readonly decay_per_hop: number;
-  /** Factor for hops by category, 0 to 1; 1 for a category that is not listed. */
-  readonly category_weights: Readonly<Record<string, number>>;
-}
+export type TrustPolicy = Omit<Value<typeof contract.TrustConfig>, "id" | "fingerprint" | "status" | "created_at">;
 
 /**
  * The policy in `input`, with defaults for absent members.
@@ -70,7 +53,7 @@ function readNumber(value: unknown, path: string, { min, max, whole }: Range, fa
   return min;
 }
 
-function readAnchors(value: unknown, path: string, faults: Faults): TrustAnchor[] {
+function readAnchors(value: unknown, path: string, faults: Faults): TrustPolicy["endorser_anchors"] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
     faults.add(path, "It must be an array.");

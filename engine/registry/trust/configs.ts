@@ -2,29 +2,19 @@
  * Trust configurations (docs/spec §9.5): each key has one active configuration, which the next one
  * supersedes. They are opinions and not events, so they are rows beside the log and not entries of it.
  */
+import type * as contract from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import {
-  countOf,
-  createTrustConfig,
-  NEWEST,
-  revokeTrustConfig,
-  servedConfig,
-  type TrustConfig,
-  withoutConfig,
-} from "./commands.js";
+import { countOf, createTrustConfig, NEWEST, revokeTrustConfig, servedConfig, withoutConfig } from "./commands.js";
 import { readTrustPolicy } from "./config.js";
 
-interface TrustConfigPage {
-  readonly trust_configs: readonly TrustConfig[];
-  readonly page: number;
-  readonly per_page: number;
-  readonly total: number;
-}
+type TrustConfig = Value<typeof contract.TrustConfig>;
+type TrustConfigPage = Value<typeof contract.TrustConfigPage>;
 
 /** Default maximum of configurations that one key may store in an hour. */
 export const DEFAULT_TRUST_CONFIG_QUOTA = 20;

@@ -3,6 +3,8 @@
  * the key to anchors, over the endorsements that pass trust on.
  */
 import type { Steps } from "../../base/turns.js";
+import type { TrustStatus } from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import type { EndorsementStatus } from "../../verify/keys/contract.js";
 import type { EndorsedTrust } from "./levels.js";
 import { HOPS } from "./trust.js";
@@ -12,13 +14,8 @@ const MAX_PATHS = 5;
 /** Endorsements that are read. Who is endorsed by many decides how many there are; of more, not all paths are seen. */
 const MAX_READ = 2_000;
 
-/** The best path to a key through one gate. */
-export interface GatePath {
-  /** Fingerprints: an anchor, the gate, and so on to the key itself. */
-  readonly keys: readonly string[];
-  /** What each key but the last passes on: ½ · *discount*. Their product is what comes through the gate. */
-  readonly factors: readonly number[];
-}
+/** The best path to a key through one gate: its keys, and what each but the last passes on (½ · *discount*). */
+export type GatePath = Value<typeof TrustStatus>["paths"][number];
 
 /** What is read of the graph. */
 interface PathView {

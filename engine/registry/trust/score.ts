@@ -3,6 +3,8 @@
  * verifier's own configuration (layer 3 of verification). It depends only on the graph and the configuration.
  */
 import type { Steps } from "../../base/turns.js";
+import type { TrustVerdict } from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import type { EndorsementCategory } from "../../verify/keys/contract.js";
 import type { TrustPolicy } from "./config.js";
 import { complementOfProduct } from "./trust.js";
@@ -25,24 +27,10 @@ export interface ScoreView {
   endorser(fingerprint: string): Steps<{ readonly discount: number; readonly issued: readonly ScoredEdge[] }>;
 }
 
-interface PathHop {
-  readonly from: string;
-  readonly to: string;
-  readonly category: EndorsementCategory;
-  readonly offer_entry_id: number;
-  /** Category weight × discount × decay. */
-  readonly factor: number;
-}
+type PathHop = TrustPath["hops"][number];
 
 /** One path by which trust reaches a signer. */
-export interface TrustPath {
-  readonly anchor: string;
-  readonly kind: "direct" | "endorsed";
-  readonly weight: number;
-  readonly score: number;
-  /** From anchor to signer; empty when the signer is the anchor. */
-  readonly hops: readonly PathHop[];
-}
+type TrustPath = Value<typeof TrustVerdict>["paths"][number];
 
 export interface SignerScore {
   readonly score: number;

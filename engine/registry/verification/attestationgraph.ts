@@ -2,37 +2,18 @@
  * The attestation graph of a verification result: which key signed which attestation of which document, and which key
  * succeeded which.
  */
+import type { VerificationResult } from "../../contract/signing/verification.js";
+import type { Value } from "../../contract/types.js";
 import type { Attestation, Coverage } from "../../verify/events/manifest.js";
 import type { CheckedManifest } from "../attestations/manifest.js";
 import type { KeyRecord } from "../keys/keys.js";
 import type { SignerChain } from "./standing.js";
 
-type AttestationNode =
-  | { readonly id: string; readonly kind: "document"; readonly title: string }
-  | { readonly id: string; readonly kind: "attestation"; readonly type: string; readonly status: string }
-  | {
-      readonly id: string;
-      readonly kind: "key";
-      readonly pseudonym: string | null;
-      readonly status: string;
-      /** Whether the key has signed its name and expiration. */
-      readonly named: boolean;
-    };
+type AttestationNode = AttestationGraph["nodes"][number];
 
-interface AttestationEdge {
-  readonly from: string;
-  readonly to: string;
-  /**
-   * `signed`: key to attestation. `attests`: attestation to document. `covers_up_to`: attestation to the last of the
-   * earlier attestations, all of which its signature covers. `succeeded_by`: key to key.
-   */
-  readonly kind: "signed" | "attests" | "covers_up_to" | "succeeded_by";
-}
+type AttestationEdge = AttestationGraph["edges"][number];
 
-export interface AttestationGraph {
-  readonly nodes: readonly AttestationNode[];
-  readonly edges: readonly AttestationEdge[];
-}
+type AttestationGraph = Value<typeof VerificationResult>["attestation_graph"];
 
 /** One judged attestation, as the graph shows it. */
 interface GraphInput {

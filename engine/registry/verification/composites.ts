@@ -3,6 +3,8 @@
  * came with, including its attestations, so that a verifier can judge each part.
  */
 
+import type * as contract from "../../contract/signing/composites.js";
+import type { Value } from "../../contract/types.js";
 import { encodeBase64 } from "../../verify/bytes/encoding.js";
 import {
   compositeHash,
@@ -16,41 +18,17 @@ import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/limits.js";
 import type { PreparedDocument } from "../attestations/documents.js";
 import { readManifest } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../shared/input.js";
-import { type LayerResult, type LayerStatus, worst } from "./standing.js";
+import { type LayerResult, worst } from "./standing.js";
 import type { Verification, VerificationRequest, VerificationResult } from "./verification.js";
 
 /** Maximum depth of composites within composites. Each level is verified in turn. */
 const MAX_DEPTH = 4;
 
-interface CompositePart {
-  readonly title: string;
-  /** `sha256:` and hex. */
-  readonly content_hash: string;
-  readonly role?: string;
-  /** The part's own manifest. Its content hash must be that of the part. */
-  readonly manifest?: Manifest;
-}
+type CompositePart = Composite["parts"][number];
 
-interface Composite {
-  readonly title: string;
-  readonly parts: readonly CompositePart[];
-  /** `sha256:` and hex of SHA-256 over the canonical JSON of `{parts: [content_hash…], title}`. */
-  readonly composite_hash: string;
-}
+type Composite = Value<typeof contract.Composite>;
 
-/** The verification result for one part. */
-interface PartVerdict {
-  readonly title: string;
-  readonly content_hash: string;
-  readonly overall_status: LayerStatus;
-  /** Absent if the part has no manifest. */
-  readonly result?: CompositeVerdict;
-}
-
-interface CompositeVerdict extends VerificationResult {
-  /** Present when the document has parts. */
-  readonly parts?: readonly PartVerdict[];
-}
+type PartVerdict = NonNullable<VerificationResult["parts"]>[number];
 
 /**
  * Makes a composite of 1 to 1000 parts, in the given order (`POST /composite/assemble`).
@@ -140,7 +118,7 @@ export async function verifyComposite(
   verification: Pick<Verification, "verify">,
   request: VerificationRequest,
   depth = 0,
-): Promise<CompositeVerdict> {
+): Promise<VerificationResult> {
   const result = await verification.verify(request);
   const { document } = request.manifest as Manifest;
   if (document.parts === undefined) return result;

@@ -3,8 +3,10 @@
  * active endorsements (docs/spec §8.3). Different verifiers may get different results.
  */
 
+import type * as contract from "../../contract/signing/trust.js";
+import type { Value } from "../../contract/types.js";
 import type { TrustPolicy } from "../trust/config.js";
-import { type ScoreView, type SignerScore, scoreSigners, type TrustPath } from "../trust/score.js";
+import { type ScoreView, type SignerScore, scoreSigners } from "../trust/score.js";
 import type { TrustJudge, TrustService } from "../trust/service.js";
 import { reaches } from "../trust/trust.js";
 import type { GraphView } from "../trust/view.js";
@@ -13,16 +15,8 @@ import type { LayerResult } from "./standing.js";
 /** Maximum number of endorsements that one verification follows: a few seconds of work, in slices. */
 const MAX_VISITS = 1_000_000;
 
-/** The result for one signer. */
-export interface TrustVerdict extends LayerResult {
-  /** Never `invalid`: trust is an opinion, and a missing opinion does not make a signature invalid. */
-  readonly status: "valid" | "warning" | "not_evaluated";
-  /** 0 to 1; null if it was not evaluated. */
-  readonly score: number | null;
-  readonly threshold: number | null;
-  /** The best paths by which trust reaches the signer, at most five. */
-  readonly paths: readonly TrustPath[];
-}
+/** The result for one signer. Never `invalid`: trust is an opinion, and a missing opinion does not make a signature invalid. */
+type TrustVerdict = Value<typeof contract.TrustVerdict>;
 
 /** Layer 3 of a verification: the result for each signer, and for all of them together. */
 interface TrustAssessment {

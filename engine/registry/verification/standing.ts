@@ -1,23 +1,19 @@
 /**
  * Layer 2 of verification: the registry's information about a signer at the time of an attestation (docs/spec §8.2).
  */
+import type { VerificationResult } from "../../contract/signing/verification.js";
+import type { Value } from "../../contract/types.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
 import { MAX_SUCCESSORS } from "../keys/succession.js";
 
-/** `withheld`: it would be valid, but the operator withholds what the log recorded. */
-export type LayerStatus = "valid" | "invalid" | "withheld" | "warning" | "not_evaluated";
-export type OverallStatus = Exclude<LayerStatus, "not_evaluated">;
+type OverallStatus = Value<typeof VerificationResult>["overall_status"];
 
 /** `invalid` beats `withheld`, which beats `warning`, which beats `valid`. */
 export const worst = (statuses: readonly string[]): OverallStatus =>
   (["invalid", "withheld", "warning"] as const).find((status) => statuses.includes(status)) ?? "valid";
 
-export interface LayerResult {
-  readonly status: LayerStatus;
-  /** A sentence. */
-  readonly details: string;
-}
+export type LayerResult = Value<typeof VerificationResult>["layer1"];
 
 /** The facts about a signer that verification needs. */
 export interface SignerChain {
@@ -68,7 +64,7 @@ export function judgeStanding(
   const whose = record.named
     ? " The key has signed its name and expiration."
     : " The key has not signed its name and expiration: anybody may have recorded them.";
-  const result = (status: LayerStatus, details: string): LayerResult => ({ status, details: details + whose });
+  const result = (status: LayerResult["status"], details: string) => ({ status, details: details + whose });
   if (record.registered_at > time)
     return result("invalid", `The key was registered at ${record.registered_at}, after the attestation.`);
   const { expires_at, ended_at, status } = record;

@@ -5,6 +5,8 @@
 
 import { CairnlogError } from "../../base/error.js";
 import { Pieces, turn } from "../../base/turns.js";
+import type * as contract from "../../contract/signing/verification.js";
+import type { Value } from "../../contract/types.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Log } from "../../log/log.js";
@@ -28,57 +30,18 @@ import { decodeSignature, invalidInput, members } from "../shared/input.js";
 import { readTrustPolicy, type TrustPolicy } from "../trust/config.js";
 import type { TrustConfigs } from "../trust/configs.js";
 import type { TrustService } from "../trust/service.js";
-import { type AttestationGraph, attestationGraph } from "./attestationgraph.js";
-import { assessTrust, type TrustVerdict } from "./layer3.js";
-import {
-  judgeStanding,
-  type LayerResult,
-  loadSigner,
-  type OverallStatus,
-  type SignerChain,
-  worst,
-} from "./standing.js";
+import { attestationGraph } from "./attestationgraph.js";
+import { assessTrust } from "./layer3.js";
+import { judgeStanding, type LayerResult, loadSigner, type SignerChain, worst } from "./standing.js";
 
-/** The body of `POST /verify`. */
-export interface VerificationRequest {
+/** The body of `POST /verify`; its manifest may be anything. */
+export type VerificationRequest = Omit<Value<typeof contract.VerifyManifest>, "manifest"> & {
   readonly manifest: unknown;
-  /** SHA-256 of the source in hex, bare or with `sha256:`. */
-  readonly source_hash: string;
-  /** The key whose active trust configuration layer 3 uses. */
-  readonly verifier_fingerprint?: string | null;
-  /** The configuration that layer 3 uses, in the form that `TrustConfigs.create` takes. */
-  readonly trust_config?: object | null;
-}
+};
 
-interface AttestationVerdict {
-  readonly id: string;
-  readonly signer_key_fingerprint: string;
-  readonly layer1: LayerResult;
-  readonly layer2: LayerResult;
-  /** Present if the request names a verifier or a trust configuration. */
-  readonly layer3?: TrustVerdict;
-  /** Null if the signature covers neither. */
-  readonly covers: Coverage | null;
-  /** Which of type and statement the manifest's document names, so that the signature covers them. */
-  readonly signed: SignedMembers;
-  /** Null if the log does not contain it. */
-  readonly logged: {
-    readonly entry_id: number;
-    readonly leaf_index: number;
-    /** The entry by which the operator withholds what the log recorded. */
-    readonly withheld_by?: number;
-  } | null;
-}
+type AttestationVerdict = VerificationResult["attestations"][number];
 
-export interface VerificationResult {
-  readonly layer1: LayerResult;
-  readonly layer2: LayerResult;
-  /** Present if the request names a verifier or a trust configuration. */
-  readonly layer3?: LayerResult;
-  readonly overall_status: OverallStatus;
-  readonly attestations: readonly AttestationVerdict[];
-  readonly attestation_graph: AttestationGraph;
-}
+export type VerificationResult = Value<typeof contract.VerificationResult>;
 
 /**
  * Limit for the bytes under all signatures of a manifest together. Each signature covers the earlier ones, so the sum

@@ -1,5 +1,7 @@
 /** Reads and checks the input of a new subscription; also derives the HMAC key from a secret. */
 
+import type { Value } from "../../contract/types.js";
+import type { Subscribe } from "../../contract/webhooks.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import { decodeBase64, utf8 } from "../../verify/bytes/encoding.js";
 import { normaliseContentHash } from "../../verify/events/manifest.js";
@@ -9,17 +11,7 @@ import { canonicalFingerprint } from "../events/keys.js";
 import { boundedText, Faults, members } from "../shared/input.js";
 import { isVisiblyPrivate } from "./publicaddress.js";
 
-/** The body of `POST /webhooks`. */
-export interface WebhookInput {
-  /** `http:` or `https:`, at most 2048 characters. */
-  readonly url: string;
-  /** Empty or absent: all events. */
-  readonly events?: readonly string[] | null;
-  readonly key_fingerprint?: string | null;
-  readonly document_hash?: string | null;
-  /** 16–256 characters. */
-  readonly secret?: string | null;
-}
+export type WebhookInput = Value<typeof Subscribe>;
 
 export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint" | "document_hash" | "secret"> &
   Required<Pick<WebhookRow, "host">>;

@@ -1,16 +1,11 @@
 /** Webhook subscriptions as rows. */
+import type { Value } from "../../contract/types.js";
+import type * as contract from "../../contract/webhooks.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 
 /** A subscription as its owner sees it: without the secret. */
-export interface Webhook
-  extends Pick<
-    WebhookRow,
-    "url" | "events" | "key_fingerprint" | "document_hash" | "healthy" | "retry_count" | "created_at"
-  > {
-  readonly id: number;
-  readonly active: boolean;
-}
+export type Webhook = Value<typeof contract.Webhook>;
 
 /** The active subscriptions, oldest first. This is cheap, because the rows are kept in memory. */
 export const subscriptions = (state: StateReader) => state.range("webhooks", 0, Number.MAX_SAFE_INTEGER);

@@ -5,6 +5,8 @@
  * Each thread has its own; what it looks at are rows on disk and a list that is replaced as a whole.
  */
 import { CairnlogError } from "../../base/error.js";
+import type * as contract from "../../contract/service/health.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { AllowedSigner } from "../../verify/index.js";
@@ -12,11 +14,7 @@ import { ENDORSEMENT_CATEGORIES } from "../../verify/keys/contract.js";
 import { endorsementStatus, timeAt } from "../events/endorsements.js";
 import { statusAt } from "../events/status.js";
 
-/**
- * `registered`: keys that are registered; `endorsed`: trust anchors, and keys with an active endorsement by one; `file`: keys
- * on a list of the operator's. The operator key always may.
- */
-export type WritersRule = "everybody" | "registered" | "endorsed" | "file";
+export type WritersRule = WritersView["rule"];
 
 export interface WritersSettings {
   readonly rule: WritersRule;
@@ -24,11 +22,7 @@ export interface WritersSettings {
   readonly listed?: readonly AllowedSigner[] | null;
 }
 
-/** `GET /writers` */
-interface WritersView {
-  readonly rule: WritersRule;
-  readonly sentence: string;
-}
+type WritersView = Value<typeof contract.WritersRule>;
 
 const SENTENCES: Readonly<Record<WritersRule, string>> = {
   everybody: "Everybody who has a key may write to this log.",

@@ -1,9 +1,9 @@
 /** Options and client for the subcommands that talk to a service. */
+import { isOrigin } from "../../../engine/contract/origin.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { sparingStore } from "../../client/base/demonstration.js";
 import { type Client, ClientError, createClient, type Store } from "../../client/index.js";
 import { type Patience, patientFetch, throughLimits } from "../../outgoing/patience.js";
-import { isOrigin } from "../../wire/origin.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
 import { flag, text } from "../line/options.js";

@@ -9,8 +9,8 @@ import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { makeFolders } from "../../../engine/base/folders.js";
+import { LoginResult } from "../../../engine/contract/identity/auth.js";
 import { ClientState, type Evidence, type Session, type State, type Store } from "../../client/index.js";
-import { LoginResult } from "../../wire/identity/auth.js";
 import { readText } from "../files/files.js";
 import { addressOf, configFolder } from "./config-file.js";
 

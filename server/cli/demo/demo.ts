@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { DEMONSTRATION } from "../../../engine/contract/service/health.js";
 import { type GivenSettings, type RunningServer, type Settings, startServer } from "../../index.js";
-import { DEMONSTRATION } from "../../wire/service/health.js";
 import { flag } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { none } from "../line/usage.js";

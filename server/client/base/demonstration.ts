@@ -2,7 +2,7 @@
  * The log of `cairnlog demo`: its operator key ends with it, and the next demonstration has the same address. So it is not
  * pinned, by the command or the explorer.
  */
-import { Health } from "../../wire/service/health.js";
+import { Health } from "../../../engine/contract/service/health.js";
 import { ClientError } from "./error.js";
 import { Http } from "./http.js";
 import type { State, Store } from "./store.js";

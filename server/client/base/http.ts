@@ -1,12 +1,12 @@
 /**
- * JSON over HTTP by `fetch`. Answers are checked against the schemas of `wire/` before they are used. Errors
+ * JSON over HTTP by `fetch`. Answers are checked against the schemas of the contract before they are used. Errors
  * (`application/problem+json`) become `ClientError`s.
  */
 import type { Static, TSchema } from "typebox";
+import { fitsSchema } from "../../../engine/contract/check.js";
+import { Problem } from "../../../engine/contract/errors.js";
+import { isOrigin } from "../../../engine/contract/origin.js";
 import { parseIJson } from "../../../engine/verify/index.js";
-import { fitsSchema } from "../../wire/check.js";
-import { Problem } from "../../wire/errors.js";
-import { isOrigin } from "../../wire/origin.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
 import { ClientError, type ClientErrorOptions, unreachable } from "./error.js";
 

@@ -4,10 +4,10 @@
  * user named and to the request that it is about to send.
  */
 import type { Static, TSchema } from "typebox";
+import * as wire from "../../../engine/contract/identity/auth.js";
+import { isOrigin } from "../../../engine/contract/origin.js";
 import { type ChallengePurpose, isChallengeNonce, requestAct } from "../../../engine/verify/events/challenge.js";
 import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/identity/auth.js";
-import { isOrigin } from "../../wire/origin.js";
 import { confirmed } from "./compare.js";
 import { ClientError } from "./error.js";
 import { type Headers, type Http, PREFIX } from "./http.js";

@@ -3,7 +3,7 @@
  * change it can make the client believe another log, so it belongs where the user's keys are.
  */
 import type { Static } from "typebox";
-import { ClientState } from "../../wire/service/client-state.js";
+import { ClientState } from "../../../engine/contract/service/client-state.js";
 
 /** The schema of `State`, for stores that read it from a file or elsewhere. */
 export { ClientState };

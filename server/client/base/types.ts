@@ -1,23 +1,23 @@
-/** The types of requests and answers. All of them follow from the schemas of `wire/`. */
+/** The types of requests and answers. All of them follow from the schemas of the contract. */
 import type { Static } from "typebox";
-import type * as accounts from "../../wire/identity/accounts.js";
-import type * as auth from "../../wire/identity/auth.js";
-import type * as keys from "../../wire/identity/keys.js";
-import type * as anchoring from "../../wire/log/anchoring.js";
-import type * as audit from "../../wire/log/audit-export.js";
-import type * as log from "../../wire/log/log.js";
-import type * as shards from "../../wire/log/shards.js";
-import type * as withholding from "../../wire/log/withholding.js";
-import type * as health from "../../wire/service/health.js";
-import type * as attestations from "../../wire/signing/attestations.js";
-import type * as claims from "../../wire/signing/claims.js";
-import type * as composites from "../../wire/signing/composites.js";
-import type * as endorsements from "../../wire/signing/endorsements.js";
-import type * as inbox from "../../wire/signing/inbox.js";
-import type * as requests from "../../wire/signing/requests.js";
-import type * as trust from "../../wire/signing/trust.js";
-import type * as verification from "../../wire/signing/verification.js";
-import type * as webhooks from "../../wire/webhooks.js";
+import type * as accounts from "../../../engine/contract/identity/accounts.js";
+import type * as auth from "../../../engine/contract/identity/auth.js";
+import type * as keys from "../../../engine/contract/identity/keys.js";
+import type * as anchoring from "../../../engine/contract/log/anchoring.js";
+import type * as audit from "../../../engine/contract/log/audit-export.js";
+import type * as log from "../../../engine/contract/log/log.js";
+import type * as shards from "../../../engine/contract/log/shards.js";
+import type * as withholding from "../../../engine/contract/log/withholding.js";
+import type * as health from "../../../engine/contract/service/health.js";
+import type * as attestations from "../../../engine/contract/signing/attestations.js";
+import type * as claims from "../../../engine/contract/signing/claims.js";
+import type * as composites from "../../../engine/contract/signing/composites.js";
+import type * as endorsements from "../../../engine/contract/signing/endorsements.js";
+import type * as inbox from "../../../engine/contract/signing/inbox.js";
+import type * as requests from "../../../engine/contract/signing/requests.js";
+import type * as trust from "../../../engine/contract/signing/trust.js";
+import type * as verification from "../../../engine/contract/signing/verification.js";
+import type * as webhooks from "../../../engine/contract/webhooks.js";
 
 export type Enrolled = Static<typeof accounts.Enrolled>;
 export type EnrollCredential = Static<typeof accounts.EnrollCredential>;

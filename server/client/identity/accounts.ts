@@ -1,8 +1,8 @@
 /** Accounts: opening, recovery, and further keys. They are not in the log. */
 
+import * as wire from "../../../engine/contract/identity/accounts.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { accountStatement, enrolmentStatement } from "../../../engine/verify/keys/contract.js";
-import * as wire from "../../wire/identity/accounts.js";
 import { asLogged, confirmed } from "../base/compare.js";
 import type { Http } from "../base/http.js";
 import { Authority } from "../base/session.js";

@@ -1,8 +1,8 @@
 /** The key registry: registering, replacing and revoking the signer's key. Each receipt is verified on arrival. */
 
+import * as wire from "../../../engine/contract/identity/keys.js";
 import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import { registrationStatement, successionMessage } from "../../../engine/verify/keys/contract.js";
-import * as wire from "../../wire/identity/keys.js";
 import { asLogged, confirmed, moment } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { Headers, Http } from "../base/http.js";

@@ -1,7 +1,7 @@
 /** Anchoring of the log in Bitcoin: its state and, for the operator, starting it. */
+import * as wire from "../../../engine/contract/log/anchoring.js";
+import { TreeHead as TreeHeadSchema } from "../../../engine/contract/log/log.js";
 import { checkOtsProof, type TreeHead } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/log/anchoring.js";
-import { TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { Authority } from "../base/session.js";

@@ -1,6 +1,6 @@
 /** Audit export: all entries of a scope, a key, a document or a period. */
+import { AuditExport } from "../../../engine/contract/log/audit-export.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { AuditExport } from "../../wire/log/audit-export.js";
 import { isOversized } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { AuditExportQuery } from "../base/types.js";

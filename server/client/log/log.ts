@@ -1,4 +1,5 @@
 /** Reads the log: heads, proofs and entries. Each is verified before it is returned. */
+import * as wire from "../../../engine/contract/log/log.js";
 import {
   type Checkpoint,
   type Entry,
@@ -8,7 +9,6 @@ import {
   type TreeHead,
   verifyCheckpoint,
 } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/log/log.js";
 import { confirmed } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { Http, Query } from "../base/http.js";

@@ -3,8 +3,8 @@
  * chain that the service shows is an attacker's choice; the store alone is trusted.
  */
 import type { Static } from "typebox";
+import * as wire from "../../../engine/contract/log/log.js";
 import { CairnlogError, OperatorKeys, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/log/log.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { State, Store } from "../base/store.js";

@@ -1,5 +1,7 @@
 /** The end of a log, and where it goes on. */
 
+import { LogHead } from "../../../engine/contract/log/log.js";
+import * as wire from "../../../engine/contract/log/shards.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import {
   type PublicKey,
@@ -8,8 +10,6 @@ import {
   type TreeHead,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import { LogHead } from "../../wire/log/log.js";
-import * as wire from "../../wire/log/shards.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { Authority } from "../base/session.js";

@@ -4,6 +4,7 @@
  * here was chosen by whoever answers; the store alone is trusted.
  */
 
+import * as wire from "../../../engine/contract/log/log.js";
 import { isCut, isWithheld, withholdingFault } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
@@ -19,7 +20,6 @@ import {
   verifyConsistency,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/log/log.js";
 import { differing, type Members, same } from "../base/compare.js";
 import { ClientError, type Evidence } from "../base/error.js";
 import type { Http } from "../base/http.js";

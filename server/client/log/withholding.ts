@@ -1,6 +1,6 @@
 /** Payloads that the operator withholds. */
+import * as wire from "../../../engine/contract/log/withholding.js";
 import { isWithheld } from "../../../engine/verify/events/withheld.js";
-import * as wire from "../../wire/log/withholding.js";
 import type { Http } from "../base/http.js";
 import type { Authority } from "../base/session.js";
 import type { PayloadWithheld, WithholdPayload } from "../base/types.js";

@@ -3,10 +3,10 @@
  * attestation are signed with the document.
  */
 
+import { KeyDetail } from "../../../engine/contract/identity/keys.js";
+import * as wire from "../../../engine/contract/signing/attestations.js";
 import { canonicalJson, type Manifest, signingPayload } from "../../../engine/verify/index.js";
 import { registrationStatement } from "../../../engine/verify/keys/contract.js";
-import { KeyDetail } from "../../wire/identity/keys.js";
-import * as wire from "../../wire/signing/attestations.js";
 import { ClientError } from "../base/error.js";
 import { type Http, problemError } from "../base/http.js";
 import type { Authority } from "../base/session.js";

@@ -3,10 +3,10 @@
  * decrypts and checks them. The client sees a plaintext only when it is revealed to the service.
  */
 
+import * as wire from "../../../engine/contract/signing/claims.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/signing/claims.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";

@@ -2,6 +2,8 @@
  * Manifests that the service makes for a document or for a composite. A client must know what it signs, so each
  * manifest is compared with the request before it is returned.
  */
+import { PreparedDocument } from "../../../engine/contract/signing/attestations.js";
+import * as wire from "../../../engine/contract/signing/composites.js";
 import {
   compositeHash,
   encodeBase64,
@@ -10,8 +12,6 @@ import {
   normaliseContentHash,
   signingPayload,
 } from "../../../engine/verify/index.js";
-import { PreparedDocument } from "../../wire/signing/attestations.js";
-import * as wire from "../../wire/signing/composites.js";
 import { same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";

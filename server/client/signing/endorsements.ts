@@ -1,8 +1,8 @@
 /** Endorsements between keys. Every write has a proof made for it alone, and its entry is verified on arrival. */
 
+import { Entry } from "../../../engine/contract/log/log.js";
+import * as wire from "../../../engine/contract/signing/endorsements.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
-import { Entry } from "../../wire/log/log.js";
-import * as wire from "../../wire/signing/endorsements.js";
 import { asLogged, type Members, matching, moment } from "../base/compare.js";
 import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";

@@ -3,8 +3,8 @@
  * the proof of the first. Its path holds the complete subtrees to the left of that leaf. With the entries that follow, which
  * the service lists, the client computes the other proofs itself.
  */
+import * as wire from "../../../engine/contract/log/log.js";
 import { type Entry, type InclusionProof, leafHash, nodeHash, type TreeHead } from "../../../engine/verify/index.js";
-import * as wire from "../../wire/log/log.js";
 import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
 import { isIncluded, type ProvenEntry } from "../log/proven.js";

@@ -1,8 +1,8 @@
 /** Request policies: the attestation requests that a key wants to receive. */
 
+import * as wire from "../../../engine/contract/signing/requests.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import type { PolicyAction } from "../../../engine/verify/keys/contract.js";
-import * as wire from "../../wire/signing/requests.js";
 import { asLogged, confirmed, moment } from "../base/compare.js";
 import type { Http } from "../base/http.js";
 import type { Authority } from "../base/session.js";

@@ -2,6 +2,7 @@
  * Receipts of attestations, verified on arrival: against their entries, the tree, the heads that were seen before, and what
  * was submitted.
  */
+import { InclusionProof } from "../../../engine/contract/log/log.js";
 import {
   type AttestationBundle,
   BUNDLE_FORMAT,
@@ -12,7 +13,6 @@ import {
   type TreeHead,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { InclusionProof } from "../../wire/log/log.js";
 import { differing, same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";

@@ -1,7 +1,7 @@
 /** Attestation requests, their answers, and the inbox with notifications about them. */
+import * as inboxWire from "../../../engine/contract/signing/inbox.js";
+import * as wire from "../../../engine/contract/signing/requests.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
-import * as inboxWire from "../../wire/signing/inbox.js";
-import * as wire from "../../wire/signing/requests.js";
 import { asLogged, confirmed, matching, moment } from "../base/compare.js";
 import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";

@@ -1,5 +1,5 @@
 /** Trust: the trust configuration of the client's key, the graph of endorsements, and the service's trust in a key. */
-import * as wire from "../../wire/signing/trust.js";
+import * as wire from "../../../engine/contract/signing/trust.js";
 import { asLogged, confirmed } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";

@@ -1,6 +1,6 @@
 /** A list of keys, one on each line. Keys of one name are told apart by what nobody can choose. */
+import { TrustStatus } from "../../../engine/contract/signing/trust.js";
 import type { KeySummary } from "../../client/index.js";
-import { TrustStatus } from "../../wire/signing/trust.js";
 import { addressOf } from "../state/location.js";
 import { foldedName, sharedNames, shownText } from "../state/names.js";
 import { http } from "../state/service.js";

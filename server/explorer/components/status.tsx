@@ -1,7 +1,7 @@
 /** The status of a key as a badge. */
 
+import { KeyStatus } from "../../../engine/contract/identity/keys.js";
 import type { EndorsementStatus } from "../../../engine/verify/keys/contract.js";
-import { KeyStatus } from "../../wire/identity/keys.js";
 import { Badge, type Tone } from "./Badge.js";
 
 export const KEY_STATUSES = KeyStatus.enum;

@@ -3,11 +3,11 @@
  * part of a name, a tag, or a kind of events.
  */
 
+import { KeyDetail, KeyPage } from "../../../engine/contract/identity/keys.js";
 import { kindOf } from "../../../engine/verify/events/kinds.js";
 import { soughtWords } from "../../../engine/verify/events/titles.js";
 import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type KeySummary } from "../../client/index.js";
-import { KeyDetail, KeyPage } from "../../wire/identity/keys.js";
 import { kindsNamed } from "../components/index.js";
 import { matchingEntries } from "../state/entries.js";
 import { addressOf } from "../state/location.js";

@@ -3,10 +3,10 @@
  * first. So it computes from the total which pages of the service contain the wanted entries. A log only grows, so an
  * index is stable.
  */
+import { EntryPage } from "../../../engine/contract/log/log.js";
 import { canonicalJson, checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { MAX_PER_PAGE } from "../../../engine/verify/keys/limits.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
-import { EntryPage } from "../../wire/log/log.js";
 import { learnNames } from "./names.js";
 import { client, http, store } from "./service.js";
 import type { EntrySlice } from "./source.js";

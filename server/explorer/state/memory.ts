@@ -4,10 +4,10 @@
  * and the page says so.
  */
 import Type, { type Static, type TSchema } from "typebox";
+import { fitsSchema } from "../../../engine/contract/check.js";
+import { nullable } from "../../../engine/contract/common.js";
+import { TreeHead } from "../../../engine/contract/log/log.js";
 import { ClientState, type Store } from "../../client/index.js";
-import { fitsSchema } from "../../wire/check.js";
-import { nullable } from "../../wire/common.js";
-import { TreeHead } from "../../wire/log/log.js";
 import { Cell } from "./cell.js";
 
 /** Logs below several paths of one address have a memory each. */

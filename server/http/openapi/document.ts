@@ -1,7 +1,7 @@
 /** Makes the OpenAPI 3.1 document from the route table. The schemas are JSON Schema already. */
 import type { TObject, TSchema } from "typebox";
+import { DOCUMENTED } from "../../../engine/contract/common.js";
 import { VERSION } from "../../process/version.js";
-import { DOCUMENTED } from "../../wire/common.js";
 import { LIMITS } from "../limits/limits.js";
 import type { Proving, Route } from "../route/route.js";
 import { REASONS } from "../transport/answer.js";

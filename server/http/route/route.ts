@@ -3,7 +3,8 @@
  * the contract tests use the same row.
  */
 import type { Static, TObject, TSchema } from "typebox";
-import type { Problem } from "../../wire/errors.js";
+import type { Problem } from "../../../engine/contract/errors.js";
+import type { Value } from "../../../engine/contract/types.js";
 import type { LimitName } from "../limits/limits.js";
 import type { Answer } from "../transport/answer.js";
 import type { Keep } from "../transport/caching.js";
@@ -39,13 +40,6 @@ export interface Context<
   /** The result of `authorize`; undefined in a route without it. */
   readonly proof: W;
 }
-
-/** A JSON value that nobody changes. */
-type Frozen<T> = T extends readonly (infer Item)[]
-  ? readonly Frozen<Item>[]
-  : T extends object
-    ? { readonly [K in keyof T]: Frozen<T[K]> }
-    : T;
 
 /** The refusal of one of the requests in a body that holds many. */
 export interface PartRefusal {
@@ -113,7 +107,7 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   handle(
     context: Context<P, Q, B, W>,
     refusal: (error: unknown) => PartRefusal,
-  ): Frozen<Static<A>> | Answer | Promise<Frozen<Static<A>>> | Promise<Answer>;
+  ): Value<A> | Answer | Promise<Value<A>> | Promise<Answer>;
 }
 
 /** A row with any schemas. */

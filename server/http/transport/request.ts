@@ -4,8 +4,8 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { REQUEST_ID } from "../../../engine/contract/errors.js";
 import type { Caller } from "../../../engine/registry/writes/writes.js";
-import { REQUEST_ID } from "../../wire/errors.js";
 import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";
 

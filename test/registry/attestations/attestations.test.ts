@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import type { AttestationReceipt } from "#cairnlog/engine/registry/attestations/receipts.js";
 import { verifyBundle } from "#cairnlog/engine/verify/bundle/bundle.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
@@ -21,6 +20,7 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+import type { Submission } from "./manifests.js";
 
 afterAll(closeWorlds);
 

@@ -1,5 +1,5 @@
 /** Manifests with attestations, submitted or signed outside the service, and the results of verifying them. */
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
+import type { Attestations } from "#cairnlog/engine/registry/attestations/attestations.js";
 import type { VerificationRequest, VerificationResult } from "#cairnlog/engine/registry/verification/verification.js";
 import type { Attestation } from "#cairnlog/engine/verify/events/manifest.js";
 import {
@@ -12,6 +12,9 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+
+/** The body of `POST /attestations`. */
+export type Submission = Parameters<Attestations["submit"]>[0];
 
 /** Lets `signer` attest `manifest`. Returns the manifest with that attestation at its end. */
 export async function attest(

@@ -8,7 +8,6 @@ import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import type { Projection } from "#cairnlog/engine/log/state/projection.js";
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import { submissionTerms } from "#cairnlog/engine/registry/events/attestations.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { FORMAT, POSTING } from "#cairnlog/engine/store/schema/schema.js";
@@ -27,6 +26,7 @@ import {
   sha256,
   submission,
 } from "../world.js";
+import type { Submission } from "./manifests.js";
 
 const pool = createPool(1);
 afterAll(async () => {

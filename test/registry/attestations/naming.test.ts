@@ -1,6 +1,5 @@
 /** An attestation by which its key names itself: its name takes the place of what strangers recorded. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import {
   ALGORITHMS,
   at,
@@ -18,6 +17,7 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+import type { Submission } from "./manifests.js";
 
 afterAll(closeWorlds);
 

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import { submissionTerms } from "#cairnlog/engine/registry/events/attestations.js";
 import {
   BASE,
@@ -19,6 +18,7 @@ import {
   submission,
   type World,
 } from "../world.js";
+import type { Submission } from "./manifests.js";
 
 afterAll(closeWorlds);
 

@@ -3,7 +3,7 @@
  * send them again. Values that the signature does not cover are accepted only from the holder of the key.
  */
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import type { Possession, Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
+import type { Possession } from "#cairnlog/engine/registry/attestations/attestations.js";
 import { signDocument } from "#cairnlog/engine/registry/attestations/documents.js";
 import {
   BASE,
@@ -20,6 +20,7 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+import type { Submission } from "./manifests.js";
 
 afterAll(closeWorlds);
 

@@ -242,7 +242,10 @@ describe("revealing", () => {
     commitment_key?: string | null,
     value: object = plaintext,
     caller: string = randomUUID(),
-  ) => world.registry.claims.reveal(id, { plaintext: value, commitment_key }, caller);
+  ) => {
+    const given = commitment_key === undefined ? {} : { commitment_key };
+    return world.registry.claims.reveal(id, { plaintext: value, ...given }, caller);
+  };
 
   it("says whether the claim commits to the plaintext", async () => {
     const { entry_id, commitmentKey } = await posted();

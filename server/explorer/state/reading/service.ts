@@ -1,9 +1,14 @@
 /** Reads the log from the service that this page came from. */
 import Type from "typebox";
+import { KeyDetail } from "../../../../engine/contract/identity/keys.js";
+import {
+  EntryPage,
+  LogHead,
+  OperatorPublicKey,
+  TreeHead as TreeHeadSchema,
+} from "../../../../engine/contract/log/log.js";
 import { type Entry, OperatorKeys, verifyCheckpoint } from "../../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../../client/index.js";
-import { KeyDetail } from "../../../wire/identity/keys.js";
-import { EntryPage, LogHead, OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../../wire/log/log.js";
 import { raise } from "../alarm.js";
 import { matchingEntries, neighbours, provenEntries, provenEntry } from "../entries.js";
 import { recall, remember } from "../memory.js";

@@ -1,9 +1,9 @@
 /** Signing the file: the form, the submission, and the receipt, which is verified before it is shown. */
 import { useId, useRef, useState } from "preact/hooks";
+import { KeyDetail } from "../../../../engine/contract/identity/keys.js";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
 import { PSEUDONYM } from "../../../../engine/verify/keys/limits.js";
 import { type Attested, ClientError } from "../../../client/index.js";
-import { KeyDetail } from "../../../wire/identity/keys.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";

@@ -1,6 +1,6 @@
 /** How many entries were recorded when, since the first one. */
 import { useRef } from "preact/hooks";
-import { LogHead } from "../../../wire/log/log.js";
+import { LogHead } from "../../../../engine/contract/log/log.js";
 import { Card, TaskView, Time } from "../../components/index.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";

@@ -1,6 +1,6 @@
 /** Shows whether the log is anchored in Bitcoin, which binds the operator even if the operator key is stolen. */
+import { AnchorStatus } from "../../../../engine/contract/log/anchoring.js";
 import { checkOtsProof } from "../../../../engine/verify/index.js";
-import { AnchorStatus } from "../../../wire/log/anchoring.js";
 import { Badge, Card, Check, Empty, Facts, TaskView, Time, type Tone } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";

@@ -1,7 +1,7 @@
 /** From which log this one goes on, whether it has ended, and where it goes on: proven by its first and its last entry. */
 
+import { Shards } from "../../../../engine/contract/log/shards.js";
 import type { LogBeginning } from "../../../client/index.js";
-import { Shards } from "../../../wire/log/shards.js";
 import { Card, Facts, Hash } from "../../components/index.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";

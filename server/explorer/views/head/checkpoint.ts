@@ -2,6 +2,8 @@
  * The checkpoint that tools of other logs read, and who has signed it. The page checks every signature whose key it is told;
  * the keys themselves are what the service says.
  */
+import { fitsSchema } from "../../../../engine/contract/check.js";
+import { Ready } from "../../../../engine/contract/service/health.js";
 import {
   CairnlogError,
   type Checkpoint,
@@ -13,8 +15,6 @@ import {
 } from "../../../../engine/verify/index.js";
 import { isAbsence } from "../../../client/base/error.js";
 import { ClientError } from "../../../client/index.js";
-import { fitsSchema } from "../../../wire/check.js";
-import { Ready } from "../../../wire/service/health.js";
 import { client, http } from "../../state/service.js";
 
 /** How it stands with a witness, as to the checkpoint that is shown. */

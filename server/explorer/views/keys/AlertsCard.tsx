@@ -1,5 +1,5 @@
 /** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
-import { AlertPage } from "../../../wire/signing/endorsements.js";
+import { AlertPage } from "../../../../engine/contract/signing/endorsements.js";
 import { Badge, Card, ForeignText, KeyName, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

@@ -1,6 +1,6 @@
 /** The chain of succession: the keys before and after this one. */
+import { KeyDetail as KeySchema } from "../../../../engine/contract/identity/keys.js";
 import type { KeyDetail } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { Card, KeyName, KeyStatusBadge, TaskView } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

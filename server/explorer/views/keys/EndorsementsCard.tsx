@@ -1,9 +1,9 @@
 /** Endorsements that a key received or issued. */
 
 import { useState } from "preact/hooks";
+import { EndorsementPage } from "../../../../engine/contract/signing/endorsements.js";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/keys/contract.js";
 import type { Endorsement } from "../../../client/index.js";
-import { EndorsementPage } from "../../../wire/signing/endorsements.js";
 import {
   Card,
   CardPaging,

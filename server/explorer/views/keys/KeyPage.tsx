@@ -1,8 +1,8 @@
 /** One key: the service's information about it, and the checks that this page can make. */
+import { KeyDetail as KeySchema } from "../../../../engine/contract/identity/keys.js";
+import { TrustStatus } from "../../../../engine/contract/signing/trust.js";
 import { normaliseContentHash } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
-import { TrustStatus } from "../../../wire/signing/trust.js";
 import { Digits, Empty, FailedVerdict, Heading, TaskView, Verdict } from "../../components/index.js";
 import { shownText } from "../../state/names.js";
 import { http } from "../../state/service.js";

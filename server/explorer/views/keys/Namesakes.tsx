@@ -1,6 +1,6 @@
 /** Other keys of the same name, so that nobody takes one for another. */
+import { KeyPage } from "../../../../engine/contract/identity/keys.js";
 import type { KeyDetail } from "../../../client/index.js";
-import { KeyPage } from "../../../wire/identity/keys.js";
 import { Card, KeyList } from "../../components/index.js";
 import { foldedName } from "../../state/names.js";
 import { http } from "../../state/service.js";

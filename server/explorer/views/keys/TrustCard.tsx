@@ -1,7 +1,7 @@
 /** The trust that the service computes for the key from its endorsements. */
 import type { Static } from "typebox";
+import type { TrustStatus } from "../../../../engine/contract/signing/trust.js";
 import { trustSum } from "../../../client/signing/trust-sum.js";
-import type { TrustStatus } from "../../../wire/signing/trust.js";
 import { Card, Facts, KeyName, spoken, TaskView } from "../../components/index.js";
 import type { Task } from "../../state/task.js";
 

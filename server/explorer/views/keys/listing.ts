@@ -2,9 +2,9 @@
  * The keys of a list. The service pages by order of registration and cannot filter by status, so this filters by
  * status.
  */
+import { KeyPage } from "../../../../engine/contract/identity/keys.js";
 import { MAX_PER_PAGE } from "../../../../engine/verify/keys/limits.js";
 import type { KeySummary } from "../../../client/index.js";
-import { KeyPage } from "../../../wire/identity/keys.js";
 import { http } from "../../state/service.js";
 
 export const PER_PAGE = 25;

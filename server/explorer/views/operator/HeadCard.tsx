@@ -1,8 +1,8 @@
 /** The operator's action on the head: signing it again with the current time. */
 import { useState } from "preact/hooks";
+import { AnchorStatus } from "../../../../engine/contract/log/anchoring.js";
+import { TreeHead as TreeHeadSchema } from "../../../../engine/contract/log/log.js";
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
-import { AnchorStatus } from "../../../wire/log/anchoring.js";
-import { TreeHead as TreeHeadSchema } from "../../../wire/log/log.js";
 import { Badge, Card, Check, Facts, Hash, Problem, TaskView, Time } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";

@@ -1,6 +1,6 @@
 /** The webhooks of all keys, which only the operator can see, and the state of their deliveries. */
 import type { Static } from "typebox";
-import { WebhookList } from "../../../wire/webhooks.js";
+import { WebhookList } from "../../../../engine/contract/webhooks.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

@@ -1,10 +1,10 @@
 /** The operator's session. It is only in this page's memory, so that it ends with the page. */
 import Type from "typebox";
+import { fitsSchema } from "../../../../engine/contract/check.js";
+import { LoginResult } from "../../../../engine/contract/identity/auth.js";
+import { WebhookList } from "../../../../engine/contract/webhooks.js";
 import { decodeBase64, parsePublicKey } from "../../../../engine/verify/index.js";
 import type { Session } from "../../../client/index.js";
-import { fitsSchema } from "../../../wire/check.js";
-import { LoginResult } from "../../../wire/identity/auth.js";
-import { WebhookList } from "../../../wire/webhooks.js";
 import { Cell } from "../../state/cell.js";
 import { client, clientOf, http } from "../../state/service.js";
 import { readKeyFile } from "./keyfile.js";

@@ -1,6 +1,4 @@
 /** Accounts: opening, recovery, and further keys. */
-import type { Served } from "../../../../engine/registry/registry.js";
-import { requestAct } from "../../../../engine/verify/events/challenge.js";
 import {
   EnrollCredential,
   Enrolled,
@@ -8,7 +6,9 @@ import {
   OpenedAccount,
   RecoverAccount,
   RecoveredAccount,
-} from "../../../wire/identity/accounts.js";
+} from "../../../../engine/contract/identity/accounts.js";
+import type { Served } from "../../../../engine/registry/registry.js";
+import { requestAct } from "../../../../engine/verify/events/challenge.js";
 import { type Route, route } from "../../route/route.js";
 
 const ENROLMENT = "/api/v1/credentials/enroll";

@@ -1,5 +1,4 @@
 /** Authentication: challenges, sessions, passwords. */
-import type { Served } from "../../../../engine/registry/registry.js";
 import {
   Challenge,
   ChallengeRequest,
@@ -7,7 +6,8 @@ import {
   LoginResult,
   PasswordSet,
   SetPassword,
-} from "../../../wire/identity/auth.js";
+} from "../../../../engine/contract/identity/auth.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import type { Origins } from "../../origins.js";
 import { type Route, route } from "../../route/route.js";

@@ -1,6 +1,5 @@
 /** The key registry. */
-import type { Served } from "../../../../engine/registry/registry.js";
-import { PageQuery } from "../../../wire/common.js";
+import { PageQuery } from "../../../../engine/contract/common.js";
 import {
   KeyDetail,
   KeyPage,
@@ -13,7 +12,8 @@ import {
   RegisterKey,
   RevokeKey,
   SucceedKey,
-} from "../../../wire/identity/keys.js";
+} from "../../../../engine/contract/identity/keys.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import { within } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";

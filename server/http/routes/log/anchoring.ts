@@ -2,9 +2,9 @@
  * Operations by which the operator makes the log verifiable for others: anchoring it in Bitcoin, and signing its head
  * on request.
  */
+import { Anchored, AnchorStatus } from "../../../../engine/contract/log/anchoring.js";
+import { TreeHead } from "../../../../engine/contract/log/log.js";
 import type { Writer } from "../../../../engine/log/state/executor.js";
-import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";
-import { TreeHead } from "../../../wire/log/log.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";

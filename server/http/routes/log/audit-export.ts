@@ -1,12 +1,12 @@
 /** `GET /audit/export`: entries as JSON or CSV, generated while they are sent. */
 import { CairnlogError } from "../../../../engine/base/error.js";
+import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../../engine/contract/log/audit-export.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
 import { csvHeader, csvLine } from "../../../../engine/registry/csv.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Entry } from "../../../../engine/verify/tree/entry.js";
-import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../wire/log/audit-export.js";
 import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route/route.js";
 import { StreamedAnswer } from "../../transport/answer.js";

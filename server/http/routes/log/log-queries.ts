@@ -1,8 +1,14 @@
 /** Finding entries: filters, search, by fingerprint, audit trail. Lists are ordered from oldest to newest. */
 import { CairnlogError } from "../../../../engine/base/error.js";
+import {
+  AuditTrailQuery,
+  EntryPage,
+  FingerprintParams,
+  FingerprintQuery,
+  LogQuery,
+} from "../../../../engine/contract/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { AuditTrailQuery, EntryPage, FingerprintParams, FingerprintQuery, LogQuery } from "../../../wire/log/log.js";
 import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route/route.js";
 import { entryPage } from "./pages.js";

@@ -2,9 +2,6 @@
 import type { Static } from "typebox";
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { turn } from "../../../../engine/base/turns.js";
-import type { Log } from "../../../../engine/log/log.js";
-import { formatTimestamp, microsOf, systemClock } from "../../../../engine/log/state/clock.js";
-import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import {
   ConsistencyProof,
   ConsistencyQuery,
@@ -21,7 +18,10 @@ import {
   TreeHeads,
   TreeHeadsQuery,
   VerifyReport,
-} from "../../../wire/log/log.js";
+} from "../../../../engine/contract/log/log.js";
+import type { Log } from "../../../../engine/log/log.js";
+import { formatTimestamp, microsOf, systemClock } from "../../../../engine/log/state/clock.js";
+import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
 import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
@@ -223,12 +223,7 @@ function trustRoutes(log: Log, verification: Services["verification"]): Route[] 
 }
 
 /** How many entries were recorded when, from the first entry of a log until now. */
-interface Activity {
-  readonly start: string;
-  readonly end: string;
-  /** Entries in each period, oldest first. */
-  readonly counts: readonly number[];
-}
+type Activity = NonNullable<Static<typeof LogHead>["activity"]>;
 
 /** The activity of a log with entries, in `periods` equal periods. Each is found by two searches, in a turn of its own. */
 async function activityOf(log: Log, periods: number): Promise<Activity> {

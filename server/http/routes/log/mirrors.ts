@@ -1,11 +1,11 @@
 /** For mirrors and witnesses: the newest checkpoint, and the trees as static tiles (`docs/tiles.md`). */
 
 import { CairnlogError } from "../../../../engine/base/error.js";
+import { CheckpointNote, PartialTileParams, Tile, TileParams } from "../../../../engine/contract/log/log.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Checkpoints } from "../../../../engine/log/tlog/checkpoints.js";
 import { TILE_WIDTH } from "../../../../engine/log/tree/tree.js";
 import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
-import { CheckpointNote, PartialTileParams, Tile, TileParams } from "../../../wire/log/log.js";
 import { type Route, route } from "../../route/route.js";
 import { Answer } from "../../transport/answer.js";
 

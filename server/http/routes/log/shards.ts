@@ -1,8 +1,8 @@
 /** The end of the log, and where it goes on. */
+import { FreezeLog, LogFrozen, Shards } from "../../../../engine/contract/log/shards.js";
 import type { Log } from "../../../../engine/log/log.js";
 import { continuedBy, freeze } from "../../../../engine/log/operator/frozen.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { FreezeLog, LogFrozen, Shards } from "../../../wire/log/shards.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 

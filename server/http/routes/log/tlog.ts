@@ -3,10 +3,10 @@
  * RFC 6962 tree. The paths are those of the specification, so they are not below `/api/v1`.
  */
 import { CairnlogError } from "../../../../engine/base/error.js";
+import { TlogCheckpoint, TlogTile, tileParams, Vkey } from "../../../../engine/contract/log/tlog.js";
 import type { Log } from "../../../../engine/log/log.js";
 import { entryBundle } from "../../../../engine/log/tlog/bundles.js";
 import { parseTilePath } from "../../../../engine/verify/tlog/tilepath.js";
-import { TlogCheckpoint, TlogTile, tileParams, Vkey } from "../../../wire/log/tlog.js";
 import { type Route, route } from "../../route/route.js";
 import type { Tlog } from "../../services.js";
 import { Answer } from "../../transport/answer.js";

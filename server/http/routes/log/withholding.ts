@@ -1,8 +1,8 @@
 /** Payloads that the operator withholds. */
+import { EntryParams } from "../../../../engine/contract/log/log.js";
+import { PayloadWithheld, WithholdPayload } from "../../../../engine/contract/log/withholding.js";
 import { withhold } from "../../../../engine/log/operator/withholding.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { EntryParams } from "../../../wire/log/log.js";
-import { PayloadWithheld, WithholdPayload } from "../../../wire/log/withholding.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 

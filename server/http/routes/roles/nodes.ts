@@ -1,5 +1,5 @@
 /** The route table of a node of a replicated log: only the leader writes, and nobody answers with what is too old. */
-import { isOrigin } from "../../../wire/origin.js";
+import { isOrigin } from "../../../../engine/contract/origin.js";
 import type { ReplicaLag } from "../../replica-lag.js";
 import { HttpError } from "../../route/problems.js";
 import type { Route } from "../../route/route.js";

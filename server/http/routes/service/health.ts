@@ -1,8 +1,8 @@
 /** Probes and metrics. */
 import Type from "typebox";
+import { Alive, Health, Ready, WritersRule } from "../../../../engine/contract/service/health.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../process/version.js";
-import { Alive, Health, Ready, WritersRule } from "../../../wire/service/health.js";
 import { LIMITS } from "../../limits/limits.js";
 import { type Route, route } from "../../route/route.js";
 import type { ChosenTransport } from "../../servers/choose.js";

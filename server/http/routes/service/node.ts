@@ -1,5 +1,5 @@
 /** `GET /leader` and `GET /follower`: for balancers, which send writes to the one node that takes them. */
-import { Node } from "../../../wire/service/health.js";
+import { Node } from "../../../../engine/contract/service/health.js";
 import { HttpError } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";

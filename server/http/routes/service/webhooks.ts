@@ -1,7 +1,7 @@
 /** Webhook subscriptions. */
+import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../../engine/contract/webhooks.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Webhook as WebhookView } from "../../../../engine/registry/webhooks/subscriptions.js";
-import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../wire/webhooks.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 

@@ -1,8 +1,5 @@
 /** Signing: a manifest and a signature become an entry of the log. */
 import Type from "typebox";
-import type { Possession } from "../../../../engine/registry/attestations/attestations.js";
-import { signDocument } from "../../../../engine/registry/attestations/documents.js";
-import type { Served } from "../../../../engine/registry/registry.js";
 import {
   AttestationBatch,
   AttestationReceipt,
@@ -11,7 +8,10 @@ import {
   SignDocument,
   SubmitAttestation,
   SubmitAttestations,
-} from "../../../wire/signing/attestations.js";
+} from "../../../../engine/contract/signing/attestations.js";
+import type { Possession } from "../../../../engine/registry/attestations/attestations.js";
+import { signDocument } from "../../../../engine/registry/attestations/documents.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import { checker } from "../../input.js";
 import { type Route, route } from "../../route/route.js";

@@ -1,5 +1,4 @@
 /** Encrypted claims: posting, looking up, and revealing one to the service. */
-import type { Served } from "../../../../engine/registry/registry.js";
 import {
   ClaimPage,
   ClaimParams,
@@ -9,7 +8,8 @@ import {
   PostClaim,
   RevealClaim,
   Revealed,
-} from "../../../wire/signing/claims.js";
+} from "../../../../engine/contract/signing/claims.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import { within } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";

@@ -1,10 +1,8 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import { CairnlogError } from "../../../../engine/base/error.js";
-import { IDENTIFIER_TYPES } from "../../../../engine/registry/endorsements/identifiers.js";
-import type { Served } from "../../../../engine/registry/registry.js";
-import { PageQuery } from "../../../wire/common.js";
-import { KeyParams } from "../../../wire/identity/keys.js";
-import { Entry } from "../../../wire/log/log.js";
+import { PageQuery } from "../../../../engine/contract/common.js";
+import { KeyParams } from "../../../../engine/contract/identity/keys.js";
+import { Entry } from "../../../../engine/contract/log/log.js";
 import {
   AcceptEndorsement,
   AlertPage,
@@ -17,7 +15,9 @@ import {
   OfferEndorsement,
   RevokeAcceptance,
   WithdrawEndorsement,
-} from "../../../wire/signing/endorsements.js";
+} from "../../../../engine/contract/signing/endorsements.js";
+import { IDENTIFIER_TYPES } from "../../../../engine/registry/endorsements/identifiers.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Asking, Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 import { Answer, jsonEnding } from "../../transport/answer.js";

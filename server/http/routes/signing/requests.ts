@@ -1,11 +1,12 @@
 /** Attestation requests, their answers, and the policies that filter them. */
 import { CairnlogError } from "../../../../engine/base/error.js";
-import { canonicalFingerprint } from "../../../../engine/registry/events/keys.js";
-import type { Served } from "../../../../engine/registry/registry.js";
-import { fits } from "../../../../engine/verify/json/shape.js";
-import { NAMING } from "../../../../engine/verify/keys/limits.js";
-import { KeyParams } from "../../../wire/identity/keys.js";
-import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
+import { KeyParams } from "../../../../engine/contract/identity/keys.js";
+import {
+  InboxQuery,
+  Notification,
+  NotificationPage,
+  NotificationParams,
+} from "../../../../engine/contract/signing/inbox.js";
 import {
   AttestationRequest,
   CreateRequest,
@@ -17,7 +18,11 @@ import {
   RequestQuery,
   RequestResponse,
   Respond,
-} from "../../../wire/signing/requests.js";
+} from "../../../../engine/contract/signing/requests.js";
+import { canonicalFingerprint } from "../../../../engine/registry/events/keys.js";
+import type { Served } from "../../../../engine/registry/registry.js";
+import { fits } from "../../../../engine/verify/json/shape.js";
+import { NAMING } from "../../../../engine/verify/keys/limits.js";
 import type { Asking, Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 

@@ -1,10 +1,8 @@
 /** Trust: the graph of endorsements, trust configurations, and the service's trust in keys. */
 
 import { turn } from "../../../../engine/base/turns.js";
-import type { GraphAnswer } from "../../../../engine/registry/graph/recent-graphs.js";
-import type { Served } from "../../../../engine/registry/registry.js";
-import { PageQuery } from "../../../wire/common.js";
-import { KeyParams } from "../../../wire/identity/keys.js";
+import { PageQuery } from "../../../../engine/contract/common.js";
+import { KeyParams } from "../../../../engine/contract/identity/keys.js";
 import {
   CreateTrustConfig,
   Graph,
@@ -13,7 +11,9 @@ import {
   TrustConfig,
   TrustConfigPage,
   TrustStatus,
-} from "../../../wire/signing/trust.js";
+} from "../../../../engine/contract/signing/trust.js";
+import type { GraphAnswer } from "../../../../engine/registry/graph/graph.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Asking, Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 import { Answer } from "../../transport/answer.js";

@@ -1,6 +1,6 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
+import { Graph } from "../../../../../engine/contract/signing/trust.js";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/keys/contract.js";
-import { Graph } from "../../../../wire/signing/trust.js";
 import { Card, Choice, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
 import { learnNames } from "../../../state/names.js";

@@ -8,7 +8,7 @@ import {
   PSEUDONYM,
   STATEMENT,
   TITLE,
-} from "../../../engine/verify/keys/limits.js";
+} from "../../verify/keys/limits.js";
 import {
   bounded,
   EntryId,

@@ -1,7 +1,7 @@
 /** Accounts and their credentials. */
 import Type from "typebox";
-import { CREDENTIAL_TYPES } from "../../../engine/verify/keys/contract.js";
-import { DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../../engine/verify/keys/limits.js";
+import { CREDENTIAL_TYPES } from "../../verify/keys/contract.js";
+import { DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../verify/keys/limits.js";
 import { bounded, Fingerprint, nullable, Timestamp } from "../common.js";
 
 const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });

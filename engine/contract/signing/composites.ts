@@ -1,6 +1,6 @@
 /** Composite documents. */
 import Type from "typebox";
-import { MAX_PARTS, ROLE, TITLE } from "../../../engine/verify/keys/limits.js";
+import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/limits.js";
 import { bounded, DOCUMENTED } from "../common.js";
 import { Manifest } from "./attestations.js";
 

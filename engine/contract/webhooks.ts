@@ -1,7 +1,7 @@
 /** Webhook subscriptions. */
 import Type from "typebox";
-import { WEBHOOK_EVENTS } from "../../engine/verify/keys/contract.js";
-import { WEBHOOK_SECRET, WEBHOOK_URL } from "../../engine/verify/keys/limits.js";
+import { WEBHOOK_EVENTS } from "../verify/keys/contract.js";
+import { WEBHOOK_SECRET, WEBHOOK_URL } from "../verify/keys/limits.js";
 import { bounded, Fingerprint, nullable, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);

@@ -8,7 +8,7 @@ import {
   MAX_CATEGORIES,
   MAX_GRAPH_DEPTH,
   MAX_HOPS,
-} from "../../../engine/verify/keys/limits.js";
+} from "../../verify/keys/limits.js";
 import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";

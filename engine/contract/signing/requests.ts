@@ -1,6 +1,6 @@
 /** Attestation requests, their answers and request policies. */
 import Type from "typebox";
-import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/keys/contract.js";
+import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../verify/keys/contract.js";
 import {
   ATTESTATION_ID,
   ATTESTATION_TYPE,
@@ -11,7 +11,7 @@ import {
   NONCE,
   REASON,
   STATEMENT,
-} from "../../../engine/verify/keys/limits.js";
+} from "../../verify/keys/limits.js";
 import {
   bounded,
   DOCUMENTED,

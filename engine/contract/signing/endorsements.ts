@@ -1,7 +1,7 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/keys/contract.js";
-import { EVIDENCE, IDENTIFIER, MAX_METADATA_BYTES, NOTE } from "../../../engine/verify/keys/limits.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../verify/keys/contract.js";
+import { EVIDENCE, IDENTIFIER, MAX_METADATA_BYTES, NOTE } from "../../verify/keys/limits.js";
 import {
   bounded,
   EntryId,

@@ -1,6 +1,6 @@
 /** Audit export. */
 import Type from "typebox";
-import { AUDIT_SCOPES } from "../../../engine/verify/keys/contract.js";
+import { AUDIT_SCOPES } from "../../verify/keys/contract.js";
 import { Entry } from "./log.js";
 
 /** Number of entries that one export can reach, for any page size. */

@@ -1,5 +1,5 @@
 /**
- * Checks values against the schemas of `wire/`, for clients: the part of JSON Schema that these schemas use, without a
+ * Checks values against the schemas of the contract, for clients: the part of JSON Schema that these schemas use, without a
  * library, which would be most of a client's code. The service checks requests with compiled validators instead. A test
  * compares both.
  */

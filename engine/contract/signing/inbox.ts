@@ -1,6 +1,6 @@
 /** The inbox of a key: notifications about requests to it and by it, and about the end of its webhooks. */
 import Type from "typebox";
-import { ENDED_REASONS, NOTIFICATION_KINDS } from "../../../engine/verify/keys/contract.js";
+import { ENDED_REASONS, NOTIFICATION_KINDS } from "../../verify/keys/contract.js";
 import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 
 export const Notification = Type.Object(

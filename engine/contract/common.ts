@@ -1,11 +1,11 @@
 /**
- * Parts that several areas of the wire format share. All of `wire/` is plain JSON Schema made with TypeBox, without
+ * Parts that several areas of the contract share. All of it is plain JSON Schema made with TypeBox, without
  * side effects, so that server, clients and browsers use the same definitions. A schema with a `title` becomes a
  * component of the OpenAPI document.
  */
 import Type, { type TProperties } from "typebox";
-import { KEY_ALGORITHMS } from "../../engine/verify/keys/contract.js";
-import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type Span } from "../../engine/verify/keys/limits.js";
+import { KEY_ALGORITHMS } from "../verify/keys/contract.js";
+import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type Span } from "../verify/keys/limits.js";
 
 /**
  * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keywords in its value with

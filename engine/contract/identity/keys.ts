@@ -1,6 +1,6 @@
 /** The key registry. */
 import Type from "typebox";
-import { PSEUDONYM } from "../../../engine/verify/keys/limits.js";
+import { PSEUDONYM } from "../../verify/keys/limits.js";
 import {
   Algorithm,
   bounded,
