@@ -28,10 +28,10 @@ async function backedUp(path: string, to: string): Promise<{ readonly size: numb
 }
 
 test("it does not grow with the log, mapped pages of its file included", async () => {
-  const [small, large] = [await logOf(64 * MIB), await logOf(512 * MIB)];
+  const [small, large] = [await logOf(64 * MIB), await logOf(320 * MIB)];
   const { bytes } = await backedUp(small, `${small}.backup`);
   const { size, bytes: ofLarge } = await backedUp(large, `${large}.backup`);
-  expect(size).toBe((512 * MIB) / ENTRY);
+  expect(size).toBe((320 * MIB) / ENTRY);
   expect(ofLarge - bytes).toBeLessThan(128 * MIB);
 
   // Also beside a writer that has the log open.

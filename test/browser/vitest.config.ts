@@ -6,6 +6,9 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/browser/**/*.browser.test.ts"],
     pool: "forks",
+    // To load the compiled code and the driver takes seconds, so a process runs several files.
+    isolate: false,
+    setupFiles: ["test/setup.ts"],
     // These end what hangs. A machine that is busy with other things must not reach them.
     expect: { requireAssertions: true, poll: { timeout: 90_000 } },
     testTimeout: 300_000,

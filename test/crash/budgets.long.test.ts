@@ -7,7 +7,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { type Acknowledged, attest, attestUntilGone } from "../server/attesting.js";
 import { scratchFolder, startService } from "../service.js";
 
-const ROUNDS = 6;
+const ROUNDS = 4;
 const BUDGET = 2 ** 20;
 const PAGE = 200;
 const folder = scratchFolder();

@@ -5,7 +5,7 @@ import { FAULT_CASES, loadEngine } from "./faults/faults.js";
 import { LIMIT_CASES } from "./limits.js";
 import { crash } from "./rounds.js";
 
-const ROUNDS = 6;
+const ROUNDS = 4;
 const SEED = 1;
 
 test(`${ROUNDS} rounds of SIGKILL lose nothing and leave nothing half-written`, async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "vite";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { scratchFolder, startService } from "../service.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -49,13 +49,9 @@ const WORKED = { code: 0, said: "100\n" };
 beforeAll(async () => {
   mkdirSync(project);
   write("package.json", JSON.stringify({ name: "consumer", private: true, type: "module" }));
-  const packing = await promisify(execFile)("npm", ["pack", "--json", "--pack-destination", folder.path], {
-    cwd: root,
-  });
-  const [{ filename }] = JSON.parse(packing.stdout) as [{ filename: string }];
   const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
   const tools = ["esbuild@0.25", "jest@30", "bun@1", "deno@2", "next@16", "react@19", "react-dom@19"];
-  await promisify(execFile)("npm", ["install", ...quiet, join(folder.path, filename), ...tools], { cwd: project });
+  await promisify(execFile)("npm", ["install", ...quiet, inject("packed").filename, ...tools], { cwd: project });
   symlinkSync(join(root, "node_modules", "vitest"), join(project, "node_modules", "vitest"));
   write("use.mjs", PROGRAM);
   write("main.mjs", MAIN);

@@ -6,7 +6,7 @@ import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliDecompressSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { scratchFolder, startService } from "../service.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -17,21 +17,12 @@ const installed = join(project, "node_modules", "cairnlog");
 const run = promisify(execFile);
 afterAll(() => folder.remove());
 
-interface Packed {
-  readonly filename: string;
-  /** Bytes of the tarball. */
-  readonly size: number;
-  readonly files: readonly { readonly path: string; readonly size: number }[];
-}
-let packed: Packed;
+const packed = inject("packed");
 beforeAll(async () => {
-  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder.path], { cwd: root });
-  [packed] = JSON.parse(stdout) as [Packed];
   mkdirSync(project);
   write("package.json", { name: "consumer", private: true, type: "module" });
-  const tarball = join(folder.path, packed.filename);
   const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
-  await run("npm", ["install", ...quiet, tarball], { cwd: project });
+  await run("npm", ["install", ...quiet, packed.filename], { cwd: project });
 });
 
 function write(name: string, content: object | string): void {

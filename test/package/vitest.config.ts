@@ -6,6 +6,7 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/package/**/*.test.ts"],
     pool: "forks",
+    globalSetup: "test/package/packed.ts",
     expect: { requireAssertions: true, poll: { timeout: 60_000 } },
     // These end what hangs. A machine that is busy with other things must not reach them.
     testTimeout: 600_000,

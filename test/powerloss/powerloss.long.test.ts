@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DIST } from "../reliability/planted.js";
 import { powerloss } from "./powerloss.js";
 
-const STATES = 75;
+const STATES = 50;
 const REQUESTS = 60;
 
 test(`${STATES} states after a power failure open with all that was acknowledged`, async () => {

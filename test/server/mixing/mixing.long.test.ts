@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Mixture, plans } from "./mix.js";
 
-const EXTENT = { writes: 30, reads: 200, attestations: 120, batches: 20, clients: 6 };
+const EXTENT = { writes: 30, reads: 120, attestations: 80, batches: 12, clients: 6 };
 
 test.each([
   ["uws", 3, 2],

@@ -24,7 +24,7 @@ import {
 /** Number of entries: enough for a run of postings. */
 const LARGE = 4_300;
 const SMALL = 150;
-const BYTE_DAMAGES = 150;
+const BYTE_DAMAGES = 75;
 const large = new DamagedLogs();
 const small = new DamagedLogs();
 beforeAll(async () => {
@@ -52,13 +52,13 @@ test.each(FILES.slice(0, 2))("every damage of %s of a log with runs of postings"
   expectAll(large, LARGE, cases);
 });
 
-/** All of the log itself; of the other files, what LMDB's own checks see, and what they do not. */
+/** What LMDB's own checks see, and what they do not. */
 const SERVED: readonly (readonly [LogFile, string])[] = [
-  ...Object.keys(DAMAGES).map((damage) => ["data.mdb", damage] as const),
+  ...["absent", "cut inside a page", "without its last page", "a page in the middle overwritten", "random bytes"].map(
+    (damage) => ["data.mdb", damage] as const,
+  ),
   ...(["postings/data.mdb", "writer/data.mdb"] as const).flatMap((file) =>
-    ["absent", "cut inside a page", "both meta pages overwritten", "a page in the middle overwritten"].map(
-      (damage) => [file, damage] as const,
-    ),
+    ["both meta pages overwritten", "a page in the middle overwritten"].map((damage) => [file, damage] as const),
   ),
 ];
 
