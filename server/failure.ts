@@ -5,8 +5,8 @@
  */
 import { readFileSync, rmSync } from "node:fs";
 import { CairnlogError } from "../engine/base/error.js";
+import { isPresent } from "../engine/base/files.js";
 import type { LogView } from "../engine/log/view/view.js";
-import { isPresent } from "../engine/store/lmdb/presence.js";
 import { writePrivateFile } from "../engine/store/lmdb/private.js";
 import type { Logger } from "./process/logger.js";
 

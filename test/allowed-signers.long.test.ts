@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Writers } from "#cairnlog/engine/registry/writes/writers.js";
+import { Writers } from "#cairnlog/engine/registry/writes/writes.js";
 import { readAllowedSigners } from "#cairnlog/server/opening/allowed-signers.js";
 import { scratchFolder } from "./service.js";
 

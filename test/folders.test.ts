@@ -2,7 +2,7 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeFolders } from "#cairnlog/engine/base/folders.js";
+import { makeFolders } from "#cairnlog/engine/base/files.js";
 import { temporaryFolder } from "./server/harness.js";
 
 const folder = temporaryFolder();

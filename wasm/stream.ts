@@ -2,8 +2,7 @@
  * Plain SHA-256 over a kernel. A hash in progress keeps its state and unfinished block here, in JavaScript, and copies
  * them to WebAssembly for each call, so any number of hashes may be in progress.
  */
-import { assertBytes, NODE } from "./border.js";
-import type { Sha256 } from "./contract.js";
+import { assertBytes, NODE, type Sha256 } from "./contract.js";
 import type { KernelModule } from "./module.js";
 
 const BLOCK = 64;

@@ -3,7 +3,7 @@
  * *applied* when it is in LMDB; only then is the commit visible to anybody. `Ledger` takes each record through both
  * steps. A log has one ledger, so only one record at a time is proposed.
  */
-import type { JournalPosition } from "../store/schema/position.js";
+import type { JournalPosition } from "../store/changeset.js";
 import type { JournalRecord } from "./record.js";
 import type { RecordedChange } from "./rows.js";
 

@@ -6,9 +6,8 @@
  * the next start finds the record in the journal's tail. The transaction itself is all or nothing.
  */
 import { CairnlogError } from "../base/error.js";
-import type { RowChange, TileChange } from "../store/changeset.js";
+import { type JournalPosition, NO_HASH, type RowChange, type TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
-import { type JournalPosition, NO_HASH } from "../store/schema/position.js";
 import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema/schema.js";
 import type { Decided, Journal, PlaceInJournal } from "./journal.js";
 import { type JournalRecord, positionBehind } from "./record.js";
@@ -132,3 +131,12 @@ export async function commitRows(ledger: Ledger, size: number, rows: readonly Re
 }
 
 const NOTHING: Consequences = { rows: [], tiles: [] };
+
+// The journal of a log on one machine: LMDB itself. The transaction that applies a record also decides it: it changes
+// the position only if the position is the one that the writer knows (`Store.commit`). So there is nothing to encode,
+// no second write to wait for, and nothing to catch up with: every decided record is applied.
+
+export const localJournal: Journal = {
+  propose: async () => NO_HASH,
+  async *tail() {},
+};

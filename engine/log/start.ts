@@ -5,7 +5,7 @@ import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
 import type { Journal } from "../journal/journal.js";
-import { localJournal } from "../journal/local.js";
+import { localJournal } from "../journal/ledger.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import { MIGRATIONS, migrate } from "../store/migrations.js";
 import type { LogMeta } from "../store/schema/rows.js";

@@ -6,7 +6,8 @@
  * can write to `node_modules`: he can change the JavaScript beside it, or this file.
  */
 import { hash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 import { CairnlogError } from "../base/error.js";
 import { KNOWN_BINARIES } from "./known.generated.js";
@@ -58,4 +59,24 @@ function refusalOf(name: NativePackage, path: string): CairnlogError | null {
   }
   const reason = `The native code of ${name} was not loaded, because its hash is not known: ${path} (SHA-256 ${digest}). Install the dependencies again, or set ${NATIVE_CODE_VARIABLE}=any if you built this file yourself.`;
   return new CairnlogError("precondition-failed", reason);
+}
+
+// Native code and worker threads are files of their own, so a module that needs them cannot run from a bundle. It would fail
+// at the first binary, or much later at the first worker thread, with an error that says nothing of bundles.
+
+const REASON =
+  "cairnlog does not run inside a bundle: its native code and worker threads are files of their own. Leave the package out of the bundle (esbuild: --external:cairnlog), and install it beside; docs/bundlers.md has the other tools.";
+
+/**
+ * The `require` of a module.
+ * @param url its `import.meta.url`; bundlers may have put another one in its place, or none
+ * @param name of its file
+ * @throws CairnlogError `precondition-failed` inside a bundle
+ */
+export function requireOf(url: string | undefined, name: string): NodeJS.Require {
+  if (url?.startsWith("file:")) {
+    const file = new URL(url);
+    if (file.pathname.endsWith(`/${name}`) && existsSync(file)) return createRequire(file);
+  }
+  throw new CairnlogError("precondition-failed", REASON);
 }

@@ -5,9 +5,8 @@
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { CairnlogError } from "../base/error.js";
-import { loadChecked } from "./checked.js";
+import { loadChecked, requireOf } from "./checked.js";
 import { shortenMessage } from "./mend.js";
-import { requireOf } from "./unbundled.js";
 
 const require = requireOf(import.meta.url, "preload.js");
 /** `dist/index.cjs` of the package. */

@@ -1,5 +1,6 @@
 /** Audit export: the entries that belong to a scope, and the flat record of an entry in CSV. */
 
+import { stringify } from "csv-stringify/sync";
 import type { Criteria } from "../log/read/query.js";
 import { typesInScope } from "../verify/events/kinds.js";
 import { membersIn } from "../verify/events/withheld.js";
@@ -19,7 +20,7 @@ export function scopeCriteria(scope: ExportScope): Criteria {
   return scope === "attestations" ? { term: ATTESTATION_TERM } : { eventTypes: typesInScope(scope) };
 }
 
-export const EXPORT_COLUMNS = [
+const EXPORT_COLUMNS = [
   "id",
   "timestamp",
   "event_type",
@@ -35,7 +36,7 @@ export const EXPORT_COLUMNS = [
  * The cells of an entry, in the order of `EXPORT_COLUMNS`. `payload` is canonical JSON, from which its hash can be
  * computed; empty if the payload is withheld.
  */
-export function exportRecord(entry: Entry): (string | number)[] {
+function exportRecord(entry: Entry): (string | number)[] {
   const payload = membersIn(entry);
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   const fingerprint = FINGERPRINT_MEMBERS.map((field) => payload[field]).find((value) => typeof value === "string");
@@ -51,3 +52,34 @@ export function exportRecord(entry: Entry): (string | number)[] {
     entry.payload ? canonicalJson(payload) : "",
   ];
 }
+
+// Entries as CSV (RFC 4180). Whoever submits an entry chooses its texts, so no cell may become a formula in a spreadsheet.
+//
+// A spreadsheet in some countries splits lines at `;`, others are told to split at tabs. They then find quotation marks in the
+// middle of a cell, which protect nothing, so each `;`, tab or line end inside a cell may begin a cell there.
+
+/** `escape_formulas` puts an apostrophe in front of a formula at the beginning of a cell. */
+const FORMAT = { record_delimiter: "windows", escape_formulas: true } as const;
+
+/** A formula behind a place where a cell may begin. Its last four signs are those of full width. */
+const INNER_FORMULA = /([;\t\r\n][ "]*)([=+\-@\uff0b\uff0d\uff1d\uff20])/g;
+
+export const csvHeader = (): string => stringify([[...EXPORT_COLUMNS]], FORMAT);
+
+/** One line, with its line end. */
+export function csvLine(entry: Entry): string {
+  const cells = exportRecord(entry);
+  const payload = cells.pop() as string;
+  return stringify([[...cells.map(neutral), neutralJson(payload)]], FORMAT);
+}
+
+/** An apostrophe makes text of what would be a formula. */
+const neutral = (cell: string | number): string | number =>
+  typeof cell === "string" ? cell.replace(INNER_FORMULA, "$1'$2") : cell;
+
+/** In JSON the sign becomes an escape, so the value stays the same. Such a place is always inside a string. */
+const neutralJson = (json: string): string =>
+  json.replace(
+    INNER_FORMULA,
+    (_, before: string, sign: string) => `${before}\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );

@@ -17,8 +17,7 @@ import type { LogReader } from "../log/view/reader.js";
 import type { LogWriter } from "../log/writer.js";
 import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
 import { ChallengeUses } from "./access/challengeuses.js";
-import { PasswordRows } from "./access/passwordrows.js";
-import { DEFAULT_PASSWORD_TRIES, type PasswordService, Passwords } from "./access/passwords.js";
+import { DEFAULT_PASSWORD_TRIES, PasswordRows, type PasswordService, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
 import { Credentials } from "./accounts/credentials.js";
 import { Attestations } from "./attestations/attestations.js";
@@ -40,8 +39,7 @@ import type { GraphParts } from "./trust/view.js";
 import { Verification } from "./verification/verification.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "./webhooks/commands.js";
 import { Webhooks } from "./webhooks/webhooks.js";
-import { Writers, type WritersSettings } from "./writes/writers.js";
-import { Writes } from "./writes/writes.js";
+import { Writers, type WritersSettings, Writes } from "./writes/writes.js";
 
 export interface RegistryOptions extends Erasure {
   /** Directory of the log. */

@@ -1,11 +1,10 @@
 /** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
 
-import type { ChangeSet } from "./changeset.js";
+import type { ChangeSet, JournalPosition } from "./changeset.js";
 import type { BatchExtent } from "./lmdb/batch-extents.js";
 import type { Health } from "./lmdb/health.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import type { Batch } from "./schema/batch.js";
-import type { JournalPosition } from "./schema/position.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema/schema.js";
 
 /** [tree version, tile level, tile index] */

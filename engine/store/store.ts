@@ -10,10 +10,19 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../base/error.js";
-import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "./changeset.js";
+import { isPresent } from "../base/files.js";
+import {
+  type ChangeSet,
+  type JournalPosition,
+  ORIGIN,
+  type PlacedBatch,
+  packPosition,
+  type RowChange,
+  type TileChange,
+  unpackPosition,
+} from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { type BatchExtent, BatchExtents } from "./lmdb/batch-extents.js";
-import { encodedBytes } from "./lmdb/encodedbytes.js";
 import {
   type Environment,
   fileBytes,
@@ -25,16 +34,13 @@ import {
   unheard,
   view,
 } from "./lmdb/environment.js";
-import { Growth } from "./lmdb/growth.js";
-import { Health, unreadable } from "./lmdb/health.js";
+import { encodedBytes, Growth } from "./lmdb/growth.js";
+import { DEFAULT_MIN_FREE_BYTES, Health, Room, unreadable } from "./lmdb/health.js";
 import { DATA_FILE } from "./lmdb/inspect.js";
-import { isPresent } from "./lmdb/presence.js";
 import { Reserve } from "./lmdb/reserve.js";
-import { DEFAULT_MIN_FREE_BYTES, Room } from "./lmdb/room.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import { openPostings, type PostingStore } from "./postings/tables.js";
 import { Batch, storedBatch } from "./schema/batch.js";
-import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./schema/position.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema/schema.js";
 
 /**

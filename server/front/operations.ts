@@ -5,7 +5,7 @@
 import type { Served } from "../../engine/registry/registry.js";
 import { HttpServer } from "../http/app.js";
 import { Measures } from "../http/observing/measures.js";
-import { NO_PAGES } from "../http/page-writes.js";
+import { NO_PAGES } from "../http/origins.js";
 import { livenessRoute, operationRoutes } from "../http/routes/service/health.js";
 import type { ChosenTransport } from "../http/servers/choose.js";
 import type { Services } from "../http/services.js";

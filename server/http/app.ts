@@ -7,15 +7,14 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { failed, registeredTracer } from "../../engine/base/tracing.js";
 import type { Logger } from "../process/logger.js";
 import { traceOf } from "../process/tracing.js";
-import { parseBody } from "./body/body.js";
-import { type UploadBounds, Uploads } from "./body/uploads.js";
-import type { Exchange } from "./exchange.js";
+import { parseBody, type UploadBounds, Uploads } from "./body/body.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Measures } from "./observing/measures.js";
 import { answered, requestSpan, within } from "./observing/spans.js";
-import type { PageRules } from "./page-writes.js";
+import type { PageRules } from "./origins.js";
 import {
   checkedContext,
+  type Exchange,
   noResource,
   openTo,
   PRIVATE_HEADERS,

@@ -15,7 +15,7 @@ import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/state/clock.js";
 import type { Passwords } from "../../engine/registry/access/passwords.js";
 import { JWS_ALGORITHMS, signedToken } from "../../engine/registry/access/session-token.js";
-import { statusWords } from "../../engine/registry/events/status.js";
+import { statusWords } from "../../engine/registry/events/keys.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 
 /** Seconds after sign-in when a session ends, no matter how often it was renewed. */

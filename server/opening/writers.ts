@@ -1,7 +1,7 @@
 /** Who may write, as `SERVICE_WRITERS` says: the rule, and the list that it may name. */
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/base/error.js";
-import type { WritersRule, WritersSettings } from "../../engine/registry/writes/writers.js";
+import type { WritersRule, WritersSettings } from "../../engine/registry/writes/writes.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Settings } from "../settings/settings.js";
 import { WRITERS_RULES } from "../settings/settingvalues.js";

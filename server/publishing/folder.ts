@@ -7,8 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { linkSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { flushFolder, flushFolders } from "../../engine/base/flush.js";
-import { makeFolders } from "../../engine/base/folders.js";
+import { flushFolder, flushFolders, makeFolders } from "../../engine/base/files.js";
 import { keepFile, writeFlushed } from "../monitor/folder.js";
 import { LEFT_FOR_MS, type Stored, type StoredFile, type Target } from "./target.js";
 

@@ -12,7 +12,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { Lead } from "../../engine/journal/postgres/statements.js";
 import type { LogWriter } from "../../engine/log/writer.js";
-import { isOutside } from "../../engine/store/schema/position.js";
+import { isOutside } from "../../engine/store/changeset.js";
 import type { Logger } from "../process/logger.js";
 import { Observation } from "./observation.js";
 import type { Role } from "./role.js";

@@ -15,7 +15,7 @@ import { DEFAULT_GRAPH_CACHE_S } from "../../engine/registry/graph/recent-graphs
 import { DEFAULT_POLICY_QUOTA } from "../../engine/registry/requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../../engine/registry/requests/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../../engine/registry/trust/service.js";
-import { DEFAULT_MIN_FREE_BYTES } from "../../engine/store/lmdb/room.js";
+import { DEFAULT_MIN_FREE_BYTES } from "../../engine/store/lmdb/health.js";
 import { LIMITS, type LimitName } from "../http/limits/limits.js";
 import { UWS_IDLE_S } from "../http/transport/transport.js";
 import { LOG_LEVELS } from "../process/logger.js";

@@ -1,7 +1,14 @@
 /** The work of deliveries in the background: what runs, the waits in it, and the end of all of it. */
 import { CairnlogError } from "../../engine/base/error.js";
 import type { Logger } from "../process/logger.js";
-import { type Schedule, systemSchedule } from "./schedule.js";
+
+/** A timer, which tests replace by their own. Calls `run` once after this many milliseconds, unless the returned function is called before. */
+export type Schedule = (milliseconds: number, run: () => void) => () => void;
+
+export const systemSchedule: Schedule = (milliseconds, run) => {
+  const timer = setTimeout(run, milliseconds);
+  return () => clearTimeout(timer);
+};
 
 /** Milliseconds before the log is tried again after it refused. */
 const PAUSE_MS = 1_000;

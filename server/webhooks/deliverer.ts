@@ -15,14 +15,12 @@ import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import type { Logger } from "../process/logger.js";
 import { AddressPlaces, type FreePlaces } from "./address-places.js";
-import { BackgroundWork } from "./background-work.js";
+import { BackgroundWork, type Schedule, systemSchedule } from "./background-work.js";
 import { LogWalk } from "./log-walk.js";
 import { deliveryRequest } from "./message.js";
 import { OwnerKeys } from "./owner-keys.js";
-import { OwnerTurns } from "./owner-turns.js";
-import { type Schedule, systemSchedule } from "./schedule.js";
 import { ATTEMPT_TIMEOUT_MS, type Send } from "./send.js";
-import { LaneQueues, SubscriptionLane } from "./subscription-lane.js";
+import { LaneQueues, OwnerTurns, SubscriptionLane } from "./subscription-lane.js";
 
 /** Rows written in one command. Other commands of its batch wait for them. */
 const MAX_AT_ONCE = 256;
@@ -163,7 +161,7 @@ export class Deliverer {
   /** Goes on where an earlier run has stopped. */
   start(): void {
     this.#unwatch = this.#webhooks.watch({
-      grown: () => this.#wake(),
+      grown: () => this.#grown(),
       changed: (changes) => this.#note(changes),
       keyEnded: (fingerprint) => {
         if (this.#owners.ended(fingerprint)) this.#wake();
@@ -178,6 +176,12 @@ export class Deliverer {
     this.#owners.stop();
     for (const lane of this.#lanes.values()) lane.cancelTimer();
     await this.#work.stop();
+  }
+
+  /** Called while a batch is being released. Without subscriptions, nothing has to be read. */
+  #grown(): void {
+    if (this.#walk && !this.#lanes.size && !this.#isReading) this.#walk.position = this.#webhooks.size;
+    else this.#wake();
   }
 
   /** Called while a batch is being released. */

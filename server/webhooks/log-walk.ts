@@ -3,7 +3,7 @@
  * is read once, however many there are. A subscription whose window is full falls behind; when it has room again, it
  * catches up in pieces, together with those that are near it.
  */
-import { Selection } from "../../engine/registry/webhooks/selection.js";
+import { Selection } from "../../engine/registry/webhooks/subscriptions.js";
 import type { Reported, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
 import type { SubscriptionLane } from "./subscription-lane.js";
 

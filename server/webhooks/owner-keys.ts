@@ -1,7 +1,7 @@
 /** Watches the keys that own subscriptions: a subscription ends with its key. */
 import { type Clock, formatTimestamp, parseTimestamp } from "../../engine/log/state/clock.js";
 import type { Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import type { Schedule } from "./schedule.js";
+import type { Schedule } from "./background-work.js";
 import type { SubscriptionLane } from "./subscription-lane.js";
 
 /** Longest wait for the expiry of a key, in milliseconds: timers do not notice when the clock is changed. */

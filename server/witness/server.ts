@@ -2,11 +2,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/base/error.js";
+import { freeBytes } from "../../engine/store/lmdb/health.js";
 import { makePrivateFolder } from "../../engine/store/lmdb/private.js";
-import { freeBytes } from "../../engine/store/lmdb/room.js";
 import { HttpServer } from "../http/app.js";
 import { Measures } from "../http/observing/measures.js";
-import { NO_PAGES } from "../http/page-writes.js";
+import { NO_PAGES } from "../http/origins.js";
 import { chooseTransport } from "../http/servers/choose.js";
 import { checkTls, type TlsFiles } from "../http/transport/tls.js";
 import type { TransportName } from "../http/transport/transport.js";

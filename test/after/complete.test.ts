@@ -22,7 +22,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "engine/journal/postgres/servers.ts": POSTGRES,
   "engine/journal/postgres/tail.ts": POSTGRES,
   "engine/log/apply/title-backlog.ts": "ends with the first failure, until the next start",
-  "engine/store/postings/merge-pace.ts": "test/store/postings fails writes of runs under it",
+  "engine/store/postings/merge.ts": "test/store/postings fails writes of runs under it",
   "server/client/base/http.ts": OF_A_CALL,
   "server/client/signing/receipts.ts": OF_A_CALL,
   "server/front/worker.ts": "a thread that ends with the first failure",
@@ -34,7 +34,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
   "server/opening/operator.ts": "waits for the signer at the start",
   "server/replication/replication.ts": "test/server/replication kills nodes and servers",
-  "server/webhooks/schedule.ts": "timers of the deliverer, which test/webhooks replaces by its own",
+  "server/webhooks/background-work.ts": "timers of the deliverer, which test/webhooks replaces by its own",
 };
 
 const makers = ["engine", "server"].flatMap((folder) =>

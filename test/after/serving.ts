@@ -69,7 +69,7 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
 });
 
 export const SERVING_ROWS: readonly Row[] = [
-  serviceRow("uws", "server/http/body/uploads.ts"),
+  serviceRow("uws", "server/http/body/body.ts"),
   serviceRow("node"),
   {
     name: "front ends that die",

@@ -21,7 +21,7 @@ import { Health } from "#cairnlog/engine/contract/service/health.js";
 import { connect } from "#cairnlog/server/cli/connection/service.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
 import { type ClientError, createClient } from "#cairnlog/server/client/index.js";
-import { notLeader } from "#cairnlog/server/http/routes/roles/nodes.js";
+import { notLeader } from "#cairnlog/server/http/routes/roles/roles.js";
 import { fetchText } from "#cairnlog/server/monitor/tlog.js";
 import { temporaryFolder } from "../server/harness.js";
 

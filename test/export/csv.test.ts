@@ -1,7 +1,7 @@
 /** Cells of an export, as spreadsheets take them that split lines at semicolons or tabs and pay no heed to inner quotation marks. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { csvLine } from "#cairnlog/engine/registry/csv.js";
+import { csvLine } from "#cairnlog/engine/registry/auditexport.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 
 const SIGNS = ["-", "=", "+", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"];

@@ -61,7 +61,7 @@ export const SYSTEM_FAULTS: readonly SystemFault[] = [
   },
   {
     name: "goes on when a new log cannot be flushed",
-    file: "engine/base/flush.js",
+    file: "engine/base/files.js",
     text: "fsyncSync(file);",
     replacement: "try { fsyncSync(file); } catch {}",
     shows: at("create", ["fsync@node"], "log/data.mdb"),

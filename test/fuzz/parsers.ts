@@ -63,8 +63,8 @@ export async function loadTargets(dist: string): Promise<Target[]> {
     await module("engine/registry/shared/input");
   const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/events/predicatelanguage.js") =
     await module("engine/registry/events/predicatelanguage");
-  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/predicates.js") = await module(
-    "engine/registry/attestations/predicates",
+  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") = await module(
+    "engine/registry/attestations/manifest",
   );
   const { readManifest }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") = await module(
     "engine/registry/attestations/manifest",
@@ -75,9 +75,8 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const { isEmail }: typeof import("#cairnlog/engine/registry/accounts/email.js") = await module(
     "engine/registry/accounts/email",
   );
-  const { readPseudonym }: typeof import("#cairnlog/engine/registry/events/pseudonym.js") = await module(
-    "engine/registry/events/pseudonym",
-  );
+  const { readPseudonym }: typeof import("#cairnlog/engine/registry/events/keys.js") =
+    await module("engine/registry/events/keys");
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
     await module("engine/registry/trust/config");
   const { textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");

@@ -4,7 +4,7 @@ import type { PlantedFault } from "../reliability/planted.js";
 export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "holds the event loop for every body that nests deeply",
-    file: "server/http/body/extent.js",
+    file: "server/http/body/body.js",
     text: "if (deepest > MAX_LEVELS)",
     replacement:
       "if (deepest > 6) for (const end = process.cpuUsage().user + 250_000; process.cpuUsage().user < end; );\n    if (deepest > MAX_LEVELS)",

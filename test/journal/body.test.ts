@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { columnsOf } from "#cairnlog/engine/journal/postgres/columns.js";
 import { bodyWithout, type JournalRecord, recordHash, recordOf } from "#cairnlog/engine/journal/record.js";
 import { readLines } from "#cairnlog/engine/journal/rows.js";
+import { NO_HASH } from "#cairnlog/engine/store/changeset.js";
 import { packBatch } from "#cairnlog/engine/store/schema/batch.js";
-import { NO_HASH } from "#cairnlog/engine/store/schema/position.js";
 
 const entry = Buffer.from('{"n":1}');
 const record: JournalRecord = {

@@ -2,7 +2,7 @@
 import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
 import { bodyOf, encodeRecord, type JournalRecord, recordHash, recordOf } from "#cairnlog/engine/journal/record.js";
 import { readLines } from "#cairnlog/engine/journal/rows.js";
-import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/schema/position.js";
+import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/changeset.js";
 
 const NO_CONTENT = { sequence: 1, previous: NO_HASH, epoch: 0, firstIndex: 0, batch: null, rows: [] };
 const LEAST = encodeRecord(NO_CONTENT).length;

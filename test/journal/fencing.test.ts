@@ -5,10 +5,9 @@
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
-import { localJournal } from "#cairnlog/engine/journal/local.js";
+import { type Draft, Ledger, localJournal } from "#cairnlog/engine/journal/ledger.js";
+import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/changeset.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/migrations.js";
-import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/schema/position.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";

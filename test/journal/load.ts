@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { checkNext, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Committed } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
-import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
+import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/changeset.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { runIn } from "../log/inline.js";
 import { decodeRecord } from "./fakejournal.js";

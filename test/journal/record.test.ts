@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bodyOf, checkNext, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/schema/position.js";
+import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/changeset.js";
 import { decodeRecord } from "./fakejournal.js";
 
 const text = fc.string({ unit: "grapheme", maxLength: 8 });

@@ -39,7 +39,7 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   },
   {
     name: "does not flush folders that are new above the data directory",
-    file: "engine/base/flush.js",
+    file: "engine/base/files.js",
     text: "flushFolders(parent);",
     replacement: "flushFolder(parent);",
     only: ["service"],

@@ -14,7 +14,7 @@ import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/op
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
 import { openRegistry } from "#cairnlog/engine/registry/registry.js";
-import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/lmdb/room.js";
+import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/lmdb/health.js";
 import { formatVkey } from "#cairnlog/engine/verify/index.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
@@ -22,8 +22,7 @@ import { Gate } from "#cairnlog/server/http/gate.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
-import { Origins } from "#cairnlog/server/http/origins.js";
-import { ServicePages } from "#cairnlog/server/http/page-writes.js";
+import { Origins, ServicePages } from "#cairnlog/server/http/origins.js";
 import { type Route, route } from "#cairnlog/server/http/route/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";

@@ -4,10 +4,9 @@ import fc from "fast-check";
 import type { Database } from "lmdb";
 import { Encoder } from "msgpackr";
 import { describe, expect, test } from "vitest";
-import { encodedBytes } from "#cairnlog/engine/store/lmdb/encodedbytes.js";
 import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { PageFile } from "#cairnlog/engine/store/lmdb/file/pagefile.js";
-import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
+import { encodedBytes, Growth } from "#cairnlog/engine/store/lmdb/growth.js";
 import type { Key } from "#cairnlog/engine/store/schema/schema.js";
 import { temporaryFolder } from "../log/harness.js";
 

@@ -5,8 +5,8 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSyn
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { JournalPosition } from "#cairnlog/engine/store/changeset.js";
 import { OpeningGate, openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
-import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 

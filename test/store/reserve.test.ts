@@ -3,11 +3,11 @@ import { statSync, write } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
+import type { JournalPosition } from "#cairnlog/engine/store/changeset.js";
 import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
 import { Health } from "#cairnlog/engine/store/lmdb/health.js";
 import { Reserve } from "#cairnlog/engine/store/lmdb/reserve.js";
-import type { JournalPosition } from "#cairnlog/engine/store/schema/position.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 

@@ -4,8 +4,7 @@
  */
 
 import { hash } from "node:crypto";
-import { loadChecked } from "../../native/checked.js";
-import { requireOf } from "../../native/unbundled.js";
+import { loadChecked, requireOf } from "../../native/checked.js";
 import { checkEd25519Point, ED25519_SPKI_PREFIX } from "../../verify/keys/publickey.js";
 
 /** Loaded when it is first needed: the addon takes 40 ms to load. */

@@ -2,9 +2,7 @@
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolders } from "../../base/flush.js";
-import { makeFolders } from "../../base/folders.js";
-import { giveToOwner } from "../../base/owner.js";
+import { flushFolders, giveToOwner, makeFolders } from "../../base/files.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { generatePrivateKey, privateKey, signEach, verifySync } from "../keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../keys/spki.js";

@@ -13,8 +13,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../base/error.js";
+import type { JournalPosition } from "../../store/changeset.js";
 import { batchCount } from "../../store/schema/batch.js";
-import type { JournalPosition } from "../../store/schema/position.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import type { Decided, Journal, PlaceInJournal } from "../journal.js";
 import type { JournalRecord } from "../record.js";

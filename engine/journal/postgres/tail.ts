@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../base/error.js";
+import { isOutside, type JournalPosition } from "../../store/changeset.js";
 import { Batch } from "../../store/schema/batch.js";
-import { isOutside, type JournalPosition } from "../../store/schema/position.js";
 import { HASH } from "../../store/schema/schema.js";
 import type { Decided, PlaceInJournal } from "../journal.js";
 import { recordOf } from "../record.js";

@@ -4,8 +4,8 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { isPresent } from "../../base/files.js";
 import { DATA_FILE, inspectEnvironment } from "../../store/lmdb/inspect.js";
-import { isPresent } from "../../store/lmdb/presence.js";
 import { postingsFolder } from "../../store/store.js";
 import type { LogCheckReport } from "./fsck.js";
 

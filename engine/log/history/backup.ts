@@ -13,8 +13,7 @@
 import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolders } from "../../base/flush.js";
-import { makeFolders } from "../../base/folders.js";
+import { flushFolders, makeFolders } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/migrations.js";

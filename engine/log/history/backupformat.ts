@@ -8,7 +8,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolder } from "../../base/flush.js";
+import { flushFolder } from "../../base/files.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../../verify/tree/operators.js";

@@ -9,12 +9,11 @@
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolder } from "../../base/flush.js";
+import { flushFolder, isPresent } from "../../base/files.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "../../store/changeset.js";
 import { DATA_FILE } from "../../store/lmdb/inspect.js";
 import { OpeningGate } from "../../store/lmdb/opening-gate.js";
 import { LOCK_FILE } from "../../store/lmdb/preflight.js";
-import { isPresent } from "../../store/lmdb/presence.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import { BATCH_BYTES } from "../../store/schema/batch.js";
 import { FORMAT, RECORD_TABLES } from "../../store/schema/schema.js";

@@ -7,12 +7,12 @@
  */
 
 import { CairnlogError } from "../../base/error.js";
+import { isPresent } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { RecordedChange } from "../../journal/rows.js";
-import { isPresent } from "../../store/lmdb/presence.js";
+import type { JournalPosition } from "../../store/changeset.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import type { Batch } from "../../store/schema/batch.js";
-import type { JournalPosition } from "../../store/schema/position.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";

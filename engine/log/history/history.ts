@@ -16,7 +16,7 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
-import { localJournal } from "../../journal/local.js";
+import { localJournal } from "../../journal/ledger.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
 import { migrate } from "../../store/migrations.js";

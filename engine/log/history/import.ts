@@ -9,11 +9,10 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolder, flushFolders } from "../../base/flush.js";
+import { flushFolder, flushFolders } from "../../base/files.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
-import { commitRows, Ledger } from "../../journal/ledger.js";
-import { localJournal } from "../../journal/local.js";
+import { commitRows, Ledger, localJournal } from "../../journal/ledger.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { makePrivateFolder } from "../../store/lmdb/private.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";

@@ -10,11 +10,9 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolders } from "../../base/flush.js";
-import { makeFolders } from "../../base/folders.js";
+import { flushFolders, makeFolders } from "../../base/files.js";
 import type { Pool } from "../../crypto/pool/pool.js";
-import { commitRows, Ledger } from "../../journal/ledger.js";
-import { localJournal } from "../../journal/local.js";
+import { commitRows, Ledger, localJournal } from "../../journal/ledger.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
 import { BATCH_BYTES, BATCH_EVENTS } from "../../store/schema/batch.js";
 import type { LogMeta } from "../../store/schema/rows.js";

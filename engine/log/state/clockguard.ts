@@ -15,7 +15,7 @@
 import { readFileSync, renameSync } from "node:fs";
 import { uptime } from "node:os";
 import { CairnlogError } from "../../base/error.js";
-import { replaceFile } from "../../base/flush.js";
+import { replaceFile } from "../../base/files.js";
 import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE, writePrivateFile } from "../../store/lmdb/private.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "./clock.js";

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../base/error.js";
-import { replaceFile } from "../../base/flush.js";
+import { replaceFile } from "../../base/files.js";
 import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";

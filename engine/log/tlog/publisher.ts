@@ -13,7 +13,7 @@
  */
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../base/error.js";
-import { replaceFile } from "../../base/flush.js";
+import { replaceFile } from "../../base/files.js";
 import { type OperatorKey, signatures } from "../../crypto/signer/operator-key.js";
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
 import { fromHex } from "../../verify/bytes/encoding.js";

@@ -18,7 +18,7 @@ import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
 import { Recent } from "../../base/recent.js";
 import { loadSodium } from "../../crypto/keys/ed25519.js";
-import { storageFull } from "../../store/lmdb/room.js";
+import { storageFull } from "../../store/lmdb/health.js";
 import type { BudgetLimits, Payer } from "../state/executor.js";
 import type { LayeredState } from "../state/rows.js";
 

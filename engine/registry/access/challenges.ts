@@ -1,10 +1,10 @@
 /**
  * Challenges: a client signs a nonce to prove that it holds a key (docs/spec §5.1). Anybody may ask for
- * challenges for any key. Issuing one stores nothing: its id carries it (`challengetoken.ts`). What must be remembered about
+ * challenges for any key. Issuing one stores nothing: its id carries it. What must be remembered about
  * answers is in `ChallengeUses`, which belongs to the writer's thread; each front end has `Challenges` of its own.
  */
 
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
 import type * as contract from "../../contract/identity/auth.js";
 import type { Value } from "../../contract/types.js";
@@ -19,10 +19,10 @@ import {
   challengeNonce,
   noncePrefix,
 } from "../../verify/events/challenge.js";
-import { keyNotActive } from "../events/status.js";
+import { MAX_CHALLENGE_ID_CHARACTERS } from "../../verify/keys/limits.js";
+import { keyNotActive } from "../events/keys.js";
 import type { Keys } from "../keys/keys.js";
 import { decodeSignature, invalidInput } from "../shared/input.js";
-import { type CarriedChallenge, openChallenge, sealChallenge } from "./challengetoken.js";
 import { type ChallengeUses, spentChallenge } from "./challengeuses.js";
 import { CHALLENGE_SECRET, keepChallengeSecret } from "./commands.js";
 
@@ -164,3 +164,65 @@ const bytesOf = (nonce: string): Buffer => Buffer.from(nonce.slice(nonce.lastInd
 
 const nonceOf = ({ purpose, fingerprint, bytes }: CarriedChallenge): string =>
   noncePrefix(purpose, fingerprint) + bytes.toString("base64url");
+
+// The `challenge_id` of a challenge: everything about it, authenticated by a secret of the log. So nothing is stored when a
+// challenge is issued, and whoever has the secret can read one that another thread or node issued.
+//
+// Layout (big-endian), in base64url: u8 form · u8 purpose · u64 expiry in microseconds · 32 bytes of the fingerprint · 16
+// random bytes · 16 bytes that bind the nonce to its terms (`verify/events/challenge.ts`) · 32 bytes of the act, or none · SHA-256
+// HMAC of all that.
+
+/** A challenge as its id tells it. */
+interface CarriedChallenge {
+  readonly purpose: ChallengePurpose;
+  /** Microseconds since the epoch. */
+  readonly expires: number;
+  /** In the registry's form. */
+  readonly fingerprint: string;
+  /** The bytes at the end of its nonce: the random ones, then those that are bound to its terms. */
+  readonly bytes: Buffer;
+  /** 64 hex characters; null for a challenge that is good for any request. */
+  readonly act: string | null;
+}
+
+const FORM = 1;
+const PURPOSES: readonly ChallengePurpose[] = ["login", "general", "recovery"];
+const PREFIX = "sha256:";
+const HASH = 32;
+const EXPIRES_AT = 2;
+const FINGERPRINT_AT = EXPIRES_AT + 8;
+const BYTES_AT = FINGERPRINT_AT + HASH;
+const ACT_AT = BYTES_AT + 2 * CHALLENGE_RANDOM_BYTES;
+const LENGTHS: readonly number[] = [ACT_AT + HASH, ACT_AT + HASH + HASH];
+
+const macOf = (secret: Uint8Array, content: Uint8Array): Buffer =>
+  createHmac("sha256", secret).update(content).digest();
+
+/** The id of a challenge. */
+function sealChallenge(secret: Uint8Array, challenge: CarriedChallenge): string {
+  const head = Buffer.alloc(FINGERPRINT_AT);
+  head[0] = FORM;
+  head[1] = PURPOSES.indexOf(challenge.purpose);
+  head.writeBigUInt64BE(BigInt(challenge.expires), EXPIRES_AT);
+  const fingerprint = Buffer.from(challenge.fingerprint.slice(PREFIX.length), "hex");
+  const act = Buffer.from(challenge.act ?? "", "hex");
+  const content = Buffer.concat([head, fingerprint, challenge.bytes, act]);
+  return Buffer.concat([content, macOf(secret, content)]).toString("base64url");
+}
+
+/** The challenge of an id that was made with this secret; undefined for any other text, which an attacker may choose. */
+function openChallenge(secret: Uint8Array, id: string): CarriedChallenge | undefined {
+  // No id is longer, so a longer text need not be decoded.
+  if (id.length > MAX_CHALLENGE_ID_CHARACTERS) return undefined;
+  const sealed = Buffer.from(id, "base64url");
+  if (!LENGTHS.includes(sealed.length)) return undefined;
+  const content = sealed.subarray(0, -HASH);
+  if (!timingSafeEqual(sealed.subarray(-HASH), macOf(secret, content)) || content[0] !== FORM) return undefined;
+  return {
+    purpose: PURPOSES[content[1]!]!,
+    expires: Number(content.readBigUInt64BE(EXPIRES_AT)),
+    fingerprint: PREFIX + content.toString("hex", FINGERPRINT_AT, BYTES_AT),
+    bytes: content.subarray(BYTES_AT, ACT_AT),
+    act: content.length > ACT_AT ? content.toString("hex", ACT_AT) : null,
+  };
+}

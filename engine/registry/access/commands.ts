@@ -1,7 +1,7 @@
 /** The commands of access: passwords, the secret of challenges, and their use. */
 import { CairnlogError } from "../../base/error.js";
 import { define, type Transaction } from "../../log/state/commands.js";
-import { requireActive } from "../events/status.js";
+import { requireActive } from "../events/keys.js";
 
 /** @throws CairnlogError `key-not-active`; `forbidden` when the password was changed since `known_hash` was read */
 export const setPassword = define(

@@ -17,7 +17,7 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { accountStatement } from "../../verify/keys/contract.js";
 import { DISPLAY_NAME, MAX_EMAIL_OCTETS } from "../../verify/keys/limits.js";
 import { Tries } from "../access/tries.js";
-import { readName } from "../events/pseudonym.js";
+import { readName } from "../events/keys.js";
 import type { Keys } from "../keys/keys.js";
 import { checkPossession } from "../keys/possession.js";
 import { Faults, members } from "../shared/input.js";

@@ -4,7 +4,7 @@ import { define, type Transaction } from "../../log/state/commands.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { StateRow } from "../../store/changeset.js";
 import type { CredentialRow, UserRow } from "../../store/schema/rows.js";
-import { keyStanding, statusWords, wrongKeyStatus } from "../events/status.js";
+import { keyStanding, statusWords, wrongKeyStatus } from "../events/keys.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
 
 /**

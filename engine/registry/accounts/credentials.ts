@@ -17,7 +17,7 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { CREDENTIAL_TYPES, type CredentialType, enrolmentStatement } from "../../verify/keys/contract.js";
 import { DEVICE_LABEL, NAMING } from "../../verify/keys/limits.js";
 import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
-import { readName } from "../events/pseudonym.js";
+import { readName } from "../events/keys.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";

@@ -25,15 +25,14 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { registrationStatement } from "../../verify/keys/contract.js";
 import type { PasswordService } from "../access/passwords.js";
 import { completeAttestation, submissionTerms } from "../events/attestations.js";
-import { defaultPseudonym, readPseudonym } from "../events/pseudonym.js";
+import { defaultPseudonym, readPseudonym } from "../events/keys.js";
 import { plainKey } from "../keys/commands.js";
 import { checkPossession } from "../keys/possession.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { attestationEvent, type RecordedAttestation, recordAttestation, type SignedAttestation } from "./commands.js";
 import { Gathering } from "./gathering.js";
-import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
-import { resolvePredicate } from "./predicates.js";
+import { type CheckedManifest, readManifest, readTerms, resolvePredicate } from "./manifest.js";
 import { type AttestationReceipt, earlierReceipt, newReceipt } from "./receipts.js";
 
 const DEFAULT_TYPE = "authorship";

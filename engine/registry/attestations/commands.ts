@@ -2,8 +2,7 @@
 import { CairnlogError } from "../../base/error.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { KeyRow } from "../../store/schema/rows.js";
-import { givesWay, type PlainKey, registrationOf } from "../events/keys.js";
-import { requireActive } from "../events/status.js";
+import { givesWay, type PlainKey, registrationOf, requireActive } from "../events/keys.js";
 
 /** What the event of a submission is made of. */
 interface AttestationContent {

@@ -6,7 +6,7 @@ import type { StateReader } from "../../log/state/projection.js";
 import type { ClaimPayload } from "../../verify/claims/format.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { hasHardware } from "../accounts/credential.js";
-import { requireActive } from "../events/status.js";
+import { requireActive } from "../events/keys.js";
 import { takeFromQuota } from "../shared/quota.js";
 
 /** Hours in which a key's claims count against one quota. */

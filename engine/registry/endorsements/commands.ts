@@ -9,7 +9,7 @@ import type { EndorsementRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/keys/contract.js";
 import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "../events/endorsements.js";
-import { requireActive, requireKey } from "../events/status.js";
+import { requireActive, requireKey } from "../events/keys.js";
 import { invalidInput } from "../shared/input.js";
 import type { OfferContent } from "./input.js";
 

@@ -1,13 +1,17 @@
 /** Keys in the log: the content of their events, and the rows that follow from them. */
 
+import { CairnlogError } from "../../base/error.js";
 import { importRecordedKey, type ServerKey } from "../../crypto/keys/spki.js";
-import type { LoggedEvent } from "../../log/state/projection.js";
+import type { Transaction } from "../../log/state/commands.js";
+import type { LoggedEvent, StateReader } from "../../log/state/projection.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { isPrefixedHash } from "../../verify/bytes/encoding.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { showsPossession } from "../../verify/events/possession.js";
-import type { JsonObject } from "../../verify/json/shape.js";
+import { fits, type JsonObject } from "../../verify/json/shape.js";
+import { PSEUDONYM } from "../../verify/keys/limits.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
+import type { Faults } from "../shared/input.js";
 
 const KEY_REGISTRATION = "key_registration";
 const KEY_SUCCESSION = "key_succession";
@@ -137,4 +141,110 @@ export function newRow(
     proven: named || before?.proven === true,
   } as const;
   return named ? { ...row, named } : row;
+}
+
+type KeyStatus = KeyRow["status"] | "expired";
+
+/** The status of a key, and whether the key itself has signed the entry that its expiration comes from. */
+export interface KeyStanding {
+  readonly status: KeyStatus;
+  readonly named: boolean;
+}
+
+/**
+ * The status at `time` (canonical form). No event makes a key expire. A key that was succeeded or revoked keeps that
+ * status after its expiration.
+ */
+export function statusAt(row: Pick<KeyRow, "status" | "expires_at">, time: string): KeyStatus {
+  return row.status === "active" && row.expires_at !== null && row.expires_at <= time ? "expired" : row.status;
+}
+
+export const standingOf = (row: Pick<KeyRow, "status" | "expires_at" | "named">, time: string): KeyStanding => ({
+  status: statusAt(row, time),
+  named: row.named === true,
+});
+
+/**
+ * The status in words, which complete "the key is …". Anybody may register a key that its holder has not registered, with
+ * an expiration of their choice, so the words say whose expiration it is. A key is succeeded or revoked by its holder
+ * alone.
+ */
+export const statusWords = ({ status, named }: KeyStanding): string =>
+  status === "expired" && !named
+    ? "expired, by the word of an entry that the key has not signed. Whoever holds the key can register it again with its signature (possession_signature; cairnlog register)"
+    : status;
+
+/**
+ * Checks that a key with this fingerprint exists. Only the operator key may have no row. Part of a command.
+ * @throws CairnlogError `not-found`
+ */
+export function requireKey(transaction: Transaction, fingerprint: string, operatorFingerprint: string): void {
+  if (fingerprint !== operatorFingerprint && !transaction.get("keys", fingerprint)) throw unknownKey();
+}
+
+/** The standing of a key that exists. Only the operator key may have no row; it is always active. */
+export function keyStanding(state: Pick<StateReader, "get">, fingerprint: string, time: string): KeyStanding {
+  const row = state.get("keys", fingerprint);
+  return row ? standingOf(row, time) : { status: "active", named: false };
+}
+
+/**
+ * Refuses a command on behalf of a key that exists and is not active. Part of a command.
+ * @throws CairnlogError `key-not-active`
+ */
+export function requireActive(transaction: Transaction, fingerprint: string): void {
+  const standing = keyStanding(transaction, fingerprint, transaction.timestamp);
+  if (standing.status !== "active") throw keyNotActive(fingerprint, standing);
+}
+
+export const unknownKey = (): CairnlogError =>
+  new CairnlogError("not-found", "No key with this fingerprint is registered.");
+
+/** The error for operations on a key that has to be active, where the code is not `key-not-active`. */
+export const wrongKeyStatus = (fingerprint: string, standing: KeyStanding): CairnlogError =>
+  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${statusWords(standing)}.`);
+
+export const keyNotActive = (fingerprint: string, standing: KeyStanding): CairnlogError =>
+  new CairnlogError("key-not-active", `The key ${fingerprint} is ${statusWords(standing)}.`);
+
+// Pseudonyms: the display names of keys. They are not unique, and public. The holder of the key chooses its pseudonym.
+
+/** Normalisation composes at most four characters into one, with two code units each. Longer text is not normalised. */
+const RAW_LENGTH_PER_CHARACTER = 2 * 4;
+const UNPRINTABLE = /[\p{Cc}\p{Surrogate}]/u;
+/** Number of characters of the fingerprint that name a key without a pseudonym. */
+const DEFAULT_CHARACTERS = 12;
+
+/**
+ * `value` in NFC if it is a pseudonym: 1–200 characters in that form, without control characters or halves of surrogate
+ * pairs. Otherwise adds a fault and returns undefined.
+ */
+export function readPseudonym(value: unknown, path: string, faults: Faults): string | undefined {
+  return readName(value, path, PSEUDONYM.max, faults);
+}
+
+/**
+ * `value` in NFC if it is a name of 1 to `limit` characters, by the rules of pseudonyms. Otherwise adds a fault and
+ * returns undefined.
+ */
+export function readName(value: unknown, path: string, limit: number, faults: Faults): string | undefined {
+  if (typeof value !== "string") {
+    faults.add(path, "It must be a string.");
+    return undefined;
+  }
+  const name = value.length <= RAW_LENGTH_PER_CHARACTER * limit ? value.normalize("NFC") : value;
+  if (name === "" || !fits(name, limit)) faults.add(path, `It must have 1 to ${limit} characters.`);
+  else if (UNPRINTABLE.test(name)) faults.add(path, "It must not hold control characters or lone surrogates.");
+  else return name;
+  return undefined;
+}
+
+/** The pseudonym of a key without a chosen one. */
+export function defaultPseudonym(fingerprint: string): string {
+  return fingerprint.slice("sha256:".length, "sha256:".length + DEFAULT_CHARACTERS);
+}
+
+/** The form in which pseudonyms are compared: search is a substring match that ignores case. */
+export function foldPseudonym(pseudonym: string): string {
+  return pseudonym.normalize("NFC").toLowerCase();
 }

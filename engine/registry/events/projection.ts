@@ -20,8 +20,7 @@ import {
 } from "./attestations.js";
 import { claimLookupKey, claimLookupTerm } from "./claims.js";
 import { applyAcceptance, applyAcceptanceRevocation, applyAlert, applyOffer, applyWithdrawal } from "./endorsements.js";
-import { createdKey, givesWay, isFingerprint, newRow } from "./keys.js";
-import { foldPseudonym } from "./pseudonym.js";
+import { createdKey, foldPseudonym, givesWay, isFingerprint, newRow } from "./keys.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests.js";
 
 /** The term of every entry that created a key, in order. */

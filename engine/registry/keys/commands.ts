@@ -5,8 +5,15 @@ import type { ServerKey } from "../../crypto/keys/spki.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
-import { givesWay, type NewKey, type PlainKey, registrationOf } from "../events/keys.js";
-import { standingOf, unknownKey, wrongKeyStatus } from "../events/status.js";
+import {
+  givesWay,
+  type NewKey,
+  type PlainKey,
+  registrationOf,
+  standingOf,
+  unknownKey,
+  wrongKeyStatus,
+} from "../events/keys.js";
 import { invalidInput } from "../shared/input.js";
 
 /** The members of a key that a command needs. */

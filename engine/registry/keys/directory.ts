@@ -10,9 +10,8 @@ import { textPrefixTerm } from "../../store/postings/term.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { POSTING } from "../../store/schema/schema.js";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../verify/keys/limits.js";
-import { isFingerprint } from "../events/keys.js";
+import { foldPseudonym, isFingerprint, readPseudonym } from "../events/keys.js";
 import { KEY_CREATED_TERM } from "../events/projection.js";
-import { foldPseudonym, readPseudonym } from "../events/pseudonym.js";
 import { Faults, invalidInput } from "../shared/input.js";
 
 /** Maximum length of a text that is a gram itself. */

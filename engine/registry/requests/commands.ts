@@ -9,9 +9,9 @@ import { define, type PlainObject, type Transaction } from "../../log/state/comm
 import type { PolicyRow, RequestRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { DEADLINE_DAYS } from "../../verify/keys/limits.js";
+import { requireActive } from "../events/keys.js";
 import { judge } from "../events/predicatelanguage.js";
 import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "../events/requests.js";
-import { requireActive } from "../events/status.js";
 import { confirmedChain } from "../keys/succession.js";
 import { invalidInput } from "../shared/input.js";
 import { takeFromQuota } from "../shared/quota.js";

@@ -8,9 +8,8 @@ import type { Clock } from "../../log/state/clock.js";
 import type { Slices } from "../shared/slices.js";
 import { type EndorsedTrust, TrustLevels } from "./levels.js";
 import { type GatePath, pathsTo } from "./paths.js";
-import { changedKeys, eventsSince } from "./touching.js";
 import { capacityOf, ownTrust, reaches } from "./trust.js";
-import { type GraphParts, type GraphView, viewing } from "./view.js";
+import { changedKeys, eventsSince, type GraphParts, type GraphView, viewing } from "./view.js";
 
 export interface TrustSettings {
   /** Fingerprints of anchors besides the operator key. */

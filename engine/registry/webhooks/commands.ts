@@ -8,9 +8,16 @@ import { define, type Transaction } from "../../log/state/commands.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import type { EndedReason } from "../../verify/keys/contract.js";
 import { type Attempted, removeDelivery, settleDelivery } from "./deliveries.js";
-import { endSubscription, hasOwnerEnded, removeSubscription } from "./endings.js";
 import { hostOf, type WebhookDraft } from "./input.js";
-import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
+import {
+  endSubscription,
+  hasOwnerEnded,
+  mayManage,
+  removeSubscription,
+  subscriptions,
+  type Webhook,
+  webhookView,
+} from "./subscriptions.js";
 
 /** Maximum number of active subscriptions of one key. */
 const MAX_PER_KEY = 20;

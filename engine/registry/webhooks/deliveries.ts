@@ -9,7 +9,7 @@ import type { Transaction } from "../../log/state/commands.js";
 import type { PrivateWriter } from "../../log/state/projection.js";
 import type { DeliveryRow, WebhookRow } from "../../store/schema/rows.js";
 import type { EndedReason, WebhookEvent } from "../../verify/keys/contract.js";
-import { endSubscription } from "./endings.js";
+import { endSubscription } from "./subscriptions.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
 const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];

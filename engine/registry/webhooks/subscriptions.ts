@@ -1,8 +1,16 @@
 /** Webhook subscriptions as rows. */
+
 import type { Value } from "../../contract/types.js";
 import type * as contract from "../../contract/webhooks.js";
+import type { Transaction } from "../../log/state/commands.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
+import { normaliseContentHash } from "../../verify/events/manifest.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import { type EndedReason, FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/keys/contract.js";
+import { statusAt } from "../events/keys.js";
+import type { WebhookFilter } from "../events/webhooks.js";
+import { notifyOfWebhook } from "../requests/notifications.js";
 
 /** A subscription as its owner sees it: without the secret. */
 export type Webhook = Value<typeof contract.Webhook>;
@@ -17,4 +25,98 @@ export const mayManage = (row: WebhookRow, fingerprint: string, operator: string
 export function webhookView(id: number, row: WebhookRow): Webhook {
   const { url, events, key_fingerprint, document_hash, healthy, retry_count, created_at } = row;
   return { id, url, events, key_fingerprint, document_hash, active: true, healthy, retry_count, created_at };
+}
+
+/** Removes a subscription with its secret and its cursor. Its rows in the outbox are removed later, a few at a time. */
+export function removeSubscription(transaction: Transaction, id: number): void {
+  transaction.put("webhooks", id, undefined);
+  if (transaction.get("webhookCursors", id)) transaction.put("webhookCursors", id, undefined);
+}
+
+/** Ends a subscription, and tells its owner. If the key was succeeded, nobody can read its inbox: its successor is told. */
+export function endSubscription(transaction: Transaction, id: number, row: WebhookRow, reason: EndedReason): void {
+  removeSubscription(transaction, id);
+  const successor = transaction.get("keys", row.owner_fingerprint)?.successor_fingerprint;
+  notifyOfWebhook(transaction, successor ?? row.owner_fingerprint, { webhook_id: id, reason });
+}
+
+/** Whether the key that owns a subscription is no longer active. Only an operator key may have no row. */
+export function hasOwnerEnded(transaction: Transaction, owner: string): boolean {
+  const key = transaction.get("keys", owner);
+  if (key) return statusAt(key, transaction.timestamp) !== "active";
+  const rotations = transaction.range("operatorRotations", 0, Number.MAX_SAFE_INTEGER);
+  return rotations.some(({ row }) => row.old_fingerprint === owner);
+}
+
+// Which subscriptions select an event, without a look at those that do not: anybody may make subscriptions, and each entry
+// must cost the same however many there are.
+
+/** Stands for "any" in a term. Neither events nor fingerprints nor hashes begin with it. */
+const ANY = "*";
+
+const termOf = (event: string, document: string, key: string): string => `${event} ${document} ${key}`;
+
+/** The terms under which a subscription is filed. An event selects it if it has one of them; no event has two. */
+function termsOfFilter({ events, key_fingerprint, document_hash }: WebhookFilter): string[] {
+  const named = events.length ? events : [ANY];
+  return named.map((event) => termOf(event, document_hash ?? ANY, key_fingerprint ?? ANY));
+}
+
+/** Subscriptions by what they select. */
+export class Selection<S extends WebhookFilter> {
+  readonly #filed = new Map<string, Set<S>>();
+  /** Subscriptions with a document, and with a key: as long as there are none, no terms with one are looked up. */
+  #withDocument = 0;
+  #withKey = 0;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(subscription: S): void {
+    for (const term of termsOfFilter(subscription)) {
+      const filed = this.#filed.get(term);
+      if (filed) filed.add(subscription);
+      else this.#filed.set(term, new Set([subscription]));
+    }
+    this.#count(subscription, 1);
+  }
+
+  /** Removes a subscription that was added. */
+  remove(subscription: S): void {
+    for (const term of termsOfFilter(subscription)) {
+      const filed = this.#filed.get(term);
+      filed?.delete(subscription);
+      if (filed && !filed.size) this.#filed.delete(term);
+    }
+    this.#count(subscription, -1);
+  }
+
+  #count({ key_fingerprint, document_hash }: S, by: number): void {
+    this.#size += by;
+    if (document_hash !== null) this.#withDocument += by;
+    if (key_fingerprint !== null) this.#withKey += by;
+  }
+
+  /**
+   * Calls `found` for every subscription that selects an event. `found` may remove it.
+   * @param payload of the event's entry
+   */
+  select(event: WebhookEvent, payload: JsonObject, found: (subscription: S) => void): void {
+    const document = this.#withDocument ? normaliseContentHash(payload.document_hash) : undefined;
+    const documents = document === undefined ? [ANY] : [ANY, document];
+    const keys = new Set([ANY]);
+    if (this.#withKey)
+      for (const name of FINGERPRINT_MEMBERS) {
+        const value = payload[name];
+        if (typeof value === "string") keys.add(value);
+      }
+    for (const named of [ANY, event])
+      for (const about of documents)
+        for (const key of keys) {
+          const filed = this.#filed.get(termOf(named, about, key));
+          if (filed) for (const subscription of filed) found(subscription);
+        }
+  }
 }

@@ -7,7 +7,7 @@ import type { Writer } from "../../log/state/executor.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { WebhookEvent } from "../../verify/keys/contract.js";
-import { statusAt } from "../events/status.js";
+import { statusAt } from "../events/keys.js";
 import { toldMembers, webhookEvent } from "../events/webhooks.js";
 import type { TrustService } from "../trust/service.js";
 import type { Caller, Writes } from "../writes/writes.js";

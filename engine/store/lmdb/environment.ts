@@ -4,15 +4,13 @@ import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 import type { Database, RootDatabase, Transaction } from "lmdb";
 import { CairnlogError } from "../../base/error.js";
-import { flushFile, flushFolders } from "../../base/flush.js";
-import { giveToOwner } from "../../base/owner.js";
+import { flushFile, flushFolders, giveToOwner, isPresent } from "../../base/files.js";
 import { Encoder, open } from "../../native/lmdb.js";
 import type { Key } from "../schema/schema.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
 import { openAtGate } from "./opening-gate.js";
 import { LOCK_FILE, MAX_READERS, preflight } from "./preflight.js";
-import { isPresent } from "./presence.js";
 import { makePrivateFolder, PRIVATE_FILE } from "./private.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */

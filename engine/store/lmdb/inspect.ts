@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
+import { isPresent } from "../../base/files.js";
 import { PageFile } from "./file/pagefile.js";
 import { type PageFault, PageWalk } from "./file/pages.js";
-import { isPresent } from "./presence.js";
 
 /** Name of an environment's data file. */
 export const DATA_FILE = "data.mdb";

@@ -31,8 +31,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { threadId } from "node:worker_threads";
-import { giveToOwner } from "../../base/owner.js";
-import { isPresent } from "./presence.js";
+import { giveToOwner, isPresent } from "../../base/files.js";
 import { PRIVATE_FILE } from "./private.js";
 
 /** Holds the number of the process whose transactions may run, or 0. */

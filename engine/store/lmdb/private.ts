@@ -4,8 +4,7 @@
  */
 import { chmodSync, lstatSync, readdirSync, type Stats, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolders } from "../../base/folders.js";
-import { giveToOwner } from "../../base/owner.js";
+import { giveToOwner, makeFolders } from "../../base/files.js";
 
 /** Mode of a file that only its owner may read. */
 export const PRIVATE_FILE = 0o600;

@@ -11,7 +11,7 @@
  * end, which mean nothing to LMDB.
  *
  * File systems that never write in place (btrfs, ZFS) take new blocks all the same; there the check of free space
- * (`room.ts`) has to do.
+ * (`health.ts`) has to do.
  */
 import { closeSync, constants, fstatSync, openSync, write } from "node:fs";
 import { join } from "node:path";
@@ -20,9 +20,9 @@ import { Lock } from "../../base/lock.js";
 import { type Environment, fileUse } from "./environment.js";
 import { PageFile } from "./file/pagefile.js";
 import type { Growth } from "./growth.js";
+import { storageFull } from "./health.js";
 import { DATA_FILE } from "./inspect.js";
 import { OpeningGate } from "./opening-gate.js";
-import { storageFull } from "./room.js";
 
 /** Fewest and most bytes that are kept ahead of need; in between an eighth of what is used. */
 const LEAST_AHEAD = 512 * 1024;

@@ -7,7 +7,6 @@
  * but are never ahead of them.
  */
 import type { Database, Transaction } from "lmdb";
-import { encodedBytes } from "../lmdb/encodedbytes.js";
 import {
   type Environment,
   openEnvironment,
@@ -17,10 +16,9 @@ import {
   unheard,
   view,
 } from "../lmdb/environment.js";
-import { Growth } from "../lmdb/growth.js";
-import { type Health, unreadable } from "../lmdb/health.js";
+import { encodedBytes, Growth } from "../lmdb/growth.js";
+import { type Health, type Room, unreadable } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
-import type { Room } from "../lmdb/room.js";
 import type { RunRow } from "../schema/rows.js";
 import type { PostingTables, Rfc6962Rows } from "./contract.js";
 import { RFC6962_TABLE, rfc6962Rows } from "./rfc6962-table.js";

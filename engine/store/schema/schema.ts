@@ -233,7 +233,7 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  * - `batches`: leaf index of the first entry → batch (`batch.ts`). The row that makes an append exist.
  * - `tiles`: [tree version, tile level, tile index] → up to 256 hashes of 32 bytes. Level-0 tiles are written when full,
  *   the newest tile of each higher level whenever it grows (once in 256 appends), so that a restart reads, not hashes.
- * - `journal`: one row, under the key "position" (`position.ts`). Every commit is made under the condition that it is still
+ * - `journal`: one row, under the key "position" (`store/changeset.ts`). Every commit is made under the condition that it is still
  *   what the writer knows.
  */
 export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;

@@ -4,8 +4,14 @@
  * leave out the kernels of `wasm/`, which hash whole trees and are several times as fast. A test compares both.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
-import { assertBytes, assertLength, assertVersion, NODE } from "../../../wasm/border.js";
-import type { Kernel, TreeVersion } from "../../../wasm/contract.js";
+import {
+  assertBytes,
+  assertLength,
+  assertVersion,
+  type Kernel,
+  NODE,
+  type TreeVersion,
+} from "../../../wasm/contract.js";
 import { toHex, utf8 } from "./encoding.js";
 
 const DIGITS = 2 * NODE;

@@ -7,7 +7,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { makeFolders } from "../../../engine/base/folders.js";
+import { makeFolders } from "../../../engine/base/files.js";
 import { isObject } from "../../../engine/verify/json/shape.js";
 import { readText } from "../files/files.js";
 

@@ -8,7 +8,7 @@ import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { makeFolders } from "../../../engine/base/folders.js";
+import { makeFolders } from "../../../engine/base/files.js";
 import { LoginResult } from "../../../engine/contract/identity/auth.js";
 import { ClientState, type Evidence, type Session, type State, type Store } from "../../client/index.js";
 import { readText } from "../files/files.js";

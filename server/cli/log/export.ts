@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createWriteStream, rmSync } from "node:fs";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { csvHeader, csvLine } from "../../../engine/registry/csv.js";
+import { csvHeader, csvLine } from "../../../engine/registry/auditexport.js";
 import type { Entry } from "../../../engine/verify/index.js";
 import { connect, type ServiceAccess, serverOf } from "../connection/service.js";
 import { text, textOr } from "../line/options.js";

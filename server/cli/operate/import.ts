@@ -1,7 +1,7 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
 import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../../../engine/base/flush.js";
+import { replaceFile } from "../../../engine/base/files.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";

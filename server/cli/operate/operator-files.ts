@@ -2,7 +2,7 @@
 import { existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { flushFolder, replaceFile } from "../../../engine/base/flush.js";
+import { flushFolder, replaceFile } from "../../../engine/base/files.js";
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
 

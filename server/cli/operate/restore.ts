@@ -1,7 +1,7 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
 import { existsSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { replaceFile } from "../../../engine/base/flush.js";
+import { replaceFile } from "../../../engine/base/files.js";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";

@@ -1,5 +1,6 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
+import { isPresent } from "../../../engine/base/files.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
 import { eraseFromJournal } from "../../../engine/journal/postgres/operate/erase.js";
@@ -8,7 +9,6 @@ import { beginRecords } from "../../../engine/log/history/first-records.js";
 import { openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
 import { projection } from "../../../engine/registry/events/projection.js";
-import { isPresent } from "../../../engine/store/lmdb/presence.js";
 import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { openStore } from "../../../engine/store/store.js";
 import { formatVkey } from "../../../engine/verify/note/key.js";

@@ -3,7 +3,7 @@
  * the thread of the front end; `figures` is what other threads get of it.
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import type { Uploads } from "../body/uploads.js";
+import type { Uploads } from "../body/body.js";
 import type { PendingBytes } from "../transport/pending.js";
 import type { TransportName } from "../transport/transport.js";
 import { added, Tallies, type TallyFigures } from "./tallies.js";

@@ -7,7 +7,7 @@ import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
 import type { LayeredState } from "#cairnlog/engine/log/state/rows.js";
 import { Budgets } from "#cairnlog/engine/log/write/budgets.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
-import { Room } from "#cairnlog/engine/store/lmdb/room.js";
+import { Room } from "#cairnlog/engine/store/lmdb/health.js";
 import { FakeJournal } from "../../journal/fakejournal.js";
 import { openFaultyLog, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { Room } from "#cairnlog/engine/store/lmdb/room.js";
+import { Room } from "#cairnlog/engine/store/lmdb/health.js";
 import { openFaultyLog, openTestLog, temporaryFolder } from "../harness.js";
 
 const note = (n: number) => ({ event_type: "note", payload: { n } });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { resolvePredicate } from "#cairnlog/engine/registry/attestations/predicates.js";
+import { resolvePredicate } from "#cairnlog/engine/registry/attestations/manifest.js";
 import { BASE, failure } from "../world.js";
 
 const codeOf = async (type: unknown, isOperator = false, base = BASE) =>

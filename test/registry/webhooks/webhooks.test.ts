@@ -5,7 +5,7 @@ import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import type { WebhookFilter } from "#cairnlog/engine/registry/events/webhooks.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
-import { Selection } from "#cairnlog/engine/registry/webhooks/selection.js";
+import { Selection } from "#cairnlog/engine/registry/webhooks/subscriptions.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { runIn } from "../../log/inline.js";

@@ -9,7 +9,7 @@ import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
-import { NO_PAGES } from "#cairnlog/server/http/page-writes.js";
+import { NO_PAGES } from "#cairnlog/server/http/origins.js";
 import { type Route, route } from "#cairnlog/server/http/route/route.js";
 import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";

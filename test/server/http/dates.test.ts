@@ -1,7 +1,7 @@
 /** The moments that dates in a query stand for. */
 import { expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { dateRange } from "#cairnlog/server/http/dates.js";
+import { dateRange } from "#cairnlog/server/http/routes/log/pages.js";
 
 const DAY = 86_400_000_000;
 const NEW_YEAR = Date.UTC(2025, 0, 1) * 1000;

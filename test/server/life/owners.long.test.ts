@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { giveToOwner } from "#cairnlog/engine/base/owner.js";
+import { giveToOwner } from "#cairnlog/engine/base/files.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { chain } from "../../log/history/entries.js";
 import { cairnlog, scratchFolder, startService } from "../../service.js";

@@ -1,7 +1,7 @@
 /** Background work runs at the pace of incoming postings, and at full speed when there are none. */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { MergePace } from "#cairnlog/engine/store/postings/merge-pace.js";
+import { MergePace } from "#cairnlog/engine/store/postings/merge.js";
 
 function waitFor(pace: MergePace, mark: number): { done: boolean } {
   const state = { done: false };

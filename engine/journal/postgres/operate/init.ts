@@ -3,7 +3,7 @@
  * transaction: if it fails, or this process ends, nothing is there.
  */
 import { CairnlogError } from "../../../base/error.js";
-import { type JournalPosition, ORIGIN } from "../../../store/schema/position.js";
+import { type JournalPosition, ORIGIN } from "../../../store/changeset.js";
 import type { JournalRecord } from "../../record.js";
 import type { RecordedChange } from "../../rows.js";
 import { columnsOf } from "../columns.js";

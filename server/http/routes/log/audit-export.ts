@@ -3,14 +3,12 @@ import { CairnlogError } from "../../../../engine/base/error.js";
 import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../../engine/contract/log/audit-export.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
-import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
-import { csvHeader, csvLine } from "../../../../engine/registry/csv.js";
+import { csvHeader, csvLine, type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Entry } from "../../../../engine/verify/tree/entry.js";
-import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route/route.js";
 import { StreamedAnswer } from "../../transport/answer.js";
-import { findMatches } from "./pages.js";
+import { dateRange, findMatches } from "./pages.js";
 
 const CSV_TYPE = "text/csv; charset=utf-8";
 /** Minimum bytes of a chunk, except the last. */

@@ -9,9 +9,8 @@ import {
 } from "../../../../engine/contract/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route/route.js";
-import { entryPage } from "./pages.js";
+import { dateRange, entryPage } from "./pages.js";
 
 /** Maximum number of parts of a comma-separated parameter. Each part is a separate search. */
 const MAX_PARTS = 32;

@@ -3,7 +3,7 @@ import { Node } from "../../../../engine/contract/service/health.js";
 import { HttpError } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";
 import type { Services } from "../../services.js";
-import { notLeader } from "../roles/nodes.js";
+import { notLeader } from "../roles/roles.js";
 
 const ALONE = { role: "leader" } as const;
 

@@ -9,7 +9,7 @@ import Type from "typebox";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Measures } from "#cairnlog/server/http/observing/measures.js";
-import { NO_PAGES } from "#cairnlog/server/http/page-writes.js";
+import { NO_PAGES } from "#cairnlog/server/http/origins.js";
 import { type Route, route } from "#cairnlog/server/http/route/route.js";
 import { chooseTransport } from "#cairnlog/server/http/servers/choose.js";
 import { Answer, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";

@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
-import { NO_PAGES } from "#cairnlog/server/http/page-writes.js";
+import { NO_PAGES } from "#cairnlog/server/http/origins.js";
 import {
   checkedContext,
   noResource,
@@ -11,7 +11,7 @@ import {
   withoutRoute,
 } from "#cairnlog/server/http/resources.js";
 import { type Route, route } from "#cairnlog/server/http/route/route.js";
-import { readOnly } from "#cairnlog/server/http/routes/roles/read-only.js";
+import { readOnly } from "#cairnlog/server/http/routes/roles/roles.js";
 import {
   DECLARATIONS_BELIEVED,
   healthRoutes,

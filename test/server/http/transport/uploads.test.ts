@@ -1,6 +1,6 @@
 /** Bodies on their way in: when one is whole, when it is refused, and what is held of it. */
 import { afterEach, expect, test, vi } from "vitest";
-import { Uploads } from "#cairnlog/server/http/body/uploads.js";
+import { Uploads } from "#cairnlog/server/http/body/body.js";
 import type { TransportResponse } from "#cairnlog/server/http/transport/transport.js";
 
 const MAX_READ_ON_BYTES = 32 * 2 ** 20;
