@@ -69,6 +69,8 @@ beforeAll(async () => {
   const signature = signer.sign(canonical({ ...manifest, attestations: [] }));
   const { body } = await service.post("/attestations", { ...submission(signer, manifest), signature });
   const parts = { manifest, attestation: body.attestation, public_key: signer.publicKey };
+  // Between it and the entry that withholds it.
+  await newClient(service.url).client.keys.register({ pseudonym: "somebody" });
   alone = await withhold(parts as never, body.log_entry_id);
   operatorKey = parsePublicKey((await json("/log/operator-key")).public_key);
 });
@@ -101,6 +103,8 @@ describe("a receipt whose entry is withheld", () => {
     const { withholding, entry, proof, manifest } = withheld as Required<AttestationBundle>;
     const { withholding: _, ...without } = withheld;
     const by2 = other.withheld.withholding!;
+    const near = alone.withheld.entry.id + 1;
+    const early = { ...alone.withheld.withholding!.entry, id: near };
     const changed = [...withholding.audit_path];
     changed[0] = createHash("sha256").update("x").digest("hex");
     const lies: Record<string, AttestationBundle> = {
@@ -112,6 +116,11 @@ describe("a receipt whose entry is withheld", () => {
       "the withholding entry is elsewhere": {
         ...withheld,
         withholding: { ...withholding, leaf_index: withholding.leaf_index - 1 },
+      },
+      "the withholding entry has an id that is too low for its place": {
+        ...alone.withheld,
+        entry: { ...alone.withheld.entry, withheld_by: near },
+        withholding: { ...alone.withheld.withholding!, entry: early },
       },
       "its content is another": {
         ...withheld,

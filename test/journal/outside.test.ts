@@ -1,11 +1,14 @@
 /** A journal guarantees that a record was appended, but not that it is right: a node checks what it applies. */
 import { beforeAll, describe, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import type { Decided } from "#cairnlog/engine/journal/journal.js";
 import { encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { formatTimestamp, microsOf, systemClock } from "#cairnlog/engine/log/state/clock.js";
-import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { noProjection, type Projection } from "#cairnlog/engine/log/state/projection.js";
+import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/changeset.js";
 import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
@@ -181,6 +184,61 @@ test("rows of a record are applied as they are, deletions included", async () =>
   const { log } = await openTestLog({ journal });
   expect(log.rows("userNames", "a", "z")).toEqual([{ key: "b", row: { user_id: "2" } }]);
   expect((await log.append({ event_type: "note", payload: {} })).leaf_index).toBe(6);
+});
+
+/** The records, with one of rows alone in front of the last batch. */
+function withRows(rows: JournalRecord["rows"]): Buffer[] {
+  const between = { ...records[2]!, batch: null, rows };
+  const previous = recordHash(encodeRecord(between));
+  return [...records.slice(0, 2), between, { ...records[2]!, sequence: 4, previous }].map(encodeRecord);
+}
+
+test("a batch whose heads are earlier than one that was signed beside the entries is refused", async () => {
+  const { timestamp } = new Batch(3, records[2]!.batch!).head(0)!;
+  const signedAt = (micros: number) =>
+    withRows([{ table: "signedHeads", key: "log", row: { timestamp: formatTimestamp(micros) } }]);
+  const journal = new FakeJournal();
+  journal.records.push(...signedAt(timestamp + 1));
+  await expect(openTestLog({ journal })).rejects.toThrow(/earlier than the head before it/);
+  journal.records.splice(0, 4, ...signedAt(timestamp));
+  expect((await openTestLog({ journal })).log.size).toBe(6);
+});
+
+test("nothing of a record that is refused is written with those before it", async () => {
+  const journal = new FakeJournal();
+  journal.records.push(...records.map(encodeRecord));
+  const path = temporaryFolder();
+  const apply: Projection["apply"] = ({ leafIndex }, state) => {
+    if (leafIndex === 4) throw new CairnlogError("corrupt-log", "This entry has no rows.");
+    state.put("requestNonces", ["entry", `${leafIndex}`], { request_id: "" });
+  };
+  const opening = openTestLog({ journal, path, projection: { ...noProjection, apply } });
+  await expect(opening).rejects.toThrow(/Record 3 .*no rows/);
+  const store = openStore({ path, mapSize: 2 ** 30 });
+  expect([...store.keys("requestNonces")].map(([, leafIndex]) => leafIndex)).toEqual(["0", "1", "2"]);
+  await store.close();
+});
+
+test("private rows that a record replaces are gone, wherever in the tail it comes", async () => {
+  const replacing = new (class extends FakeJournal {
+    override async *tail(position: JournalPosition): AsyncIterable<Decided> {
+      for await (const decided of super.tail(position))
+        yield decided.record.sequence === 4 ? { ...decided, replacesPrivateRows: true } : decided;
+    }
+  })();
+  const named = (key: string) => ({ table: "userNames", key, row: { user_id: key } }) as const;
+  const genesis = { ...records[0]!, rows: [...records[0]!.rows, named("a"), named("b")] };
+  for (const record of [
+    genesis,
+    records[1]!,
+    records[2]!,
+    { ...records[2]!, batch: null, firstIndex: 6, rows: [named("b")] },
+  ]) {
+    const previous = replacing.records.length ? recordHash(replacing.records.at(-1)!) : NO_HASH;
+    replacing.records.push(encodeRecord({ ...record, sequence: replacing.records.length + 1, previous }));
+  }
+  const { log } = await openTestLog({ journal: replacing });
+  expect(log.rows("userNames", "", "~").map(({ key }) => key)).toEqual(["b"]);
 });
 
 test("a node that has missed a rotation refuses the retired key, and goes on with the next one", async () => {

@@ -125,6 +125,18 @@ describe("a key", () => {
     await post.deliverer.stop();
   });
 
+  test("that is revoked in the moment in which it subscribes ends the subscription", async () => {
+    const post = await openPost();
+    const { keys, webhooks } = post.world.registry;
+    const { fingerprint } = await keys.register(registration(nodeSigner()));
+    const [{ id }] = await Promise.all([
+      webhooks.subscribe({ url: "https://receiver.example/hook" }, fingerprint),
+      post.world.append({ event_type: "key_revocation", payload: { fingerprint } }),
+    ]);
+    await post.until(() => inboxOf(post, fingerprint).length > 0);
+    expect(inboxOf(post, fingerprint)).toEqual([[id, "key-ended"]]);
+  });
+
   test("that expires ends them when it does, and not before", async () => {
     const post = await openPost();
     const { now } = post.world;

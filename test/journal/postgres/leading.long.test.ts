@@ -3,6 +3,7 @@
  * real servers that are stopped at the step in question, so each test says yes or no in a second or two.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { LEASE_MS } from "#cairnlog/engine/journal/postgres/journal.js";
 import { freeze } from "#cairnlog/engine/log/operator/frozen.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
@@ -37,6 +38,27 @@ test("a record that the primary has, and no standby shows, is not acknowledged",
   for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
   await appended;
   expect(leader.log.size).toBe(1);
+});
+
+test("the lease counts from when a record was sent, however late it is known to be decided", async () => {
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_pause()");
+  const before = await records();
+  const appended = leader.log.append(note(1));
+  await expect.poll(records).toBe(before + 1);
+  const wasSent = performance.now();
+  await expect.poll(() => performance.now() - wasSent).toBeGreaterThan(LEASE_MS / 2);
+  for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
+  await appended;
+  expect([leader.journal.isLeading, leader.journal.hasLease]).toEqual([true, false]);
+});
+
+test("a sign of life that was refused leaves no session that would not wait for standbys", async () => {
+  await query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE OF checkpoint ON cairnlog.lead EXECUTE FUNCTION refuse()`);
+  expect(await leader.journal.beat("checkpoint")).toBe(null);
+  await query("DROP TRIGGER refuse ON cairnlog.lead");
+  await leader.log.append(note(1));
+  expect(leader.journal.isLeading).toBe(true);
 });
 
 test("where the primary's word is enough, a wait for the standbys that was cancelled is not its word", async () => {

@@ -12,7 +12,15 @@ import type { Columns } from "#cairnlog/engine/journal/postgres/columns.js";
 import { PgConnection, type Sql, type SqlRow } from "#cairnlog/engine/journal/postgres/connection.js";
 import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
-import { append, beat, release, sweep, takeLead, touch } from "#cairnlog/engine/journal/postgres/statements.js";
+import {
+  append,
+  beat,
+  release,
+  replaceBody,
+  sweep,
+  takeLead,
+  touch,
+} from "#cairnlog/engine/journal/postgres/statements.js";
 import { freePorts } from "../../cluster/servers/cluster.js";
 import { PostgresServer, serversFolder } from "../../cluster/servers/server.js";
 
@@ -141,6 +149,14 @@ const CASES: Readonly<Record<string, Case>> = {
     statement: release(3, "me", 5),
     refused: { "an earlier epoch": release(2, "me", 5), "another holder": release(3, "you", 5) },
     refusedAfter: [],
+  },
+  "take a payload from a record": {
+    statement: replaceBody(5, Buffer.from("a"), Buffer.from("b")),
+    refused: {
+      "another payload was taken meanwhile": replaceBody(5, Buffer.from("a"), Buffer.from("c")),
+      "a record that is not there": replaceBody(6, Buffer.from("a"), Buffer.from("b")),
+    },
+    refusedAfter: [WITHOUT_WAITING],
   },
   sweep: {
     statement: sweep(3, "me", 600),

@@ -10,7 +10,9 @@ import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { formatTimestamp, systemClock } from "#cairnlog/engine/log/state/clock.js";
-import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { addTitleTerms, noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { Postings } from "#cairnlog/engine/store/postings/postings.js";
+import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
@@ -20,6 +22,7 @@ import { chain } from "../history/entries.js";
 import { runIn } from "../inline.js";
 import { replaceInBatch, tamper } from "../tamper.js";
 
+const EVENT = { id: 1, leafIndex: 0, timestamp: formatTimestamp(0), event_type: "note" };
 /** The first bytes of a map with two members. */
 const NO_ROW = Buffer.from([0x82, 0xa1]);
 const events = (count: number) =>
@@ -123,6 +126,21 @@ test("a rebuild of a sound log changes nothing", async () => {
   expect(await rebuild(path)).toMatchObject({ ...whole, entries: 303 });
   expect(await metaOf(path)).toEqual(before);
   expect(await check(path, { skipsPostings: true })).toMatchObject({ ...whole, entries: 303 });
+});
+
+test.each(["words", "titles"] as const)("the runs of %s that no entry makes are gone after a rebuild", async (runs) => {
+  const path = await builtLog(3);
+  await withStore(path, {}, async (store) => {
+    const postings = new Postings(store[runs]);
+    const terms = new TermTable();
+    addTitleTerms({ ...EVENT, payload: { document_title: "nobody's" } }, terms);
+    postings.add(3, terms);
+    await postings.fileAll();
+    await postings.close();
+  });
+  if (runs === "words") expect((await check(path)).counts).toMatchObject({ derived: 1 });
+  expect(await rebuild(path)).toMatchObject(whole);
+  await withStore(path, {}, async (store) => expect(store[runs].runIds()).toEqual([]));
 });
 
 describe("damaged entries", () => {

@@ -11,6 +11,7 @@ import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FLUSH_ENTRIES } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openFaultyLog, openTestLog, testOperator } from "../harness.js";
 
 const followers = new Set<LogFollower>();
@@ -122,6 +123,21 @@ describe("while runs of postings are made", () => {
     }
     await expect.poll(() => feed.sent.filter(({ kind }) => kind === "runs").length).toBeGreaterThan(0);
     feed.hear();
+    expectAlike(follower, log);
+  });
+
+  test("that are merged on disk, when it must read all anew before it hears of that", async () => {
+    const { log, path } = await openTestLog();
+    const feed = follow(log, path);
+    for (let at = 0; at < FLUSH_ENTRIES + 512; at += 512) await appendAll(log, at, at + 512);
+    await expect.poll(() => feed.sent.filter(({ kind }) => kind === "runs").length).toBeGreaterThan(0);
+    const follower = feed.open();
+    feed.hear();
+    for (let at = log.size; at < 5 * FLUSH_ENTRIES; at += 512) await appendAll(log, at, at + 512);
+    const store = openStore({ path, mapSize: MAP_SIZE, readOnly: true });
+    await expect.poll(() => store.postings.filedIds().includes(1)).toBe(false);
+    await store.close();
+    follower.follow({ kind: "restored" });
     expectAlike(follower, log);
   });
 

@@ -169,6 +169,27 @@ describe("after a start", () => {
     );
   });
 
+  test.each([300, 0])(
+    "nodes behind the %i entries that were published are made anew if they are damaged",
+    async (size) => {
+      const { log } = await openTestLog();
+      const file = newFile();
+      if (size) await log.append(Array.from({ length: size }, () => note));
+      const first = await started(log, file);
+      await published(first, size);
+      await first.stop();
+      if (!size) rmSync(file);
+      await log.append(Array.from({ length: 600 - size }, () => note));
+      await new Rfc6962Growth(log.rfc6962).extend(600);
+      // Of the leaves from 257 to 512. What is made of it alone goes on from the checkpoint, whatever it is.
+      const { rows } = log.rfc6962;
+      const hashes = Buffer.concat([log.rfc6962.tile(1, 0, 1)!, Buffer.alloc(32, 1)]);
+      await rows.write([{ level: 1, index: 0, hashes }], rows.extent()!);
+      const second = await started(log, file);
+      expect(await read(await published(second, 600), second)).toMatchObject({ rootHash: rootOf(log) });
+    },
+  );
+
   test("a file that holds no checkpoint is as good as none", async () => {
     const { log } = await openTestLog();
     await log.append(note);

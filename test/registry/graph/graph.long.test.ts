@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { GraphFilter } from "#cairnlog/engine/registry/graph/graph.js";
 import { HUMAN, INSTITUTIONAL, newKey, offerOf } from "../endorsements/endorsementcase.js";
-import { closeWorlds, DAY, failure, newFolder, openWorld, type World } from "../world.js";
+import {
+  closeWorlds,
+  DAY,
+  failure,
+  heldRegistration,
+  newFolder,
+  nodeSigner,
+  openWorld,
+  registration,
+  type World,
+} from "../world.js";
 import { type EndorsementShape, keyNamed, putEndorsements, putKeys } from "./graphrows.js";
 
 afterAll(closeWorlds);
@@ -324,6 +334,20 @@ describe("a graph that is kept", () => {
     await endorsements.offer(offerOf(stranger, near));
     expect(await isCached(own, root)).toBe(false);
     expect((await own.registry.graphs.around(root)).nodes).toHaveLength(5);
+  });
+
+  it("is dropped when a key in it names itself, and not when another does", async () => {
+    const own = await open();
+    const [near, stranger] = [nodeSigner(), nodeSigner()];
+    const { keys, graphs, endorsements } = own.registry;
+    const root = await newKey(own);
+    for (const signer of [near, stranger]) await keys.register(registration(signer));
+    await endorsements.offer(offerOf(root, near.fingerprint));
+    expect(await isCached(own, root)).toBe(false);
+    await keys.register(heldRegistration(stranger));
+    expect(await isCached(own, root)).toBe(true);
+    await keys.register(heldRegistration(near, "its own name"));
+    expect((await graphs.around(root)).nodes.at(-1)).toMatchObject({ pseudonym: "its own name", named: true });
   });
 
   it("is dropped when a status in it changes with time", async () => {

@@ -10,7 +10,18 @@ import { Slices } from "#cairnlog/engine/registry/shared/slices.js";
 import { TrustService } from "#cairnlog/engine/registry/trust/service.js";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
 import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";
-import { at, closeWorlds, DAY, newFolder, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
+import {
+  at,
+  closeWorlds,
+  DAY,
+  heldRegistration,
+  newFolder,
+  nodeSigner,
+  openWorld,
+  registration,
+  SECOND,
+  type World,
+} from "../world.js";
 import { models, workedOut } from "./trustmodel.js";
 
 afterAll(closeWorlds);
@@ -231,6 +242,35 @@ describe("an evaluation that is kept", () => {
     expect((await levels(world, [keyNamed("far")]))[0]).toBeGreaterThan(0.1);
     world.now += DAY;
     expect(await levels(world, [near, keyNamed("far")])).toEqual([0, 0.1]);
+  });
+
+  it("ends when a key in it names itself, and with that says until when it holds", async () => {
+    const world = await open();
+    const near = nodeSigner();
+    const far = await newKey(world);
+    await world.registry.keys.register(registration(near));
+    await endorse(world, world.operator.fingerprint, near.fingerprint);
+    await endorse(world, near.fingerprint, far);
+    world.now += DAY;
+    expect(await world.registry.trust.level(far)).toBeGreaterThan(0.1);
+    await world.registry.keys.register(heldRegistration(near, "near", at(world.now + DAY)));
+    expect(await world.registry.trust.level(far)).toBeGreaterThan(0.1);
+    world.now += DAY;
+    expect(await levels(world, [near.fingerprint, far])).toEqual([0, 0.1]);
+  });
+
+  it("leaves no read of the log's files open, whatever became of it", async () => {
+    const world = await open();
+    const { trust, log } = world.registry;
+    await endorse(world, world.operator.fingerprint, await newKey(world));
+    await trust.level(world.operator.fingerprint);
+    const failing = trust.query(function* () {
+      yield;
+      throw new Error("half-way");
+    });
+    await expect(failing).rejects.toThrow("half-way");
+    for (let commits = 0; commits < 5; commits++) await newKey(world);
+    expect(log.diskUsage.oldestReader).toBeLessThan(5);
   });
 
   it("ends when an anchor is registered", async () => {

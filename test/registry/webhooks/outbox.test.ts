@@ -124,7 +124,8 @@ describe("an outcome", () => {
       const first = { event: "key.registered", created_at: at(world.now), next: entryId } as const;
       return known ? base : { ...base, first };
     };
-    return { id, outbox, row, outcome, now: at(world.now) };
+    const failures = () => webhooks.all()[0]!.row.retry_count;
+    return { id, outbox, row, outcome, failures, now: at(world.now) };
   }
 
   it("moves the cursor, and puts into the outbox only what failed", async () => {
@@ -140,7 +141,7 @@ describe("an outcome", () => {
   });
 
   it("counts once, though a failed write was on disk nevertheless and it is recorded again", async () => {
-    const { id, outbox, outcome, row } = await attempts(2);
+    const { id, outbox, outcome, row, failures } = await attempts(2);
     const failed = outcome(1, false);
     await outbox.settle([failed, failed]);
     await outbox.settle([failed]);
@@ -148,6 +149,7 @@ describe("an outcome", () => {
     const again = outcome(1, false);
     await outbox.settle([again, again]);
     expect(row(1)).toMatchObject({ attempt: 2 });
+    expect(failures()).toBe(2);
     // A mark that was made before an outcome and is written after it does not move the cursor back.
     await outbox.settle([outcome(2, true)]);
     await outbox.mark(null, [{ webhook_id: id, next: 0 }]);

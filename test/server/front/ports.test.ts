@@ -107,6 +107,23 @@ test("commands of one turn come in order, and their receipts are those of the lo
   expect((await results[2]!).receipts.map(plain)).toEqual([plain(receipt(4, "3", "l"))]);
 });
 
+test("a message has the heads of its own receipts, and none of those that were sent before", async () => {
+  const { port1, port2 } = new MessageChannel();
+  let time = 0;
+  const enqueue = (_: unknown, input: unknown, resolve: Taken["resolve"]) =>
+    resolve({ value: input, receipts: [receipt(0, `${++time}`, "k")] });
+  const writerSide = new WriterSide({
+    ...{ port: port1, log: { enqueue } as never, shared: {} as Shared, heard: () => {} },
+    due: () => writerSide.tell([]),
+  });
+  ends.push(() => writerSide.close());
+  const heads: number[] = [];
+  port2.on("message", (message: ToFront & { kind: "feed" }) => heads.push(message.heads.length));
+  for (let n = 0; n < 3; n++) port2.postMessage({ kind: "commands", commands: [[n, revokeKey.name, {}]] });
+  await until(() => heads.length === 3);
+  expect(heads).toEqual([1, 1, 1]);
+});
+
 test.each([
   ["", null],
   [", with a tracer", recordSpans],

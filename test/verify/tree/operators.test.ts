@@ -9,7 +9,10 @@ import {
   type PublicKey,
   parsePublicKey,
   rotationMessage,
+  verifyCheckpoint,
 } from "#cairnlog/engine/verify/index.js";
+import { noteKeyId } from "#cairnlog/engine/verify/note/key.js";
+import { signedNote } from "#cairnlog/engine/verify/note/note.js";
 import { scratchFolder } from "../../service.js";
 
 const scratch = scratchFolder();
@@ -84,6 +87,17 @@ describe("a chain that OpenSSL signed", () => {
     const other = await OperatorKeys.verify([{ ...a, until_size: 6 }, term(1, 6, null)], keys[0]!);
     expect([whole.continues(other), other.continues(short)]).toEqual([false, false]);
   });
+});
+
+test("a checkpoint counts with the key whose term its size is in, and with no later one", async () => {
+  const operators = await OperatorKeys.verify(chain, keys[2]!);
+  const name = "log.example";
+  const signed = (size: number) => {
+    const text = `${name}\n${size}\n${Buffer.from(ROOT, "hex").toString("base64")}\n`;
+    return signedNote(text, name, noteKeyId(name, keys[0]!), Buffer.from(signedBy(0, text), "base64"));
+  };
+  expect(await verifyCheckpoint(signed(7), operators, name)).toEqual({ origin: name, treeSize: 7, rootHash: ROOT });
+  expect(await verifyCheckpoint(signed(8), operators, name)).toBeNull();
 });
 
 const rotated = (of: OperatorTerm, changes: object) => ({ ...of, rotation: { ...of.rotation, ...changes } });
