@@ -105,26 +105,26 @@ export class Client {
     // Nothing is signed for, or given to, a log of another operator than the pinned one.
     this.#http.checkFirst(() => watch.refreshedOperators());
     this.#authority = new Authority(this.#http, signer, session);
-    const [http, authority] = [this.#http, this.#authority];
-    this.#attestations = new AttestationsClient(http, watch, authority);
-    this.log = new LogReader(http, watch);
-    this.tlog = new TlogReader(http, this.log);
-    this.keys = new KeysClient(http, watch, authority);
-    this.endorsements = new EndorsementsClient(http, watch, authority);
-    this.requests = new RequestsClient(http, watch, authority);
-    this.inbox = new InboxClient(http, authority);
-    this.policies = new PoliciesClient(http, watch, authority);
-    this.trust = new TrustClient(http, authority);
-    this.claims = new ClaimsClient(http, watch, authority);
-    this.accounts = new AccountsClient(http, authority);
-    this.documents = new DocumentsClient(http, authority);
-    this.webhooks = new WebhooksClient(http, authority);
-    this.audit = new AuditClient(http, watch);
-    this.anchoring = new AnchoringClient(http, watch, authority);
-    this.shards = new ShardsClient(http, watch, authority);
-    this.withholding = new WithholdingClient(http, watch, authority);
+    const shared = [this.#http, watch, this.#authority] as const;
+    this.#attestations = new AttestationsClient(...shared);
+    this.log = new LogReader(...shared);
+    this.tlog = new TlogReader(this.#http, this.log);
+    this.keys = new KeysClient(...shared);
+    this.endorsements = new EndorsementsClient(...shared);
+    this.requests = new RequestsClient(...shared);
+    this.inbox = new InboxClient(...shared);
+    this.policies = new PoliciesClient(...shared);
+    this.trust = new TrustClient(...shared);
+    this.claims = new ClaimsClient(...shared);
+    this.accounts = new AccountsClient(...shared);
+    this.documents = new DocumentsClient(...shared);
+    this.webhooks = new WebhooksClient(...shared);
+    this.audit = new AuditClient(...shared);
+    this.anchoring = new AnchoringClient(...shared);
+    this.shards = new ShardsClient(...shared);
+    this.withholding = new WithholdingClient(...shared);
     // Whoever is told that the log has ended remembers it, if it is true.
-    http.onFrozen(() => this.shards.noteEnd());
+    this.#http.onFrozen(() => this.shards.noteEnd());
   }
 
   /** The address that is asked first, without a slash at its end. */

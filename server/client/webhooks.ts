@@ -2,23 +2,14 @@
 import * as wire from "../../engine/contract/webhooks.js";
 import { asLogged, confirmed } from "./base/compare.js";
 import { ClientError } from "./base/error.js";
-import type { Http } from "./base/http.js";
-import type { Authority } from "./base/session.js";
 import type { Subscribe, Webhook } from "./base/types.js";
+import { Area } from "./log/area.js";
 
-export class WebhooksClient {
-  readonly #http: Http;
-  readonly #authority: Authority;
-
-  constructor(http: Http, authority: Authority) {
-    this.#http = http;
-    this.#authority = authority;
-  }
-
+export class WebhooksClient extends Area {
   /** Subscribes to events. @throws ClientError */
   async create(subscription: Subscribe): Promise<Webhook> {
-    const webhook = await this.#authority.withSession((headers) =>
-      this.#http.post(wire.Webhook, "/webhooks", subscription, headers),
+    const webhook = await this.auth.withSession((headers) =>
+      this.http.post(wire.Webhook, "/webhooks", subscription, headers),
     );
     const { url, events, key_fingerprint, document_hash } = subscription;
     const asked = {
@@ -32,8 +23,8 @@ export class WebhooksClient {
 
   /** Active subscriptions of the session's key. The operator's session sees those of all keys. @throws ClientError */
   async list(): Promise<Webhook[]> {
-    const webhooks = await this.#authority.withSession((headers) =>
-      this.#http.get(wire.WebhookList, "/webhooks", {}, headers),
+    const webhooks = await this.auth.withSession((headers) =>
+      this.http.get(wire.WebhookList, "/webhooks", {}, headers),
     );
     if (new Set(webhooks.map(({ id }) => id)).size !== webhooks.length)
       throw new ClientError("malformed-answer", "The list of subscriptions has one of them twice.");
@@ -42,8 +33,8 @@ export class WebhooksClient {
 
   /** Ends a subscription. Waiting deliveries are not sent. @throws ClientError */
   async remove(id: number): Promise<Webhook> {
-    const webhook = await this.#authority.withSession((headers) =>
-      this.#http.delete(wire.Webhook, `/webhooks/${id}`, headers),
+    const webhook = await this.auth.withSession((headers) =>
+      this.http.delete(wire.Webhook, `/webhooks/${id}`, headers),
     );
     return confirmed(webhook, { id, active: false }, "The subscription");
   }

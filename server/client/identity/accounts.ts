@@ -4,7 +4,6 @@ import * as wire from "../../../engine/contract/identity/accounts.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { accountStatement, enrolmentStatement } from "../../../engine/verify/keys/contract.js";
 import { asLogged, confirmed } from "../base/compare.js";
-import type { Http } from "../base/http.js";
 import { Authority } from "../base/session.js";
 import type { Signer } from "../base/signer.js";
 import type {
@@ -15,6 +14,7 @@ import type {
   RecoverAccount,
   RecoveredAccount,
 } from "../base/types.js";
+import { Area } from "../log/area.js";
 
 /** An account. Its first key is the signer's, unless another is given. */
 export type NewAccount = Omit<OpenAccount, "key_fingerprint"> & { readonly key_fingerprint?: string };
@@ -25,15 +25,7 @@ export type Recovery = Omit<RecoverAccount, "key_fingerprint"> & { readonly key_
 /** The description of a further key. */
 export type NewCredential = Pick<EnrollCredential, "device_label" | "credential_type" | "hardware_attestation">;
 
-export class AccountsClient {
-  readonly #http: Http;
-  readonly #authority: Authority;
-
-  constructor(http: Http, authority: Authority) {
-    this.#http = http;
-    this.#authority = authority;
-  }
-
+export class AccountsClient extends Area {
   /**
    * Opens an account for a registered key. The signer's key signs the request, so that nobody else can claim the key.
    * @returns the account with its recovery key, a secret that is shown only this once and stored nowhere
@@ -42,10 +34,10 @@ export class AccountsClient {
   async open(account: NewAccount): Promise<OpenedAccount> {
     const body = this.#withKey(account);
     const { display_name, email, key_fingerprint } = body;
-    const isOwn = asLogged(key_fingerprint) === this.#authority.ownFingerprint;
+    const isOwn = asLogged(key_fingerprint) === this.auth.ownFingerprint;
     const statement = accountStatement(display_name, email, key_fingerprint);
-    const possession = isOwn ? { possession_signature: await this.#authority.signStatement(statement) } : {};
-    const opened = await this.#http.post(wire.OpenedAccount, "/users", { ...body, ...possession });
+    const possession = isOwn ? { possession_signature: await this.auth.signStatement(statement) } : {};
+    const opened = await this.http.post(wire.OpenedAccount, "/users", { ...body, ...possession });
     return checked(opened, display_name, body);
   }
 
@@ -56,7 +48,7 @@ export class AccountsClient {
    */
   async recover(recovery: Recovery): Promise<RecoveredAccount> {
     const body = this.#withKey(recovery);
-    const recovered = await this.#http.post(wire.RecoveredAccount, "/users/recover", body);
+    const recovered = await this.http.post(wire.RecoveredAccount, "/users/recover", body);
     const { display_name } = recovered.user;
     // Case is ignored when an account is named.
     const isNamed = folded(display_name) === folded(body.pseudonym);
@@ -68,14 +60,14 @@ export class AccountsClient {
    * @throws ClientError
    */
   async enroll(holder: Signer, credential: NewCredential): Promise<Enrolled> {
-    const issuing_fingerprint = this.#authority.key.fingerprint;
+    const issuing_fingerprint = this.auth.key.fingerprint;
     const key_fingerprint = parsePublicKey(holder.publicKeyPem).fingerprint;
     const path = "/credentials/enroll";
     const body = { ...credential, issuing_fingerprint, key_fingerprint };
-    const { challenge_id, challenge_signature } = await new Authority(this.#http, holder).proof(path, body);
+    const { challenge_id, challenge_signature } = await new Authority(this.http, holder).proof(path, body);
     const statement = enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint);
-    const chain_signature = await this.#authority.signStatement(statement);
-    const enrolled = await this.#http.post(wire.Enrolled, path, {
+    const chain_signature = await this.auth.signStatement(statement);
+    const enrolled = await this.http.post(wire.Enrolled, path, {
       ...body,
       challenge_id,
       challenge_signature,
@@ -86,7 +78,7 @@ export class AccountsClient {
   }
 
   #withKey<T extends { readonly key_fingerprint?: string }>(body: T): T & { readonly key_fingerprint: string } {
-    return { ...body, key_fingerprint: body.key_fingerprint ?? this.#authority.key.fingerprint };
+    return { ...body, key_fingerprint: body.key_fingerprint ?? this.auth.key.fingerprint };
   }
 }
 

@@ -5,14 +5,13 @@ import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/ve
 import { registrationStatement, successionMessage } from "../../../engine/verify/keys/contract.js";
 import { asLogged, confirmed, moment } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
-import type { Headers, Http } from "../base/http.js";
+import type { Headers } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import type { Authority } from "../base/session.js";
 import type { Signer } from "../base/signer.js";
 import type { KeyDetail, KeyRegistered, KeyRevoked, KeyStatusView, KeySucceeded, KeySummary } from "../base/types.js";
+import { Area } from "../log/area.js";
 import { CHOSEN } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 
 export interface RegisterOptions {
   /** Display name: 1 to 200 characters. */
@@ -29,25 +28,15 @@ export interface SucceedOptions {
   readonly recovery?: boolean;
 }
 
-export class KeysClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class KeysClient extends Area {
   /**
    * Registers the signer's key, which signs the request. It replaces a registration of the key by strangers.
    * @throws ClientError
    */
   async register({ pseudonym, expirationDate }: RegisterOptions): Promise<KeyRegistered> {
-    const { key } = this.#authority;
+    const { key } = this.auth;
     const statement = registrationStatement(key.fingerprint, pseudonym, expirationDate ?? null);
-    const possession_signature = await this.#authority.signStatement(statement);
+    const possession_signature = await this.auth.signStatement(statement);
     return this.#register(key, { pseudonym, expirationDate }, possession_signature, {});
   }
 
@@ -59,7 +48,7 @@ export class KeysClient {
    */
   registerOther(publicKeyPem: string, options: RegisterOptions): Promise<KeyRegistered> {
     const key = parsePublicKey(publicKeyPem);
-    return this.#authority.withSession((headers) => this.#register(key, options, null, headers));
+    return this.auth.withSession((headers) => this.#register(key, options, null, headers));
   }
 
   async #register(
@@ -68,7 +57,7 @@ export class KeysClient {
     possession_signature: string | null,
     headers: Headers,
   ): Promise<KeyRegistered> {
-    const floor = await this.#watch.sizeBefore();
+    const floor = await this.watch.sizeBefore();
     const payload = {
       public_key: pem,
       pseudonym,
@@ -76,9 +65,9 @@ export class KeysClient {
       ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
       ...(possession_signature === null ? {} : { possession_signature }),
     };
-    const receipt = await this.#http.post(wire.KeyRegistered, "/keys/register", { payload }, headers);
+    const receipt = await this.http.post(wire.KeyRegistered, "/keys/register", { payload }, headers);
     const name = pseudonym.normalize("NFC");
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_registration",
       payload: {
         fingerprint,
@@ -89,17 +78,17 @@ export class KeysClient {
         possession_signature,
       },
     });
-    return this.#watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...placeOf(proven) }, proven);
+    return this.watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...placeOf(proven) }, proven);
   }
 
   /** Replaces the signer's key by another one. Both sign. @throws ClientError */
   async succeed(successor: Signer, options: SucceedOptions = {}): Promise<KeySucceeded> {
     const { pseudonym, expirationDate, recovery = false } = options;
-    const old_fingerprint = this.#authority.key.fingerprint;
+    const old_fingerprint = this.auth.key.fingerprint;
     const { fingerprint, pem, algorithm } = parsePublicKey(successor.publicKeyPem);
     const message = successionMessage(old_fingerprint, fingerprint);
     const new_key_signature = encodeBase64(await successor.sign(new TextEncoder().encode(message)));
-    const floor = await this.#watch.sizeBefore();
+    const floor = await this.watch.sizeBefore();
     const body = {
       payload: {
         old_fingerprint,
@@ -111,8 +100,8 @@ export class KeysClient {
       },
     };
     const purpose = recovery ? "recovery" : "general";
-    const receipt = await this.#authority.postProven(wire.KeySucceeded, "/keys/succeed", body, purpose);
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const receipt = await this.auth.postProven(wire.KeySucceeded, "/keys/succeed", body, purpose);
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_succession",
       payload: {
         old_fingerprint,
@@ -124,7 +113,7 @@ export class KeysClient {
         new_key_signature,
       },
     });
-    return this.#watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
+    return this.watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
   }
 
   /**
@@ -133,14 +122,14 @@ export class KeysClient {
    * @throws ClientError
    */
   async revoke(): Promise<KeyRevoked> {
-    const { fingerprint } = this.#authority;
-    const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#authority.postAuthorised(wire.KeyRevoked, "/keys/revoke", { payload: { fingerprint } });
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const { fingerprint } = this.auth;
+    const floor = await this.watch.sizeBefore();
+    const receipt = await this.auth.postAuthorised(wire.KeyRevoked, "/keys/revoke", { payload: { fingerprint } });
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_revocation",
       payload: { fingerprint },
     });
-    return this.#watch.agreed(receipt, { fingerprint, ...placeOf(proven) }, proven);
+    return this.watch.agreed(receipt, { fingerprint, ...placeOf(proven) }, proven);
   }
 
   /**
@@ -148,7 +137,7 @@ export class KeysClient {
    * ClientError
    */
   async find(fingerprint: string): Promise<KeyDetail> {
-    const key = await this.#http.get(wire.KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
+    const key = await this.http.get(wire.KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
     const shown = readKey(key.public_key);
     if (shown?.fingerprint !== asLogged(fingerprint))
       throw new ClientError("malformed-answer", `The service shows another key than ${fingerprint}.`);
@@ -157,7 +146,7 @@ export class KeysClient {
 
   /** A key's status, without the key. @throws ClientError */
   async status(fingerprint: string): Promise<KeyStatusView> {
-    const status = await this.#http.get(wire.KeyStatusView, `/keys/${encodeURIComponent(fingerprint)}/status`);
+    const status = await this.http.get(wire.KeyStatusView, `/keys/${encodeURIComponent(fingerprint)}/status`);
     return confirmed(status, { fingerprint: asLogged(fingerprint) }, "The key's status");
   }
 
@@ -168,7 +157,7 @@ export class KeysClient {
   async *list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
     const path = pseudonym === undefined ? "/keys" : "/keys/search";
     const seen = new Set<string>();
-    for await (const key of pages(this.#http, { schema: wire.KeyPage, path, member: "keys", query: { pseudonym } })) {
+    for await (const key of pages(this.http, { schema: wire.KeyPage, path, member: "keys", query: { pseudonym } })) {
       if (seen.has(key.fingerprint))
         throw new ClientError("malformed-answer", `The list of keys has ${key.fingerprint} twice.`);
       seen.add(key.fingerprint);

@@ -3,28 +3,16 @@ import * as wire from "../../../engine/contract/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../../engine/contract/log/log.js";
 import { checkOtsProof, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
-import type { Authority } from "../base/session.js";
 import type { Anchored, AnchorStatus } from "../base/types.js";
-import type { Watch } from "./watch.js";
+import { Area } from "./area.js";
 
-export class AnchoringClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class AnchoringClient extends Area {
   /**
    * The newest anchored entry, the state of its proof, and whether anchoring is due. The answer cannot be verified.
    * @throws ClientError
    */
   status(): Promise<AnchorStatus> {
-    return this.#http.get(wire.AnchorStatus, "/log/anchor-status");
+    return this.http.get(wire.AnchorStatus, "/log/anchor-status");
   }
 
   /**
@@ -32,17 +20,17 @@ export class AnchoringClient {
    * @throws ClientError `malformed-answer` for a proof of another digest than the entry's
    */
   async anchor(): Promise<Anchored> {
-    const floor = await this.#watch.sizeBefore();
-    const anchored = await this.#authority.withSession((headers) =>
-      this.#http.post(wire.Anchored, "/log/anchor", {}, headers),
+    const floor = await this.watch.sizeBefore();
+    const anchored = await this.auth.withSession((headers) =>
+      this.http.post(wire.Anchored, "/log/anchor", {}, headers),
     );
     const newest = Math.max(0, floor - 1);
-    const proven = await this.#watch.owed(this.#watch.proven(anchored.anchored_entry_id, null, newest), {});
+    const proven = await this.watch.owed(this.watch.proven(anchored.anchored_entry_id, null, newest), {});
     const { ok, detail } = checkOtsProof(anchored.ots_proof, proven.entry.entry_hash);
     if (!ok) throw new ClientError("malformed-answer", `The service gave no proof of the entry: ${detail}`);
     if (proven.proof.leaf_index < newest)
-      throw await this.#watch.misbehaved("The entry that was anchored is not the newest.", { entry: proven.entry });
-    return this.#watch.agreed(anchored, { entry_hashes: proven.entry.entry_hashes }, proven);
+      throw await this.watch.misbehaved("The entry that was anchored is not the newest.", { entry: proven.entry });
+    return this.watch.agreed(anchored, { entry_hashes: proven.entry.entry_hashes }, proven);
   }
 
   /**
@@ -50,11 +38,9 @@ export class AnchoringClient {
    * @throws ClientError
    */
   async signHead(): Promise<TreeHead> {
-    const floor = await this.#watch.sizeBefore();
-    const head = await this.#authority.withSession((headers) =>
-      this.#http.post(TreeHeadSchema, "/log/sth/sign", {}, headers),
-    );
-    await this.#watch.accept(head, floor);
+    const floor = await this.watch.sizeBefore();
+    const head = await this.auth.withSession((headers) => this.http.post(TreeHeadSchema, "/log/sth/sign", {}, headers));
+    await this.watch.accept(head, floor);
     return head;
   }
 }

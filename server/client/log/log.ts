@@ -11,12 +11,12 @@ import {
 } from "../../../engine/verify/index.js";
 import { confirmed } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
-import type { Http, Query } from "../base/http.js";
+import type { Query } from "../base/http.js";
 import { pages } from "../base/pages.js";
 import type { AuditTrailQuery, ConsistencyProof, LogHead, LogQuery, VerifyReport } from "../base/types.js";
+import { Area } from "./area.js";
 import type { EntryCriteria } from "./filters.js";
 import type { ProvenEntry } from "./proven.js";
-import type { Watch } from "./watch.js";
 
 /** Selects the entries that `LogReader.entries` lists; all, if empty. */
 export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search" | "title">;
@@ -29,18 +29,10 @@ export type TrailFilter = Omit<AuditTrailQuery, "page" | "per_page">;
 /** Number of entries that are proven together. */
 const BATCH = 200;
 
-export class LogReader {
-  readonly #http: Http;
-  readonly #watch: Watch;
-
-  constructor(http: Http, watch: Watch) {
-    this.#http = http;
-    this.#watch = watch;
-  }
-
+export class LogReader extends Area {
   /** The operator key for all heads. @throws ClientError */
   operatorKey(): Promise<PublicKey> {
-    return this.#watch.operatorKey();
+    return this.watch.operatorKey();
   }
 
   /**
@@ -49,7 +41,7 @@ export class LogReader {
    * @throws ClientError `log-misbehaved`
    */
   operators(): Promise<OperatorKeys> {
-    return this.#watch.operators();
+    return this.watch.operators();
   }
 
   /**
@@ -58,17 +50,17 @@ export class LogReader {
    * @throws ClientError
    */
   knownOperators(): Promise<OperatorKeys> {
-    return this.#watch.knownOperators();
+    return this.watch.knownOperators();
   }
 
   /** The newest head, signed and consistent with the last one seen; undefined while the log is empty. @throws ClientError */
   head(): Promise<TreeHead | undefined> {
-    return this.#watch.newest();
+    return this.watch.newest();
   }
 
   /** The head of the tree with `treeSize` leaves, verified. @throws ClientError */
   headOf(treeSize: number): Promise<TreeHead> {
-    return this.#watch.headOf(treeSize);
+    return this.watch.headOf(treeSize);
   }
 
   /**
@@ -77,24 +69,24 @@ export class LogReader {
    * @throws ClientError `log-misbehaved`
    */
   async heads(from: number, limit: number): Promise<readonly TreeHead[]> {
-    const known = await this.#watch.floor();
-    const { heads } = await this.#http.get(wire.TreeHeads, "/log/heads", { from, limit });
+    const known = await this.watch.floor();
+    const { heads } = await this.http.get(wire.TreeHeads, "/log/heads", { from, limit });
     // From the first size with a head on, every size has one. Only sizes of imported history, which come first, may
     // have none.
     const first = heads[0]?.tree_size ?? from + limit;
     for (const [i, head] of heads.entries()) {
-      await this.#watch.accept(head);
+      await this.watch.accept(head);
       if (head.tree_size < from || head.tree_size >= from + limit || head.tree_size !== first + i)
-        throw await this.#watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
+        throw await this.watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
     }
     const last = Math.min(known, from + limit - 1);
     // Sizes of imported history have no heads. The sizes before the first shown head must be of that kind.
-    const isLate = first > from && (await this.#watch.hasHead(first - 1));
+    const isLate = first > from && (await this.watch.hasHead(first - 1));
     // An answer without heads may be about imported history, unless the requested sizes include that of the last seen
     // head.
     const isCut = heads.length ? first + heads.length <= last : from <= known && known <= last;
     if (isCut || isLate)
-      throw await this.#watch.misbehaved("The log left out heads of sizes that it has.", {
+      throw await this.watch.misbehaved("The log left out heads of sizes that it has.", {
         shown: (heads.at(-1) as TreeHead | undefined) ?? null,
       });
     return heads;
@@ -105,26 +97,26 @@ export class LogReader {
    * @throws ClientError
    */
   async summary(): Promise<LogHead> {
-    const floor = await this.#watch.floor();
-    const summary = await this.#http.get(wire.LogHead, "/log/head");
+    const floor = await this.watch.floor();
+    const summary = await this.http.get(wire.LogHead, "/log/head");
     const { head, entry_count } = summary;
     if (entry_count < floor || (head === null) !== (entry_count === 0))
-      throw await this.#watch.misbehaved(`The log counts ${entry_count} entries, and has shown ${floor}.`, {});
+      throw await this.watch.misbehaved(`The log counts ${entry_count} entries, and has shown ${floor}.`, {});
     if (!head) return summary;
-    const proven = await this.#watch.owed(this.#watch.proven(head.id, entry_count - 1, floor), {});
+    const proven = await this.watch.owed(this.watch.proven(head.id, entry_count - 1, floor), {});
     const { id, entry_hash, event_type, timestamp } = proven.entry;
-    await this.#watch.agreed(head, { id, entry_hash, event_type, timestamp }, proven);
+    await this.watch.agreed(head, { id, entry_hash, event_type, timestamp }, proven);
     return summary;
   }
 
   /** An entry, proven to be in the tree of the newest head. @throws ClientError */
   async entry(id: number): Promise<ProvenEntry> {
-    return this.#watch.proven(id, null, await this.#watch.floor());
+    return this.watch.proven(id, null, await this.watch.floor());
   }
 
   /** The verified proof of a leaf, under the newest head or under that of an earlier size. @throws ClientError */
   proof(leafIndex: number, treeSize?: number): Promise<InclusionProof> {
-    return this.#watch.inclusion(leafIndex, treeSize);
+    return this.watch.inclusion(leafIndex, treeSize);
   }
 
   /**
@@ -133,7 +125,7 @@ export class LogReader {
    */
   async consistency(from: number, to: number): Promise<ConsistencyProof> {
     const [older, newer] = [await this.headOf(from), await this.headOf(to)];
-    return this.#watch.consistency(older, newer);
+    return this.watch.consistency(older, newer);
   }
 
   /**
@@ -144,17 +136,17 @@ export class LogReader {
    *   with a mirror that is copying the log
    */
   async checkpoint(name?: string): Promise<{ readonly note: string; readonly checkpoint: Checkpoint }> {
-    const floor = await this.#watch.floor();
-    const note = await this.#http.text("/log/checkpoint");
+    const floor = await this.watch.floor();
+    const note = await this.http.text("/log/checkpoint");
     const origin = name ?? note.split("\n", 1)[0]!;
     const checkpoint =
-      (await verifyCheckpoint(note, await this.#watch.operators(), origin)) ??
+      (await verifyCheckpoint(note, await this.watch.operators(), origin)) ??
       // The key may have been rotated since.
-      (await verifyCheckpoint(note, await this.#watch.refreshedOperators(), origin));
-    if (!checkpoint) throw await this.#watch.misbehaved("The checkpoint is not one of this log and its operator.", {});
-    const shown = await this.#watch.owed(this.headOf(checkpoint.treeSize), {});
+      (await verifyCheckpoint(note, await this.watch.refreshedOperators(), origin));
+    if (!checkpoint) throw await this.watch.misbehaved("The checkpoint is not one of this log and its operator.", {});
+    const shown = await this.watch.owed(this.headOf(checkpoint.treeSize), {});
     if (shown.root_hash !== checkpoint.rootHash)
-      throw await this.#watch.misbehaved("The checkpoint has another root than the head of its size.", { shown });
+      throw await this.watch.misbehaved("The checkpoint has another root than the head of its size.", { shown });
     if (checkpoint.treeSize < floor)
       throw new ClientError(
         "stale-answer",
@@ -171,15 +163,15 @@ export class LogReader {
    */
   tile(version: 1 | 2, level: number, index: number, width?: number): Promise<Uint8Array> {
     const partial = width === undefined ? "" : `.p/${width}`;
-    return this.#http.bytes(`/log/tile/${version}/${level}/${index}${partial}`);
+    return this.http.bytes(`/log/tile/${version}/${level}/${index}${partial}`);
   }
 
   /** Lets the service verify the whole log. The result cannot be verified. @throws ClientError */
   async verify(): Promise<VerifyReport> {
-    const floor = await this.#watch.floor();
-    const report = await this.#http.post(wire.VerifyReport, "/log/verify", {});
+    const floor = await this.watch.floor();
+    const report = await this.http.post(wire.VerifyReport, "/log/verify", {});
     if (report.entry_count < floor)
-      throw await this.#watch.misbehaved(`The log counts ${report.entry_count} entries, and has shown ${floor}.`, {});
+      throw await this.watch.misbehaved(`The log counts ${report.entry_count} entries, and has shown ${floor}.`, {});
     return confirmed(report, { valid: report.errors.length === 0 }, "The report");
   }
 
@@ -221,17 +213,17 @@ export class LogReader {
         if (batch.length === wanted) break;
       }
       if (batch.length < wanted)
-        throw await this.#watch.misbehaved("The log lists fewer entries than its head has leaves.", { shown: head });
+        throw await this.watch.misbehaved("The log lists fewer entries than its head has leaves.", { shown: head });
       for (const [i, entry] of batch.entries()) {
-        await this.#watch.checkContent(entry);
+        await this.watch.checkContent(entry);
         if (previous && entry.previous_hash !== previous.entry_hash)
-          throw await this.#watch.misbehaved(`Entry ${entry.id} does not follow on entry ${previous.id}.`, { entry });
+          throw await this.watch.misbehaved(`Entry ${entry.id} does not follow on entry ${previous.id}.`, { entry });
         await this.#checkId(entry, start + i, previous);
         previous = entry;
       }
       const proof = await this.proof(start + wanted - 1, head.tree_size);
       if (proof.entry_hash !== previous?.entry_hash)
-        throw await this.#watch.misbehaved("The entries listed are not those of the tree.", {
+        throw await this.watch.misbehaved("The entries listed are not those of the tree.", {
           shown: head,
           proof,
           entry: previous ?? null,
@@ -249,28 +241,28 @@ export class LogReader {
     if (isNext) return;
     const detail = `Entry ${entry.id} is not leaf ${leafIndex}.`;
     if (!previous && entry.id > leafIndex) {
-      const { leaf_index } = await this.#watch.owed(this.#http.get(wire.InclusionProof, `/log/${entry.id}/proof`), {});
+      const { leaf_index } = await this.watch.owed(this.http.get(wire.InclusionProof, `/log/${entry.id}/proof`), {});
       if (leaf_index === leafIndex) return;
     } else if (previous && entry.id > previous.id) {
-      if (!(await this.#watch.hasHead(leafIndex))) return;
+      if (!(await this.watch.hasHead(leafIndex))) return;
     }
-    throw await this.#watch.misbehaved(detail, { entry });
+    throw await this.watch.misbehaved(detail, { entry });
   }
 
   /** A list of entries whose content has the claimed hashes and that match the sent filter. */
   async *#checked(path: string, query: Query, criteria: EntryCriteria): AsyncGenerator<Entry, void, undefined> {
     let previous = 0;
     for await (const entry of this.#list(path, query)) {
-      await this.#watch.checkListed(entry, criteria);
+      await this.watch.checkListed(entry, criteria);
       if (entry.id <= previous)
-        throw await this.#watch.misbehaved(`Entry ${entry.id} is listed after entry ${previous}.`, { entry });
+        throw await this.watch.misbehaved(`Entry ${entry.id} is listed after entry ${previous}.`, { entry });
       previous = entry.id;
       yield entry;
     }
   }
 
   #list(path: string, query: Query, skip = 0): AsyncGenerator<Entry, void, undefined> {
-    const list = pages(this.#http, { schema: wire.EntryPage, path, member: "entries", query, skip });
+    const list = pages(this.http, { schema: wire.EntryPage, path, member: "entries", query, skip });
     return list as AsyncGenerator<Entry, void, undefined>;
   }
 }

@@ -11,39 +11,27 @@ import {
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
-import type { Authority } from "../base/session.js";
 import type { FreezeLog, LogBeginning, LogEnd } from "../base/types.js";
+import { Area } from "./area.js";
 import type { Expected } from "./expected.js";
 import type { ProvenEntry } from "./proven.js";
-import type { Watch } from "./watch.js";
 
-export class ShardsClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class ShardsClient extends Area {
   /**
    * How the log ended; null for one that may grow. Proven by the newest entry, the last leaf of the newest head.
    * @throws ClientError `log-misbehaved`, also for a log that goes on behind its end
    */
   async end(): Promise<LogEnd | null> {
-    const floor = await this.#watch.floor();
-    const { frozen } = await this.#http.get(wire.Shards, "/log/shards");
+    const floor = await this.watch.floor();
+    const { frozen } = await this.http.get(wire.Shards, "/log/shards");
     if (!frozen) {
       await this.#expectOpen(floor);
       return null;
     }
     const { entry_id, tree_size, reason, successor } = frozen;
     const proven = await this.#last(entry_id, tree_size - 1, Math.min(floor, tree_size - 1), { reason, successor });
-    const end = await this.#watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
-    await this.#watch.keepEnd({ entry_id, tree_size });
+    const end = await this.watch.agreed(frozen, { timestamp: proven.entry.timestamp }, proven);
+    await this.watch.keepEnd({ entry_id, tree_size });
     return end;
   }
 
@@ -53,17 +41,17 @@ export class ShardsClient {
    * @throws ClientError `log-misbehaved`, also if the last head there is not signed by the key that it names
    */
   async beginning(): Promise<LogBeginning | null> {
-    const floor = await this.#watch.floor();
-    const { predecessor } = await this.#http.get(wire.Shards, "/log/shards");
-    if (!(await this.#watch.newest())) return null;
-    const proven = await this.#watch.owed(this.#watch.proven(1, 0, floor), {});
+    const floor = await this.watch.floor();
+    const { predecessor } = await this.http.get(wire.Shards, "/log/shards");
+    if (!(await this.watch.newest())) return null;
+    const proven = await this.watch.owed(this.watch.proven(1, 0, floor), {});
     const { entry, proof, head } = proven;
     const said =
       entry.event_type === "log_continues" ? (entry.payload as PayloadOf<"log_continues">).predecessor : null;
-    await this.#watch.agreed({ predecessor }, { predecessor: said && { entry_id: entry.id, ...said } }, proven);
+    await this.watch.agreed({ predecessor }, { predecessor: said && { entry_id: entry.id, ...said } }, proven);
     if (!said || (await isSigned(said))) return predecessor;
     const detail = `Entry ${entry.id} names a last head of the log at ${said.url} that the operator key there has not signed.`;
-    throw await this.#watch.misbehaved(detail, { shown: head, proof, entry });
+    throw await this.watch.misbehaved(detail, { shown: head, proof, entry });
   }
 
   /**
@@ -84,15 +72,11 @@ export class ShardsClient {
   }
 
   async #expectOpen(floor: number): Promise<void> {
-    const { head, entry_count } = await this.#http.get(LogHead, "/log/head");
+    const { head, entry_count } = await this.http.get(LogHead, "/log/head");
     if (!head) return;
-    const {
-      entry,
-      proof,
-      head: shown,
-    } = await this.#watch.owed(this.#watch.proven(head.id, entry_count - 1, floor), {});
+    const { entry, proof, head: shown } = await this.watch.owed(this.watch.proven(head.id, entry_count - 1, floor), {});
     if (entry.event_type !== "log_frozen") return;
-    throw await this.#watch.misbehaved("The log denies its end.", { shown, proof, entry });
+    throw await this.watch.misbehaved("The log denies its end.", { shown, proof, entry });
   }
 
   /** Remembers the end of the log, if it can be proven now. @throws ClientError `log-misbehaved` */
@@ -108,19 +92,19 @@ export class ShardsClient {
    * @throws ClientError `frozen` if it has ended; `log-misbehaved`
    */
   async freeze({ reason, successor = null }: FreezeLog): Promise<TreeHead> {
-    const floor = await this.#watch.sizeBefore();
-    const frozen = await this.#authority.withSession((headers) =>
-      this.#http.post(wire.LogFrozen, "/log/freeze", { reason, successor }, headers),
+    const floor = await this.watch.sizeBefore();
+    const frozen = await this.auth.withSession((headers) =>
+      this.http.post(wire.LogFrozen, "/log/freeze", { reason, successor }, headers),
     );
     const proven = await this.#last(frozen.log_entry_id, frozen.leaf_index, floor, { reason, successor });
     const { tree_size, root_hash } = proven.head;
     const { entry_hash } = proven.entry;
-    const { sth } = await this.#watch.agreed(
+    const { sth } = await this.watch.agreed(
       frozen,
       { entry_hash, sth: { ...frozen.sth, tree_size, root_hash } },
       proven,
     );
-    await this.#watch.accept(sth, tree_size);
+    await this.watch.accept(sth, tree_size);
     return sth;
   }
 
@@ -132,11 +116,11 @@ export class ShardsClient {
     payload: Pick<LogEnd, "reason" | "successor">,
   ): Promise<ProvenEntry> {
     const expected: Expected = { event_type: "log_frozen", payload };
-    const proven = await this.#watch.recorded(entryId, leafIndex, floor, expected);
+    const proven = await this.watch.recorded(entryId, leafIndex, floor, expected);
     const { entry, head, proof } = proven;
     if (head.tree_size === leafIndex + 1) return proven;
     const detail = `Entry ${entryId} froze the log, and a head of ${head.tree_size} leaves goes on behind it.`;
-    throw await this.#watch.misbehaved(detail, { shown: head, proof, entry });
+    throw await this.watch.misbehaved(detail, { shown: head, proof, entry });
   }
 }
 

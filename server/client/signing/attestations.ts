@@ -8,10 +8,9 @@ import * as wire from "../../../engine/contract/signing/attestations.js";
 import { canonicalJson, type Manifest, signingPayload } from "../../../engine/verify/index.js";
 import { registrationStatement } from "../../../engine/verify/keys/contract.js";
 import { ClientError } from "../base/error.js";
-import { type Http, problemError } from "../base/http.js";
-import type { Authority } from "../base/session.js";
+import { problemError } from "../base/http.js";
 import type { AttestationBatch, AttestationReceipt, KeyDetail as KnownKey } from "../base/types.js";
-import type { Watch } from "../log/watch.js";
+import { Area } from "../log/area.js";
 import { type Answered, type Attested, Receipts, type Submitted } from "./receipts.js";
 
 /** A document with its hash. The service gets nothing else of it. */
@@ -36,26 +35,16 @@ export type AttestOutcome<Subject> = { readonly subject: Subject } & (
 /** A document, or a manifest with its attestations. */
 export type Subject = AttestedDocument | Manifest;
 
-export class AttestationsClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-  readonly #receipts: Receipts;
+export class AttestationsClient extends Area {
+  readonly #receipts = new Receipts(this.http, this.watch, this.auth);
   /** Whether the key has named itself, as far as this client knows. */
   #isNamed = false;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-    this.#receipts = new Receipts(http, watch, authority);
-  }
 
   /** Signs and submits. @throws ClientError `log-misbehaved` for an invalid receipt */
   async attest(subject: Subject, options: AttestOptions): Promise<Attested> {
     const naming = await this.#naming(options);
     const submitted = await this.#submission(subject, options, naming);
-    const size = await this.#watch.sizeBefore();
+    const size = await this.watch.sizeBefore();
     const answer = await this.#submit(submitted);
     const attested = await this.#receipts
       .verified(submitted, answer, size)
@@ -92,7 +81,7 @@ export class AttestationsClient {
     let next = 0;
     for (let length = submissions.length; next < submissions.length; ) {
       const sent = submissions.slice(next, next + length);
-      const size = await this.#watch.sizeBefore();
+      const size = await this.watch.sizeBefore();
       let answered: Answered[];
       try {
         answered = await this.#submitAll(sent);
@@ -116,7 +105,7 @@ export class AttestationsClient {
   async #submitAll(sent: readonly Submitted[]): Promise<Answered[]> {
     let results: AttestationBatch["results"];
     try {
-      ({ results } = await this.#http.post(wire.AttestationBatch, "/attestations/batch", { submissions: sent }));
+      ({ results } = await this.http.post(wire.AttestationBatch, "/attestations/batch", { submissions: sent }));
     } catch (error) {
       // Too large even alone. The others may still be sent.
       if (sent.length === 1 && isTooLarge(error)) return [{ submitted: sent[0]!, answer: error }];
@@ -152,7 +141,7 @@ export class AttestationsClient {
    */
   async #submit(submitted: Submitted): Promise<AttestationReceipt> {
     try {
-      return await this.#http.post(wire.AttestationReceipt, "/attestations", submitted);
+      return await this.http.post(wire.AttestationReceipt, "/attestations", submitted);
     } catch (error) {
       if (!(error instanceof ClientError) || error.code !== "proof-required") throw error;
       return this.#submitProven(submitted);
@@ -160,7 +149,7 @@ export class AttestationsClient {
   }
 
   #submitProven(submitted: Submitted): Promise<AttestationReceipt> {
-    return this.#authority.postProven(wire.AttestationReceipt, "/attestations", { ...submitted });
+    return this.auth.postProven(wire.AttestationReceipt, "/attestations", { ...submitted });
   }
 
   /**
@@ -170,14 +159,14 @@ export class AttestationsClient {
    */
   async #naming({ pseudonym }: AttestOptions): Promise<Naming> {
     if (this.#isNamed) return {};
-    const { fingerprint } = this.#authority.key;
+    const { fingerprint } = this.auth.key;
     const path = `/keys/${encodeURIComponent(fingerprint)}`;
-    const known = await this.#http.get(KeyDetail, path).catch(ifUnknown);
+    const known = await this.http.get(KeyDetail, path).catch(ifUnknown);
     this.#isNamed = known?.named === true;
     if (this.#isNamed) return {};
     if (known?.proven && pseudonym === undefined) return { known };
     const statement = registrationStatement(fingerprint, pseudonym ?? null, null);
-    const possession_signature = await this.#authority.signStatement(statement);
+    const possession_signature = await this.auth.signStatement(statement);
     return known ? { known, possession_signature } : { possession_signature };
   }
 
@@ -202,8 +191,8 @@ export class AttestationsClient {
     const manifest = manifestToSign(subject, options);
     return {
       manifest,
-      public_key_pem: this.#authority.key.pem,
-      signature: await this.#authority.sign(signingPayload(manifest)),
+      public_key_pem: this.auth.key.pem,
+      signature: await this.auth.sign(signingPayload(manifest)),
       attestation_type: type,
       ...(pseudonym === undefined ? {} : { pseudonym }),
       ...(possession_signature === undefined ? {} : { possession_signature }),

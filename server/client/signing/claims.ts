@@ -8,41 +8,29 @@ import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import type { Authority } from "../base/session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, SealedClaim } from "../base/types.js";
+import { Area } from "../log/area.js";
 import { placeOf } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 
 /** Number of claims on a page. This number of claims always fits, whatever their size. */
 const PER_PAGE = 20;
 
-export class ClaimsClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class ClaimsClient extends Area {
   /** Posts a payload that `encryptClaim` made. Needs the session of a key in hardware. @throws ClientError */
   async post(payload: SealedClaim): Promise<ClaimReceipt> {
-    const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#authority.withSession((headers) =>
-      this.#http.post(wire.ClaimReceipt, "/claims", { payload }, headers),
+    const floor = await this.watch.sizeBefore();
+    const receipt = await this.auth.withSession((headers) =>
+      this.http.post(wire.ClaimReceipt, "/claims", { payload }, headers),
     );
     const claim = payload as unknown as PayloadOf<"encrypted_claim">;
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "encrypted_claim",
       payload: { ...claim },
     });
     const { entry_hash: _, ...place } = placeOf(proven);
     const { commitment, lookup_key } = claim;
-    return this.#watch.agreed(receipt, { entry_id: proven.entry.id, commitment, lookup_key, ...place }, proven);
+    return this.watch.agreed(receipt, { entry_id: proven.entry.id, commitment, lookup_key, ...place }, proven);
   }
 
   /**
@@ -52,7 +40,7 @@ export class ClaimsClient {
    */
   async *list(lookupKey: string): AsyncGenerator<ClaimEntry, void, undefined> {
     const query = { lookup_key: lookupKey };
-    for await (const claim of pages(this.#http, {
+    for await (const claim of pages(this.http, {
       schema: wire.ClaimPage,
       path: "/claims",
       member: "entries",
@@ -71,10 +59,10 @@ export class ClaimsClient {
 
   /** One claim as it was posted. Its entry is proven to be in the log. @throws ClientError */
   async payload(entryId: number): Promise<ClaimPayload> {
-    const payload = await this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
-    const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
+    const payload = await this.http.get(wire.ClaimPayload, `/claims/${entryId}`);
+    const proven = await this.watch.owed(this.watch.proven(entryId, null, await this.watch.floor()), {});
     const { event_type: _, ...logged } = membersIn(proven.entry);
-    await this.#watch.agreed<object>(payload, logged, proven);
+    await this.watch.agreed<object>(payload, logged, proven);
     return logged;
   }
 
@@ -86,8 +74,8 @@ export class ClaimsClient {
    */
   async reveal(entryId: number, plaintext: object, commitmentKey: string): Promise<boolean> {
     const body = { plaintext, commitment_key: commitmentKey };
-    const { valid } = await this.#authority.withSession((headers) =>
-      this.#http.post(wire.Revealed, `/claims/${entryId}/reveal`, body, headers),
+    const { valid } = await this.auth.withSession((headers) =>
+      this.http.post(wire.Revealed, `/claims/${entryId}/reveal`, body, headers),
     );
     return valid;
   }
@@ -102,6 +90,6 @@ export class ClaimsClient {
       throw new ClientError("malformed-answer", `Entry ${claim.id} has two digests of one algorithm.`);
     const hashes = { previous_hash: digest(previous_hashes) ?? null, entry_hash: digest(claim.entry_hashes) ?? "" };
     const [newer, older] = ([2, 1] as const).map((chain_version) => ({ ...claim, ...hashes, chain_version }) as Entry);
-    await this.#watch.checkContent(checkEntry(older!).length === 0 ? older! : newer!);
+    await this.watch.checkContent(checkEntry(older!).length === 0 ? older! : newer!);
   }
 }

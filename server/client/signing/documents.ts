@@ -14,19 +14,10 @@ import {
 } from "../../../engine/verify/index.js";
 import { same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
-import type { Authority } from "../base/session.js";
 import type { AssembleComposite, Composite, PrepareDocument } from "../base/types.js";
+import { Area } from "../log/area.js";
 
-export class DocumentsClient {
-  readonly #http: Http;
-  readonly #authority: Authority;
-
-  constructor(http: Http, authority: Authority) {
-    this.#http = http;
-    this.#authority = authority;
-  }
-
+export class DocumentsClient extends Area {
   /**
    * The unsigned manifest of a document, which the service has checked. `attest` takes it.
    * @throws ClientError `malformed-answer` for a manifest of another document
@@ -34,13 +25,13 @@ export class DocumentsClient {
   prepare({ title, content_hash, tags }: PrepareDocument): Promise<Manifest> {
     const hash = normaliseContentHash(content_hash) ?? content_hash;
     const document = { title, content_hash: hash, ...(tags ? { tags } : {}) };
-    const body = { ...document, public_key_pem: this.#authority.key.pem };
+    const body = { ...document, public_key_pem: this.auth.key.pem };
     return this.#manifest("/documents/sign", body, document);
   }
 
   /** Makes a composite of 1 to 1000 parts, in the given order. @throws ClientError */
   async assemble(request: AssembleComposite): Promise<Composite> {
-    const { composite } = await this.#http.post(wire.AssembledComposite, "/composite/assemble", request);
+    const { composite } = await this.http.post(wire.AssembledComposite, "/composite/assemble", request);
     const parts = request.parts.map((part) => ({
       ...part,
       content_hash: normaliseContentHash(part.content_hash) ?? part.content_hash,
@@ -61,7 +52,7 @@ export class DocumentsClient {
   }
 
   async #manifest(path: string, body: object, document: object): Promise<Manifest> {
-    const prepared = await this.#http.post(PreparedDocument, path, body);
+    const prepared = await this.http.post(PreparedDocument, path, body);
     const manifest = { attestations: [], document } as unknown as Manifest;
     const isAsked =
       same(prepared.manifest, manifest) &&

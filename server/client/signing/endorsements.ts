@@ -4,9 +4,7 @@ import { Entry } from "../../../engine/contract/log/log.js";
 import * as wire from "../../../engine/contract/signing/endorsements.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { asLogged, type Members, matching, moment } from "../base/compare.js";
-import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import type { Authority } from "../base/session.js";
 import type {
   AlertReceipt,
   Endorsement,
@@ -16,33 +14,23 @@ import type {
   OfferEndorsement,
   RevocationAlert,
 } from "../base/types.js";
+import { Area } from "../log/area.js";
 import type { Expected } from "../log/expected.js";
 import { bareEntry, type ProvenEntry } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 
 /** An offer by the signer's key. */
 export type Offer = Omit<OfferEndorsement, "endorser_fingerprint" | "auth">;
 
 export type EndorsementFilter = Pick<EndorsementQuery, "status" | "category">;
 
-export class EndorsementsClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class EndorsementsClient extends Area {
   /** Offers an endorsement to another key. @returns the entry of the offer @throws ClientError */
   async offer(offer: Offer): Promise<ProvenEntry> {
-    const { fingerprint } = this.#authority.key;
-    const floor = await this.#watch.sizeBefore();
+    const { fingerprint } = this.auth.key;
+    const floor = await this.watch.sizeBefore();
     const body = { ...offer, endorser_fingerprint: fingerprint };
-    const receipt = await this.#authority.postProven(Entry, "/endorsements/offer", body);
-    const proven = await this.#watch.recorded(receipt.id, null, floor, {
+    const receipt = await this.auth.postProven(Entry, "/endorsements/offer", body);
+    const proven = await this.watch.recorded(receipt.id, null, floor, {
       event_type: "endorsement_offer",
       payload: {
         endorser_key_fingerprint: fingerprint,
@@ -53,13 +41,13 @@ export class EndorsementsClient {
         external_identifiers: offer.external_identifiers ?? null,
       },
     });
-    await this.#watch.agreed(receipt, bareEntry(proven), proven);
+    await this.watch.agreed(receipt, bareEntry(proven), proven);
     return proven;
   }
 
   /** Accepts an offer to the signer's key. @throws ClientError */
   accept(offerEntryId: number, note?: string): Promise<EndorsementReceipt> {
-    const endorsed_fingerprint = this.#authority.key.fingerprint;
+    const endorsed_fingerprint = this.auth.key.fingerprint;
     const body = { offer_entry_id: offerEntryId, endorsed_fingerprint, ...(note === undefined ? {} : { note }) };
     const parties = { endorsed_key_fingerprint: endorsed_fingerprint };
     return this.#change("accept", body, "endorsement_acceptance", { offerEntryId, parties, note: note ?? null });
@@ -67,7 +55,7 @@ export class EndorsementsClient {
 
   /** Withdraws an offer or an endorsement by the signer's key. @throws ClientError */
   withdraw(offerEntryId: number, endorsedFingerprint: string, note: string): Promise<EndorsementReceipt> {
-    const endorser_fingerprint = this.#authority.key.fingerprint;
+    const endorser_fingerprint = this.auth.key.fingerprint;
     const names = { endorser_fingerprint, endorsed_fingerprint: endorsedFingerprint };
     const body = { ...names, original_offer_entry_id: offerEntryId, note };
     const parties = {
@@ -79,7 +67,7 @@ export class EndorsementsClient {
 
   /** Ends an endorsement that the signer's key accepted. @throws ClientError */
   revokeAcceptance(offerEntryId: number, note: string): Promise<EndorsementReceipt> {
-    const endorsed_fingerprint = this.#authority.key.fingerprint;
+    const endorsed_fingerprint = this.auth.key.fingerprint;
     const body = { endorsed_fingerprint, original_offer_entry_id: offerEntryId, note };
     const parties = { endorsed_key_fingerprint: endorsed_fingerprint };
     return this.#change("revoke-acceptance", body, "acceptance_revocation", { offerEntryId, parties, note });
@@ -90,16 +78,16 @@ export class EndorsementsClient {
    * @throws ClientError
    */
   async alert(compromisedFingerprint: string, reason: string, evidence?: string): Promise<AlertReceipt> {
-    const { fingerprint } = this.#authority.key;
+    const { fingerprint } = this.auth.key;
     const compromised_fingerprint = asLogged(compromisedFingerprint);
-    const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#authority.postProven(wire.AlertReceipt, "/endorsements/revocation-alert", {
+    const floor = await this.watch.sizeBefore();
+    const receipt = await this.auth.postProven(wire.AlertReceipt, "/endorsements/revocation-alert", {
       endorser_fingerprint: fingerprint,
       compromised_fingerprint,
       reason,
       ...(evidence === undefined ? {} : { evidence }),
     });
-    const proven = await this.#watch.recorded(receipt.log_entry.id, null, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry.id, null, floor, {
       event_type: "endorser_revocation_alert",
       payload: {
         endorser_key_fingerprint: fingerprint,
@@ -116,8 +104,8 @@ export class EndorsementsClient {
       evidence: evidence ?? null,
       filed_at: proven.entry.timestamp,
     };
-    await this.#watch.agreed(receipt.log_entry, bareEntry(proven), proven);
-    await this.#watch.agreed(receipt.alert, alert, proven);
+    await this.watch.agreed(receipt.log_entry, bareEntry(proven), proven);
+    await this.watch.agreed(receipt.alert, alert, proven);
     return { alert, log_entry: logged(proven) };
   }
 
@@ -137,13 +125,13 @@ export class EndorsementsClient {
   alerts(fingerprint: string): AsyncGenerator<RevocationAlert, void, undefined> {
     const path = `/endorsements/revocation-alerts/${encodeURIComponent(fingerprint)}`;
     const listing = { schema: wire.AlertPage, path, member: "alerts" } as const;
-    const items = pages(this.#http, { ...listing, place: (alert) => alert.alert_entry_id });
+    const items = pages(this.http, { ...listing, place: (alert) => alert.alert_entry_id });
     return matching(items, { compromised_fingerprint: asLogged(fingerprint) });
   }
 
   /** The possible types of `external_identifiers` in an offer. @throws ClientError */
   async identifierTypes(): Promise<IdentifierType[]> {
-    return (await this.#http.get(wire.IdentifierTypes, "/identifier-types")).identifier_types;
+    return (await this.http.get(wire.IdentifierTypes, "/identifier-types")).identifier_types;
   }
 
   #list(
@@ -152,7 +140,7 @@ export class EndorsementsClient {
     party: Members<Endorsement>,
   ): AsyncGenerator<Endorsement, void, undefined> {
     const listing = { schema: wire.EndorsementPage, path, member: "endorsements", query: { ...filter } } as const;
-    const items = pages(this.#http, { ...listing, place: (endorsement) => endorsement.offer_entry_id });
+    const items = pages(this.http, { ...listing, place: (endorsement) => endorsement.offer_entry_id });
     return matching(items, { ...party, ...given(filter) });
   }
 
@@ -163,9 +151,9 @@ export class EndorsementsClient {
     event_type: keyof typeof BECOMES,
     { offerEntryId, parties, note }: { offerEntryId: number; parties: object; note: string | null },
   ): Promise<EndorsementReceipt> {
-    const floor = await this.#watch.sizeBefore();
-    const receipt = await this.#authority.postProven(wire.EndorsementReceipt, `/endorsements/${path}`, body);
-    const offer = await this.#watch.owed(this.#watch.proven(offerEntryId, null, floor), {});
+    const floor = await this.watch.sizeBefore();
+    const receipt = await this.auth.postProven(wire.EndorsementReceipt, `/endorsements/${path}`, body);
+    const offer = await this.watch.owed(this.watch.proven(offerEntryId, null, floor), {});
     const offered = offer.entry.payload as PayloadOf<"endorsement_offer">;
     const content = {
       endorser_key_fingerprint: offered.endorser_key_fingerprint,
@@ -179,10 +167,10 @@ export class EndorsementsClient {
       event_type,
       payload: { ...content, ...parties, offer_entry_id: offerEntryId, note },
     };
-    const proven = await this.#watch.recorded(receipt.log_entry.id, null, floor, expected);
+    const proven = await this.watch.recorded(receipt.log_entry.id, null, floor, expected);
     const { timestamp } = proven.entry;
     const { endorsement, log_entry } = receipt;
-    await this.#watch.agreed(log_entry, bareEntry(proven), proven);
+    await this.watch.agreed(log_entry, bareEntry(proven), proven);
     const { category, valid_until, institutional_metadata, external_identifiers } = content;
     const truth = {
       offer_entry_id: offerEntryId,
@@ -192,7 +180,7 @@ export class EndorsementsClient {
       offered_at: offer.entry.timestamp,
       ...BECOMES[event_type]({ timestamp, note, activates_at: endorsement.activates_at }),
     };
-    await this.#watch.agreed(endorsement, truth, proven);
+    await this.watch.agreed(endorsement, truth, proven);
     return { endorsement, log_entry: logged(proven) };
   }
 }

@@ -4,36 +4,24 @@ import * as wire from "../../../engine/contract/signing/requests.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import type { PolicyAction } from "../../../engine/verify/keys/contract.js";
 import { asLogged, confirmed, moment } from "../base/compare.js";
-import type { Http } from "../base/http.js";
-import type { Authority } from "../base/session.js";
 import type { PolicyPublished, PolicyView, PublishPolicy } from "../base/types.js";
+import { Area } from "../log/area.js";
 import { OF_ENTRY } from "../log/expected.js";
 import { placeOf } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 
 /** A policy of the client's key; `docs/policies.md` describes the language of its predicates. */
 export type NewPolicy = Omit<PublishPolicy, "target_fingerprint" | "auth">;
 
-export class PoliciesClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class PoliciesClient extends Area {
   /** Publishes a policy in place of the key's active one. @throws ClientError */
   async publish(policy: NewPolicy): Promise<PolicyPublished> {
-    const target_fingerprint = this.#authority.fingerprint;
-    const floor = await this.#watch.sizeBefore();
+    const target_fingerprint = this.auth.fingerprint;
+    const floor = await this.watch.sizeBefore();
     const body = { ...policy, target_fingerprint };
-    const receipt = await this.#authority.postAuthorised(wire.PolicyPublished, "/log/request-policies", body);
+    const receipt = await this.auth.postAuthorised(wire.PolicyPublished, "/log/request-policies", body);
     const { predicates, default_action_on_failure } = policy;
     const content = { target_fingerprint, predicates, default_action_on_failure };
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "request_policy",
       payload: { ...content, effective_from: moment(policy.effective_from) ?? OF_ENTRY },
     });
@@ -41,7 +29,7 @@ export class PoliciesClient {
     const published_at = proven.entry.timestamp;
     const status = effective_from <= published_at ? ("active" as const) : ("scheduled" as const);
     const { entry_hash: _, ...place } = placeOf(proven);
-    return this.#watch.agreed(
+    return this.watch.agreed(
       receipt,
       {
         target_fingerprint,
@@ -58,7 +46,7 @@ export class PoliciesClient {
 
   /** A key's policy in force, and the scheduled one. @throws ClientError */
   async find(fingerprint: string): Promise<PolicyView> {
-    const view = await this.#http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
+    const view = await this.http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
     const own = { target_fingerprint: asLogged(fingerprint) };
     for (const policy of [view.active, view.scheduled]) if (policy) confirmed(policy, own, "The policy");
     return confirmed(view, own, "The policy");

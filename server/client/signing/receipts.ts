@@ -15,11 +15,9 @@ import {
 } from "../../../engine/verify/index.js";
 import { differing, same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
-import type { Authority } from "../base/session.js";
 import type { AttestationReceipt, SubmitAttestation } from "../base/types.js";
+import { Area } from "../log/area.js";
 import type { ProvenEntry } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 import { ListedEntries } from "./listed-entries.js";
 
 /** A verified receipt, and everything that is needed to verify it again offline. */
@@ -47,17 +45,7 @@ export interface Answered {
   readonly answer: AttestationReceipt | ClientError;
 }
 
-export class Receipts {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class Receipts extends Area {
   /**
    * Verifies the answers to a batch as `verified` does, with few requests for those receipts that come with a head.
    * @param size `Watch.sizeBefore()` before the batch was sent
@@ -69,7 +57,7 @@ export class Receipts {
       const head = answer instanceof ClientError ? null : (answer.sth as TreeHead | null);
       return head && indexAt(head.tree_size) >= pinned ? [{ leafIndex: head.tree_size - 1, head }] : [];
     });
-    const listed = await ListedEntries.of(places, this.#http, this.#watch);
+    const listed = await ListedEntries.of(places, this.http, this.watch);
     const outcomes: (Attested | ClientError)[] = [];
     for (const [i, { submitted, answer }] of batch.entries()) {
       if (i % IN_ONE_TURN === 0) await turn();
@@ -95,14 +83,14 @@ export class Receipts {
     const { log_entry_id, leaf_index } = receipt;
     // An attestation of an imported history may be older than the first head.
     const own = receipt.sth as TreeHead | null;
-    if (own) await this.#watch.accept(own);
+    if (own) await this.watch.accept(own);
     const { indexAt, pinned } = await this.#terms();
     // A head of a key that was retired before the pinned one began proves nothing to those who are offline.
-    const head = own && indexAt(own.tree_size) >= pinned ? own : await this.#watch.newest();
-    if (!head) throw await this.#watch.misbehaved("The log gave a receipt and has no tree head.", {});
+    const head = own && indexAt(own.tree_size) >= pinned ? own : await this.watch.newest();
+    if (!head) throw await this.watch.misbehaved("The log gave a receipt and has no tree head.", {});
     const query = { tree_size: head.tree_size };
-    const [entry, proof] = await this.#watch.owed(
-      Promise.all([this.#watch.entry(log_entry_id), this.#http.get(InclusionProof, `/log/proof/${leaf_index}`, query)]),
+    const [entry, proof] = await this.watch.owed(
+      Promise.all([this.watch.entry(log_entry_id), this.http.get(InclusionProof, `/log/proof/${leaf_index}`, query)]),
       { shown: head },
     );
     return this.#checked(submitted, receipt, { entry, proof: proof as AttestationBundle["proof"], head }, size);
@@ -110,8 +98,8 @@ export class Receipts {
 
   /** The numbers of the terms of operator keys: that of a size, and that of the pinned key. */
   async #terms(): Promise<{ readonly indexAt: (size: number) => number; readonly pinned: number }> {
-    const operators = await this.#watch.operators();
-    const pinned = operators.indexOf((await this.#watch.operatorKey()).fingerprint);
+    const operators = await this.watch.operators();
+    const pinned = operators.indexOf((await this.watch.operatorKey()).fingerprint);
     return { indexAt: (size) => operators.indexAt(size), pinned };
   }
 
@@ -128,14 +116,14 @@ export class Receipts {
         "unverifiable-receipt",
         `Entry ${entry.id} records the same attestation, in version 1, which no receipt covers.`,
       );
-    const operators = await this.#watch.operators();
+    const operators = await this.watch.operators();
     // The anchoring proof is added to an entry later and is not part of the receipt.
     const { ots_proof: _, ...bare } = entry;
     const bundle: AttestationBundle = {
       format: BUNDLE_FORMAT,
       manifest: submitted.manifest,
       attestation: receipt.attestation as AttestationBundle["attestation"],
-      public_key: this.#authority.key.pem,
+      public_key: this.auth.key.pem,
       entry: bare,
       proof,
       tree_head: head,
@@ -153,11 +141,11 @@ export class Receipts {
   ): Promise<void> {
     const { proof, entry, tree_head: shown } = bundle;
     const { duplicate, attestation, sth } = receipt;
-    const operatorKey = await this.#watch.operatorKey();
+    const operatorKey = await this.watch.operatorKey();
     const { checks } = await verifyBundle(bundle, { fileHash: submitted.manifest.document.content_hash, operatorKey });
     const wrong = checks.filter((check) => !check.ok).map((check) => check.detail);
     const truth = {
-      fingerprint: this.#authority.key.fingerprint,
+      fingerprint: this.auth.key.fingerprint,
       log_entry_id: entry.id,
       leaf_index: proof.leaf_index,
       entry_hash: entry.entry_hash,
@@ -172,7 +160,7 @@ export class Receipts {
     if ((attestation.intent_statement ?? null) !== (submitted.intent_statement ?? null))
       wrong.push("The statement of intent is not the one that was submitted.");
     if (
-      sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.#watch.hasHead(receipt.leaf_index + 1))
+      sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.watch.hasHead(receipt.leaf_index + 1))
     )
       wrong.push("The tree head is not the one that the entry made.");
     if (await this.#isMisnamed(receipt, submitted, before)) wrong.push("The key was registered under another name.");
@@ -182,7 +170,7 @@ export class Receipts {
     }
     if (wrong.length === 0) return;
     const detail = `The service gave a receipt that does not verify: ${wrong.join(" ")}`;
-    throw await this.#watch.misbehaved(detail, { shown, proof, entry });
+    throw await this.watch.misbehaved(detail, { shown, proof, entry });
   }
 
   /**
@@ -199,8 +187,8 @@ export class Receipts {
     const asked = submitted.pseudonym?.normalize("NFC");
     const { possession_signature: signature } = submitted;
     if (asked === undefined || signature == null || asked === pseudonym || log_entry_id === 1) return false;
-    if (before) await this.#watch.checkContent(before);
-    const { event_type, payload } = before ?? (await this.#watch.owed(this.#watch.entry(log_entry_id - 1), {}));
+    if (before) await this.watch.checkContent(before);
+    const { event_type, payload } = before ?? (await this.watch.owed(this.watch.entry(log_entry_id - 1), {}));
     return event_type === "key_registration" && payload?.possession_signature === signature;
   }
 }

@@ -3,9 +3,7 @@ import * as inboxWire from "../../../engine/contract/signing/inbox.js";
 import * as wire from "../../../engine/contract/signing/requests.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { asLogged, confirmed, matching, moment } from "../base/compare.js";
-import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import type { Authority } from "../base/session.js";
 import type {
   AttestationRequest,
   CreateRequest,
@@ -15,9 +13,9 @@ import type {
   RequestResponse,
   Respond,
 } from "../base/types.js";
+import { Area } from "../log/area.js";
 import { CHOSEN } from "../log/expected.js";
 import { type ProvenEntry, placeOf } from "../log/proven.js";
-import type { Watch } from "../log/watch.js";
 
 /** A request by the client's key. A nonce is generated if it is absent. */
 export type NewRequest = Omit<CreateRequest, "requester_fingerprint" | "auth" | "nonce"> & { readonly nonce?: string };
@@ -27,25 +25,15 @@ export type Answer = Omit<Respond, "responder_fingerprint" | "auth">;
 
 export type RequestFilter = Pick<RequestQuery, "target" | "requester" | "status">;
 
-export class RequestsClient {
-  readonly #http: Http;
-  readonly #watch: Watch;
-  readonly #authority: Authority;
-
-  constructor(http: Http, watch: Watch, authority: Authority) {
-    this.#http = http;
-    this.#watch = watch;
-    this.#authority = authority;
-  }
-
+export class RequestsClient extends Area {
   /** Asks a key, which may be the client's own, for an attestation. @throws ClientError */
   async create(request: NewRequest): Promise<AttestationRequest> {
-    const requester_fingerprint = this.#authority.fingerprint;
+    const requester_fingerprint = this.auth.fingerprint;
     const { nonce = crypto.randomUUID(), ...rest } = request;
-    const floor = await this.#watch.sizeBefore();
+    const floor = await this.watch.sizeBefore();
     const body = { ...rest, nonce, requester_fingerprint };
     const path = "/log/attestation-requests";
-    const receipt = await this.#authority.postAuthorised(wire.AttestationRequest, path, body);
+    const receipt = await this.auth.postAuthorised(wire.AttestationRequest, path, body);
     const content = {
       request_id: receipt.request_id,
       requester_fingerprint,
@@ -55,7 +43,7 @@ export class RequestsClient {
       intent_statement: request.intent_statement ?? null,
       claims: request.claims ?? {},
     };
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "attestation_request",
       // The target's policy decides about the status. The service chooses the deadline if none was given.
       payload: { ...content, deadline: moment(request.deadline) ?? CHOSEN, status: CHOSEN, policy_entry_id: CHOSEN },
@@ -67,18 +55,18 @@ export class RequestsClient {
       status: receipt.response ? ("declined" as const) : status,
       responses: receipt.response ? [receipt.response] : [],
     };
-    await this.#watch.agreed(receipt, { ...truth, ...answers }, proven);
+    await this.watch.agreed(receipt, { ...truth, ...answers }, proven);
     if (receipt.response) await this.#checkDecline(receipt, receipt.response, floor);
     return receipt;
   }
 
   /** Accepts or declines a request. @throws ClientError */
   async respond(requestId: string, answer: Answer): Promise<RequestResponse> {
-    const responder_fingerprint = this.#authority.fingerprint;
-    const floor = await this.#watch.sizeBefore();
+    const responder_fingerprint = this.auth.fingerprint;
+    const floor = await this.watch.sizeBefore();
     const path = `/log/attestation-requests/${encodeURIComponent(requestId)}/respond`;
     const body = { ...answer, responder_fingerprint };
-    const receipt = await this.#authority.postAuthorised(wire.RequestResponse, path, body);
+    const receipt = await this.auth.postAuthorised(wire.RequestResponse, path, body);
     const { decision } = answer;
     const content = {
       request_id: requestId,
@@ -87,19 +75,19 @@ export class RequestsClient {
       attestation_id: answer.attestation_id || null,
       reason: answer.reason ?? null,
     };
-    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "attestation_request_response",
       payload: content,
     });
     const { entry_hash: _, ...place } = placeOf(proven);
     // The status may follow an answer by somebody else, whose entry is not known here.
-    return this.#watch.agreed(receipt, { ...content, ...place }, proven);
+    return this.watch.agreed(receipt, { ...content, ...place }, proven);
   }
 
   /** One request, with its answer. @throws ClientError */
   async find(requestId: string): Promise<AttestationRequest> {
     const path = `/log/attestation-requests/${encodeURIComponent(requestId)}`;
-    const request = await this.#http.get(wire.AttestationRequest, path);
+    const request = await this.http.get(wire.AttestationRequest, path);
     return confirmed(request, { request_id: requestId }, "The request");
   }
 
@@ -107,7 +95,7 @@ export class RequestsClient {
   list(filter: RequestFilter): AsyncGenerator<RequestPage["requests"][number], void, undefined> {
     const path = "/log/attestation-requests";
     const listing = { schema: wire.RequestPage, path, member: "requests", query: { ...filter } } as const;
-    const items = pages(this.#http, { ...listing, place: (request) => request.log_entry_id });
+    const items = pages(this.http, { ...listing, place: (request) => request.log_entry_id });
     const { target, requester, status } = filter;
     return matching(items, {
       ...(target === undefined ? {} : { target_fingerprint: asLogged(target) }),
@@ -122,7 +110,7 @@ export class RequestsClient {
     response: Response,
     floor: number,
   ): Promise<void> {
-    const operators = await this.#watch.operators();
+    const operators = await this.watch.operators();
     const content = {
       decision: "decline",
       // Whose head it is, the entry is by.
@@ -130,13 +118,13 @@ export class RequestsClient {
       attestation_id: null,
       reason: response.reason,
     } as const;
-    const proven: ProvenEntry = await this.#watch.recorded(response.log_entry_id, response.leaf_index, floor, {
+    const proven: ProvenEntry = await this.watch.recorded(response.log_entry_id, response.leaf_index, floor, {
       event_type: "attestation_request_response",
       payload: { request_id, ...content },
     });
     const { entry_hash: _, ...place } = placeOf(proven);
     const by_target = content.responder_fingerprint === target_fingerprint;
-    await this.#watch.agreed(
+    await this.watch.agreed(
       response,
       { ...content, by_target, responded_at: proven.entry.timestamp, ...place },
       proven,
@@ -146,23 +134,15 @@ export class RequestsClient {
 
 type Response = NonNullable<AttestationRequest["response"]>;
 
-export class InboxClient {
-  readonly #http: Http;
-  readonly #authority: Authority;
-
-  constructor(http: Http, authority: Authority) {
-    this.#http = http;
-    this.#authority = authority;
-  }
-
+export class InboxClient extends Area {
   /** Notifications of the session's key, newest first. @throws ClientError */
   list({ unread }: { readonly unread?: boolean } = {}): AsyncGenerator<Notification, void, undefined> {
-    const items = pages(this.#http, {
+    const items = pages(this.http, {
       schema: inboxWire.NotificationPage,
       path: "/inbox",
       member: "notifications",
       query: { unread: unread === undefined ? undefined : `${unread}` },
-      headers: () => this.#authority.bearer(),
+      headers: () => this.auth.bearer(),
       place: (notification) => notification.id,
       newestFirst: true,
     });
@@ -171,8 +151,8 @@ export class InboxClient {
 
   /** @throws ClientError */
   async markRead(id: number): Promise<Notification> {
-    const notification = await this.#authority.withSession((headers) =>
-      this.#http.post(inboxWire.Notification, `/inbox/${id}/read`, {}, headers),
+    const notification = await this.auth.withSession((headers) =>
+      this.http.post(inboxWire.Notification, `/inbox/${id}/read`, {}, headers),
     );
     return confirmed(notification, { id, read: true }, "The notification");
   }

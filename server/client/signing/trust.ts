@@ -2,10 +2,9 @@
 import * as wire from "../../../engine/contract/signing/trust.js";
 import { asLogged, confirmed } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
-import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import type { Authority } from "../base/session.js";
 import type { CreateTrustConfig, Graph, GraphQuery, TrustConfig, TrustStatus } from "../base/types.js";
+import { Area } from "../log/area.js";
 
 /** What an answer is that is not the one asked for. */
 const CONFIGURATION = "The configuration";
@@ -15,15 +14,7 @@ export type NewTrustConfig = Omit<CreateTrustConfig, "fingerprint" | "auth">;
 
 export type GraphFilter = Partial<GraphQuery>;
 
-export class TrustClient {
-  readonly #http: Http;
-  readonly #authority: Authority;
-
-  constructor(http: Http, authority: Authority) {
-    this.#http = http;
-    this.#authority = authority;
-  }
-
+export class TrustClient extends Area {
   /** Stores a configuration in place of the key's active one. @throws ClientError */
   async configure(config: NewTrustConfig): Promise<TrustConfig> {
     const stored = await this.#write("/trust-configs", config);
@@ -46,19 +37,19 @@ export class TrustClient {
 
   /** A key's newest configuration. @throws ClientError */
   async find(fingerprint: string): Promise<TrustConfig> {
-    const config = await this.#http.get(wire.TrustConfig, `/trust-configs/${encodeURIComponent(fingerprint)}`);
+    const config = await this.http.get(wire.TrustConfig, `/trust-configs/${encodeURIComponent(fingerprint)}`);
     return confirmed(config, { fingerprint: asLogged(fingerprint) }, CONFIGURATION);
   }
 
   /** Every configuration, oldest first. @throws ClientError */
   list(): AsyncGenerator<TrustConfig, void, undefined> {
     const listing = { schema: wire.TrustConfigPage, path: "/trust-configs", member: "trust_configs" } as const;
-    return pages(this.#http, { ...listing, place: (config) => config.id });
+    return pages(this.http, { ...listing, place: (config) => config.id });
   }
 
   /** The endorsements around a key, breadth first in both directions. @throws ClientError */
   async graph(fingerprint: string, filter: GraphFilter = {}): Promise<Graph> {
-    const graph = await this.#http.get(wire.Graph, `/graph/${encodeURIComponent(fingerprint)}`, { ...filter });
+    const graph = await this.http.get(wire.Graph, `/graph/${encodeURIComponent(fingerprint)}`, { ...filter });
     const depths = new Map(graph.nodes.map((node) => [node.fingerprint, node.depth] as const));
     const isOwn = ({ from, to, category, status }: Graph["edges"][number]): boolean =>
       depths.has(from) &&
@@ -80,14 +71,14 @@ export class TrustClient {
   /** A key's endorsements by status, and the service's trust in it. @throws ClientError */
   async standing(fingerprint: string): Promise<TrustStatus> {
     const path = `/endorsements/${encodeURIComponent(fingerprint)}/status`;
-    const standing = await this.#http.get(wire.TrustStatus, path);
+    const standing = await this.http.get(wire.TrustStatus, path);
     const over_capacity = standing.capacity_used > standing.capacity;
     return confirmed(standing, { fingerprint: asLogged(fingerprint), over_capacity }, "The key's standing");
   }
 
   async #write(path: string, config: object): Promise<TrustConfig> {
-    const { fingerprint } = this.#authority;
-    const stored = await this.#authority.postAuthorised(wire.TrustConfig, path, { ...config, fingerprint });
+    const { fingerprint } = this.auth;
+    const stored = await this.auth.postAuthorised(wire.TrustConfig, path, { ...config, fingerprint });
     return confirmed(stored, { fingerprint }, CONFIGURATION);
   }
 }
