@@ -36,8 +36,8 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "answers another type than it promises",
     file: "engine/registry/keys/directory.js",
-    text: "const found = { rows, page, per_page: perPage, total };",
-    replacement: "const found = { rows, page, per_page: String(perPage), total };",
+    text: "const found = { rows, page, per_page, total };",
+    replacement: "const found = { rows, page, per_page: String(per_page), total };",
   },
   {
     name: "lets a body through that is no object",

@@ -68,19 +68,20 @@ type Question = (crowded: Crowded) => Promise<unknown>;
 
 export const ASKED: Readonly<Record<string, Question>> = {
   "endorsements of a key": ({ world, key }) =>
-    world.registry.endorsementQueries.received(key, { page: 2, perPage: 200 }),
+    world.registry.endorsementQueries.received(key, { page: 2, per_page: 200 }),
   "those that are accepted": ({ world, key }) =>
-    world.registry.endorsementQueries.received(key, { status: "pending_activation", page: 2, perPage: 200 }),
+    world.registry.endorsementQueries.received(key, { status: "pending_activation", page: 2, per_page: 200 }),
   "those of them on the first page": ({ world, key }) =>
-    world.registry.endorsementQueries.received(key, { status: "pending_activation", perPage: 200 }),
-  "endorsements by a key": ({ world, key }) => world.registry.endorsementQueries.issued(key, { page: 2, perPage: 200 }),
+    world.registry.endorsementQueries.received(key, { status: "pending_activation", per_page: 200 }),
+  "endorsements by a key": ({ world, key }) =>
+    world.registry.endorsementQueries.issued(key, { page: 2, per_page: 200 }),
   "how many there are of each status": ({ world, key }) => world.registry.endorsementQueries.statusCounts(key),
-  "alerts about a key": ({ world, key }) => world.registry.endorsementQueries.alerts(key, { page: 2, perPage: 200 }),
+  "alerts about a key": ({ world, key }) => world.registry.endorsementQueries.alerts(key, { page: 2, per_page: 200 }),
   "claims under a lookup key": async ({ world }) => {
-    const { entries, total } = await world.registry.claims.list(LOOKUP_KEY, { perPage: 3 });
+    const { entries, total } = await world.registry.claims.list(LOOKUP_KEY, { per_page: 3 });
     return { entries: entries.map(String), total };
   },
-  "keys by a name": ({ world }) => world.registry.keys.search(NAME, { page: 2, perPage: 200 }),
+  "keys by a name": ({ world }) => world.registry.keys.search(NAME, { page: 2, per_page: 200 }),
   "the verdict on a manifest": ({ world, manifest }) =>
     world.registry.verification.verify({ manifest, source_hash: HASH } as never),
 };

@@ -234,7 +234,7 @@ export async function searchingBeside({ world, path, pem, postings }: Filed, sea
       }
       const before = follower.size;
       let found: Awaited<ReturnType<typeof searchKeys>> | undefined;
-      const searching = searchKeys(follower, NAME, { perPage: 1 }).then((page) => {
+      const searching = searchKeys(follower, NAME, { per_page: 1 }).then((page) => {
         found = page;
       });
       let heard = before;

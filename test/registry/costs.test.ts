@@ -90,7 +90,7 @@ async function readsOf(reads: Readonly<Record<string, Read>>): Promise<Map<strin
 const faultsOf = (costs: Map<string, DiskCost[]>): string[] =>
   [...costs].flatMap(([name, [least, ...others]]) => others.flatMap((cost) => grown(name, least!, cost)));
 
-const PAGE = { page: 1, perPage: 1 };
+const PAGE = { page: 1, per_page: 1 };
 
 /** Queries that read what they show. */
 const QUERIES: Readonly<Record<string, Read>> = {
@@ -105,7 +105,7 @@ const QUERIES: Readonly<Record<string, Read>> = {
     world.registry.endorsementQueries.alerts(two!.fingerprint, PAGE),
   "trust.standing": ({ world, holders: [, two] }) => world.registry.trust.standing(two!.fingerprint),
   "requestQueries.list": ({ world, holders: [one] }) =>
-    world.registry.requestQueries.list({ target: one!.fingerprint }, PAGE),
+    world.registry.requestQueries.list({ target: one!.fingerprint, ...PAGE }),
   "policies.view": ({ world, holders: [, , three] }) => world.registry.policies.view(three!.fingerprint),
   "trustConfigs.list": ({ world }) => world.registry.trustConfigs.list(PAGE),
   "trustConfigs.get": ({ world, holders: [one] }) => world.registry.trustConfigs.get(one!.fingerprint),
@@ -122,7 +122,7 @@ const BOUNDED: Readonly<Record<string, Read>> = {
     world.registry.endorsementQueries.received(one!.fingerprint, PAGE),
   "endorsementQueries.statusCounts": ({ world, holders: [one] }) =>
     world.registry.endorsementQueries.statusCounts(one!.fingerprint),
-  "graphs.around": ({ world, holders: [one] }) => world.registry.graphs.around(one!.fingerprint, { maxDepth: 1 }),
+  "graphs.around": ({ world, holders: [one] }) => world.registry.graphs.around(one!.fingerprint, { max_depth: 1 }),
   "webhooks.list": ({ world, holders: [one] }) => world.registry.webhooks.list(one!.fingerprint),
   "inbox.list": ({ world, holders: [one] }) => world.registry.inbox.list(one!.fingerprint, PAGE),
 };

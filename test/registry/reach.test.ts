@@ -13,8 +13,8 @@ interface Page {
   readonly total: number;
 }
 const LISTS: Readonly<Record<string, (world: World, fingerprint: string, page: number) => Page>> = {
-  requests: ({ registry }, target, page) => registry.requestQueries.list({ target }, { page, perPage: PER_PAGE }),
-  "trust configurations": ({ registry }, _, page) => registry.trustConfigs.list({ page, perPage: PER_PAGE }),
+  requests: ({ registry }, target, page) => registry.requestQueries.list({ target, page, per_page: PER_PAGE }),
+  "trust configurations": ({ registry }, _, page) => registry.trustConfigs.list({ page, per_page: PER_PAGE }),
 };
 
 test.each(Object.entries(LISTS))(

@@ -114,11 +114,11 @@ export class Claims {
    * @throws CairnlogError `invalid-input` for a page below 1, not 1 to 200 a page, or a page of more than 8 MiB
    */
   async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
-    const { page, perPage } = readPaging(paging);
+    const { page, per_page } = readPaging(paging);
     const found = this.#log.postings(claimLookupTerm(lookupKey));
     const total = found.length;
-    const start = (page - 1) * perPage;
-    const count = Math.max(0, Math.min(perPage, total - start));
+    const start = (page - 1) * per_page;
+    const count = Math.max(0, Math.min(per_page, total - start));
     // The indexes are read before the first pause, because the list is valid only until the next append.
     const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
@@ -131,7 +131,7 @@ export class Claims {
       if (bytes > MAX_PAGE_BYTES) throw pageTooLarge(entries.length);
       entries.push(json);
     }
-    return { entries, page, per_page: perPage, total };
+    return { entries, page, per_page, total };
   }
 
   /**

@@ -14,12 +14,7 @@ import { type Clock, formatTimestamp, parseTimestamp } from "../../log/state/clo
 import type { EndorsementEdgeRow, EndorsementRow } from "../../store/schema/rows.js";
 import type { RowOf } from "../../store/schema/schema.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import {
-  ENDORSEMENT_CATEGORIES,
-  ENDORSEMENT_STATUSES,
-  type EndorsementCategory,
-  type EndorsementStatus,
-} from "../../verify/keys/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/keys/contract.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 import {
   alertRecord,
@@ -46,11 +41,8 @@ export type Endorsement = Value<typeof contract.Endorsement>;
 type EndorsementPage = Value<typeof contract.EndorsementPage>;
 type AlertPage = Value<typeof contract.AlertPage>;
 
-/** Selects the endorsements in a list, besides its page; all, if absent. */
-interface EndorsementFilter extends Paging {
-  readonly status?: EndorsementStatus | undefined;
-  readonly category?: EndorsementCategory | undefined;
-}
+/** Selects the endorsements in a list; all, if absent. */
+type EndorsementFilter = Partial<Value<typeof contract.EndorsementQuery>>;
 
 /** The number of a key's endorsements with each status. */
 type StatusCounts = Readonly<Record<EndorsementStatus, number>>;
@@ -119,15 +111,15 @@ export class EndorsementQueries {
    * @throws CairnlogError `not-found` if there is no such key; `invalid-input`
    */
   async alerts(fingerprint: string, paging: Paging = {}): Promise<AlertPage> {
-    const { page, perPage } = readPaging(paging);
+    const { page, per_page } = readPaging(paging);
     const key = this.#keys.find(fingerprint).fingerprint;
-    const start = (page - 1) * perPage;
+    const start = (page - 1) * per_page;
     const alerts: RevocationAlert[] = [];
     let total = 0;
     const hasMore = await this.#walk("revocationAlerts", key, (id, row) => {
-      if (total++ >= start && alerts.length < perPage) alerts.push(alertRecord([key, id], row));
+      if (total++ >= start && alerts.length < per_page) alerts.push(alertRecord([key, id], row));
     });
-    return { alerts, page, per_page: perPage, total, ...truncated(hasMore) };
+    return { alerts, page, per_page, total, ...truncated(hasMore) };
   }
 
   /**
@@ -190,7 +182,7 @@ export class EndorsementQueries {
   }
 
   async #list(side: Side, fingerprint: string, filter: EndorsementFilter): Promise<EndorsementPage> {
-    const { page, perPage } = readPaging(filter);
+    const { page, per_page } = readPaging(filter);
     const { status, category } = filter;
     if (status !== undefined && !ENDORSEMENT_STATUSES.includes(status))
       throw invalidInput("/status", `It must be one of ${ENDORSEMENT_STATUSES.join(", ")}.`);
@@ -202,12 +194,12 @@ export class EndorsementQueries {
       (category === undefined || edge.category === category) &&
       (status === undefined || endorsementStatus(edge, time) === status);
 
-    const start = (page - 1) * perPage;
+    const start = (page - 1) * per_page;
     const rows: EndorsementRow[] = [];
     let total = 0;
     const table: EdgeTable = side === "received" && ACCEPTED.includes(status) ? "acceptedEndorsements" : TABLE_OF[side];
     const hasMore = await this.#walk(table, key, (id, row) => {
-      if (!isWanted(row) || total++ < start || rows.length === perPage) return;
+      if (!isWanted(row) || total++ < start || rows.length === per_page) return;
       // Before the next pause: behind it, it might have another status than the one that is asked for.
       rows.push(this.#log.row("endorsements", id)!);
     });
@@ -215,7 +207,7 @@ export class EndorsementQueries {
       new Set(rows.map(({ endorser_fingerprint }) => endorser_fingerprint)),
     );
     const endorsements = rows.map((row) => this.record(row, time, standings.get(row.endorser_fingerprint)!.discount));
-    return { endorsements, page, per_page: perPage, total, ...truncated(hasMore) };
+    return { endorsements, page, per_page, total, ...truncated(hasMore) };
   }
 
   /**

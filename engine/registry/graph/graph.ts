@@ -27,19 +27,7 @@ const DIRECTIONS = ["issued", "received"] as const satisfies readonly Endorsemen
  * Selects the endorsements that are followed. An absent filter lets all through; an endorsement must pass every filter
  * that is given.
  */
-export interface GraphFilter {
-  /** Hops from the root, 0 to 8; 3 if absent. */
-  readonly maxDepth?: number | undefined;
-  /** A category. */
-  readonly type?: string | undefined;
-  readonly status?: string | undefined;
-  /** `institutional_metadata.name`, ignoring case. */
-  readonly institution?: string | undefined;
-  /** A date or date-time: endorsements whose `since` is not before it. */
-  readonly since?: string | undefined;
-  /** A date, including the whole day, or a date-time: endorsements whose `since` is not after it. */
-  readonly until?: string | undefined;
-}
+export type GraphFilter = Partial<Value<typeof contract.GraphQuery>>;
 
 type GraphNode = Graph["nodes"][number];
 
@@ -72,7 +60,7 @@ export interface GraphQuery {
 /** @throws CairnlogError `invalid-input` with a detail for each invalid filter */
 export function readGraphFilter(filter: GraphFilter): GraphQuery {
   const faults = new Faults();
-  const { maxDepth = DEFAULT_GRAPH_DEPTH } = filter;
+  const { max_depth: maxDepth = DEFAULT_GRAPH_DEPTH } = filter;
   if (!Number.isSafeInteger(maxDepth) || maxDepth < 0 || maxDepth > MAX_GRAPH_DEPTH)
     faults.add("/max_depth", `It must be a whole number from 0 to ${MAX_GRAPH_DEPTH}.`);
   const query = {

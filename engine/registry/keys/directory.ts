@@ -4,6 +4,8 @@
  */
 
 import { turn } from "../../base/turns.js";
+import type { PageQuery } from "../../contract/common.js";
+import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import type { PostingList } from "../../store/postings/lists.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
@@ -28,10 +30,7 @@ const MAX_CANDIDATES = 10_000;
 const REACH = 100_000;
 
 /** Pages count from 1. */
-export interface Paging {
-  readonly page?: number;
-  readonly perPage?: number;
-}
+export type Paging = Partial<Value<typeof PageQuery>>;
 
 /** One page of key rows. */
 export interface RowPage {
@@ -55,20 +54,20 @@ export function listKeys(log: Log, paging: Paging): RowPage {
  * @throws CairnlogError `invalid-input` for a text that no pseudonym can contain, and as `listKeys` does
  */
 export async function searchKeys(log: Log, text: unknown, paging: Paging): Promise<RowPage> {
-  const { page, perPage } = readPaging(paging);
+  const { page, per_page } = readPaging(paging);
   const faults = new Faults();
   const needle = foldPseudonym(readPseudonym(text, "/pseudonym", faults) ?? "");
   faults.check();
   const characters = [...needle];
   if (characters.length <= GRAM_CHARACTERS)
-    return exactPage(log, log.postings(textPrefixTerm(POSTING.pseudonymGram, needle)), { page, perPage });
+    return exactPage(log, log.postings(textPrefixTerm(POSTING.pseudonymGram, needle)), { page, per_page });
 
   const lists = characters.slice(GRAM_CHARACTERS - 1).map((_, i) => {
     const term = textPrefixTerm(POSTING.pseudonymGram, characters.slice(i, i + GRAM_CHARACTERS).join(""));
     return { term, length: log.postings(term).length };
   });
   const { term } = lists.reduce((rarest, list) => (list.length < rarest.length ? list : rarest));
-  const start = (page - 1) * perPage;
+  const start = (page - 1) * per_page;
   const rows: KeyRow[] = [];
   let total = 0;
   for (let from = 0; ; from += SLICE) {
@@ -78,10 +77,10 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
     for (let rank = from; rank < to; rank++) {
       const row = createdRow(log, candidates.at(rank));
       if (!row || !foldPseudonym(row.pseudonym).includes(needle)) continue;
-      if (total >= start && rows.length < perPage) rows.push(row);
+      if (total >= start && rows.length < per_page) rows.push(row);
       total++;
     }
-    const found = { rows, page, per_page: perPage, total };
+    const found = { rows, page, per_page, total };
     if (to === candidates.length) return found;
     if (to === MAX_CANDIDATES) return { ...found, truncated: true };
     await turn();
@@ -92,14 +91,14 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
  * A page of a list whose every item is a result. Imported history may contain events that claim to create a key but did
  * not. Such an event counts in `total` and leaves a gap in its page.
  */
-function exactPage(log: Log, list: PostingList, { page, perPage }: Required<Paging>): RowPage {
+function exactPage(log: Log, list: PostingList, { page, per_page }: Required<Paging>): RowPage {
   const rows: KeyRow[] = [];
-  const start = (page - 1) * perPage;
-  for (let rank = start; rank < Math.min(list.length, start + perPage); rank++) {
+  const start = (page - 1) * per_page;
+  for (let rank = start; rank < Math.min(list.length, start + per_page); rank++) {
     const row = createdRow(log, list.at(rank));
     if (row) rows.push(row);
   }
-  return { rows, page, per_page: perPage, total: list.length };
+  return { rows, page, per_page, total: list.length };
 }
 
 /** The row of the key that the entry at `leafIndex` created. */
@@ -111,12 +110,12 @@ function createdRow(log: Log, leafIndex: number): KeyRow | undefined {
 }
 
 /** @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
-export function readPaging({ page = 1, perPage = DEFAULT_PER_PAGE }: Paging): Required<Paging> {
+export function readPaging({ page = 1, per_page = DEFAULT_PER_PAGE }: Paging): Required<Paging> {
   if (!Number.isSafeInteger(page) || page < 1)
     throw invalidInput("/page", "The page must be an integer of at least 1.");
-  if (!Number.isSafeInteger(perPage) || perPage < 1 || perPage > MAX_PER_PAGE)
+  if (!Number.isSafeInteger(per_page) || per_page < 1 || per_page > MAX_PER_PAGE)
     throw invalidInput("/per_page", `There can be 1 to ${MAX_PER_PAGE} to a page.`);
-  return { page, perPage };
+  return { page, per_page };
 }
 
 /**
@@ -124,8 +123,8 @@ export function readPaging({ page = 1, perPage = DEFAULT_PER_PAGE }: Paging): Re
  * @param advice a sentence that says how to reach further ones
  * @throws CairnlogError `invalid-input` if they are more than `REACH`
  */
-export function skippedBefore({ page, perPage }: Required<Paging>, total: number, advice: string): number | null {
-  const skipped = (page - 1) * perPage;
+export function skippedBefore({ page, per_page }: Required<Paging>, total: number, advice: string): number | null {
+  const skipped = (page - 1) * per_page;
   if (skipped >= total) return null;
   if (skipped > REACH) throw invalidInput("/page", `Only the first ${REACH} of this list have pages. ${advice}`);
   return skipped;

@@ -38,15 +38,15 @@ export class Inbox {
    * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
    */
   list(fingerprint: string, { unread, ...paging }: Paging & { readonly unread?: boolean }): NotificationPage {
-    const { page, perPage } = readPaging(paging);
+    const { page, per_page } = readPaging(paging);
     const all = this.#log.rows("notifications", ...inboxOf(fingerprint));
     const selected = unread === undefined ? all : all.filter(({ row }) => row.read !== unread);
-    const start = (page - 1) * perPage;
-    const rows = selected.reverse().slice(start, start + perPage);
+    const start = (page - 1) * per_page;
+    const rows = selected.reverse().slice(start, start + per_page);
     return {
       notifications: rows.map(({ key: [, id], row }) => this.#shown(notificationView(id, row))),
       page,
-      per_page: perPage,
+      per_page,
       total: selected.length,
     };
   }

@@ -11,9 +11,8 @@ import type { RequestAnswer, RequestCountKey, RequestList, RequestRow } from "..
 import type { Key } from "../../store/schema/schema.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import { isObject } from "../../verify/json/shape.js";
-import type { RequestStatus } from "../../verify/keys/contract.js";
 import { decidingAnswer, isRequestId } from "../events/requests.js";
-import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
+import { readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { invalidInput } from "../shared/input.js";
 
@@ -27,12 +26,7 @@ export type AttestationRequest = Value<typeof contract.AttestationRequest>;
 type RequestPage = Value<typeof contract.RequestPage>;
 
 /** Selects requests to a key, requests by a key, or if both are given, those that meet both. */
-interface RequestCriteria {
-  readonly target?: string;
-  readonly requester?: string;
-  /** All, if absent. */
-  readonly status?: RequestStatus;
-}
+type RequestCriteria = Partial<Value<typeof contract.RequestQuery>>;
 
 export class RequestQueries {
   readonly #log: Log;
@@ -65,19 +59,19 @@ export class RequestQueries {
    * @throws CairnlogError `invalid-input` unless a key is named, and for a page below 1, beyond 100,000 requests, or not 1 to
    *   200 a page; `not-found` if there is no such key
    */
-  list({ target, requester, status }: RequestCriteria, paging: Paging = {}): RequestPage {
-    const { page, perPage } = readPaging(paging);
+  list({ target, requester, status, ...paging }: RequestCriteria): RequestPage {
+    const { page, per_page } = readPaging(paging);
     const to = target === undefined ? undefined : this.#keys.find(target).fingerprint;
     const by = requester === undefined ? undefined : this.#keys.find(requester).fingerprint;
     const list: RequestList = status ?? "all";
     const { table, counts, keys } = place(to, by);
     const total = this.#log.row("requestCounts", counts)?.[list] ?? 0;
-    const offset = skippedBefore({ page, perPage }, total, "Give a status, or both keys.");
-    if (offset === null) return { requests: [], page, per_page: perPage, total };
+    const offset = skippedBefore({ page, per_page }, total, "Give a status, or both keys.");
+    if (offset === null) return { requests: [], page, per_page, total };
     const [start, end] = [0, Number.MAX_SAFE_INTEGER].map((id) => [...keys, list, id]) as [Key, Key];
-    const rows = this.#log.rows(table, start, end, { offset, limit: perPage });
+    const rows = this.#log.rows(table, start, end, { offset, limit: per_page });
     const requests = rows.map(({ row: { request_id } }) => this.#summary(this.#log.row("requests", request_id)!));
-    return { requests, page, per_page: perPage, total };
+    return { requests, page, per_page, total };
   }
 
   #response({ responder_fingerprint, log_entry_id: entryId }: RequestAnswer, target: string): RecordedResponse {

@@ -72,13 +72,13 @@ export class TrustConfigs {
 
   /** Every configuration that is kept, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
   list(paging: Paging = {}): TrustConfigPage {
-    const { page, perPage } = readPaging(paging);
+    const { page, per_page } = readPaging(paging);
     const total = countOf(this.#log.row("trustConfigHeads", NEWEST));
-    const offset = skippedBefore({ page, perPage }, total, "GET /trust-configs/{fingerprint} gives that of a key.");
-    if (offset === null) return { trust_configs: [], page, per_page: perPage, total };
-    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: perPage });
+    const offset = skippedBefore({ page, per_page }, total, "GET /trust-configs/{fingerprint} gives that of a key.");
+    if (offset === null) return { trust_configs: [], page, per_page, total };
+    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: per_page });
     const trust_configs = rows.map(({ key, row }) => servedConfig(key, row));
-    return { trust_configs, page, per_page: perPage, total };
+    return { trust_configs, page, per_page, total };
   }
 
   /**

@@ -65,7 +65,7 @@ describe("GET /graph/{fingerprint}", () => {
       const { status, body } = await service.get(`/graph/${from}?max_depth=1`);
       expect(status).toBe(200);
       expect([body.nodes.length, body.edges.length]).toEqual([count + 1, count]);
-      const known = await server.registry.graphs.around(from, { maxDepth: 1 });
+      const known = await server.registry.graphs.around(from, { max_depth: 1 });
       expect(body).toEqual(JSON.parse(JSON.stringify({ ...known, cached: false })));
     }
   });

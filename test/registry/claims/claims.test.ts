@@ -167,15 +167,15 @@ describe("looking up", () => {
     const idsOf = async (key: string, paging = {}) => (await list(key, paging)).entries.map(({ id }) => id);
     expect(await idsOf(lookupKey)).toEqual(ids);
     expect(await idsOf(lookupKey.toUpperCase())).toEqual(ids);
-    expect(await idsOf(lookupKey, { page: 2, perPage: 4 })).toEqual(ids.slice(4));
-    expect(await list(lookupKey, { page: 3, perPage: 3 })).toEqual({
+    expect(await idsOf(lookupKey, { page: 2, per_page: 4 })).toEqual(ids.slice(4));
+    expect(await list(lookupKey, { page: 3, per_page: 3 })).toEqual({
       entries: [],
       page: 3,
       per_page: 3,
       total: 6,
     });
     for (const unknown of [newLookupKey(), lookupKey.slice(1), "", "é"]) expect(await idsOf(unknown)).toEqual([]);
-    for (const paging of [{ page: 0 }, { perPage: 0 }, { perPage: 201 }, { page: 1.5 }])
+    for (const paging of [{ page: 0 }, { per_page: 0 }, { per_page: 201 }, { page: 1.5 }])
       expect((await failure(() => list(lookupKey, paging))).code).toBe("invalid-input");
   });
 
@@ -183,14 +183,14 @@ describe("looking up", () => {
     const lookup_key = newLookupKey();
     const large = { ciphertext: "A".repeat(349_528), commitment: "0".repeat(64), lookup_key };
     for (let i = 0; i < 30; i++) await world.append({ event_type: "encrypted_claim", payload: large });
-    const refused = await failure(() => list(lookup_key, { perPage: 50 }));
+    const refused = await failure(() => list(lookup_key, { per_page: 50 }));
     expect(refused).toMatchObject({ code: "invalid-input", paths: ["/per_page"] });
     const fitting = Number(/at most (\d+) to a page/.exec(refused.message)?.[1]);
     expect(fitting).toBeGreaterThanOrEqual(20);
-    const pages = await Promise.all([1, 2].map((page) => list(lookup_key, { page, perPage: fitting })));
+    const pages = await Promise.all([1, 2].map((page) => list(lookup_key, { page, per_page: fitting })));
     expect(pages.flatMap(({ entries }) => entries)).toHaveLength(30);
     // Below the limit, any number of items per page is allowed.
-    expect((await list(lookup_key, { page: 2, perPage: 20 })).entries).toHaveLength(10);
+    expect((await list(lookup_key, { page: 2, per_page: 20 })).entries).toHaveLength(10);
   });
 
   it("shows the digests of the entry and of the one before it, in an order that appends between do not disturb", async () => {

@@ -36,10 +36,10 @@ describe("lists", () => {
       per_page: 50,
       total: 0,
     });
-    const page = await queries.issued(hub!.toUpperCase().slice(7), { page: 2, perPage: 2 });
+    const page = await queries.issued(hub!.toUpperCase().slice(7), { page: 2, per_page: 2 });
     expect(page).toMatchObject({ page: 2, per_page: 2, total: 5 });
     expect(page.endorsements.map(({ offer_entry_id }) => offer_entry_id)).toEqual([cases[2]!.id, cases[3]!.id]);
-    expect(await queries.issued(hub!, { page: 9, perPage: 200 })).toEqual({
+    expect(await queries.issued(hub!, { page: 9, per_page: 200 })).toEqual({
       endorsements: [],
       page: 9,
       per_page: 200,
@@ -66,13 +66,13 @@ describe("lists", () => {
     for (const filter of [
       { page: 0 },
       { page: 1.5 },
-      { perPage: 0 },
-      { perPage: 201 },
+      { per_page: 0 },
+      { per_page: 201 },
       { status: "x" },
       { category: "x" },
     ])
       expect((await failure(() => queries.received(key, filter as never))).code).toBe("invalid-input");
-    expect((await failure(() => queries.alerts(key, { perPage: 201 }))).code).toBe("invalid-input");
+    expect((await failure(() => queries.alerts(key, { per_page: 201 }))).code).toBe("invalid-input");
   });
 
   it("are complete even if they are longer than one slice", async () => {
@@ -90,10 +90,10 @@ describe("lists", () => {
       })),
     );
     const { endorsementQueries: queries } = own.registry;
-    const last = await queries.received(hub, { page: 3, perPage: 200 });
+    const last = await queries.received(hub, { page: 3, per_page: 200 });
     expect(last.total).toBe(600);
     expect(last.endorsements.map(({ endorser_fingerprint }) => endorser_fingerprint)).toEqual(keys.slice(400));
-    const alerts = await queries.alerts(hub, { page: 6, perPage: 100 });
+    const alerts = await queries.alerts(hub, { page: 6, per_page: 100 });
     expect(alerts.total).toBe(600);
     expect(alerts.alerts.map(({ endorser_fingerprint }) => endorser_fingerprint)).toEqual(keys.slice(500));
     expect(await queries.statusCounts(hub)).toMatchObject({ received: { offered: 600 }, alerts: 600 });
@@ -126,10 +126,10 @@ describe("lists", () => {
     await late.offer();
     await late.accept();
 
-    const { truncated, total, endorsements } = await queries.received(hub, { page: 50, perPage: 200 });
+    const { truncated, total, endorsements } = await queries.received(hub, { page: 50, per_page: 200 });
     expect({ truncated, total }).toEqual({ truncated: true, total: MAX_EDGES });
     expect(endorsements).toHaveLength(200);
-    expect(await queries.received(hub, { status: "offered", page: 51, perPage: 200 })).toMatchObject({
+    expect(await queries.received(hub, { status: "offered", page: 51, per_page: 200 })).toMatchObject({
       endorsements: [],
       truncated: true,
     });
@@ -186,7 +186,7 @@ describe("alerts", () => {
     const { endorsementQueries: queries } = world.registry;
     expect((await queries.alerts(one.endorsed)).alerts).toEqual([first.alert, second.alert]);
     expect((await queries.alerts(one.endorser)).alerts).toEqual([third.alert]);
-    expect(await queries.alerts(one.endorsed, { page: 2, perPage: 1 })).toEqual({
+    expect(await queries.alerts(one.endorsed, { page: 2, per_page: 1 })).toEqual({
       alerts: [second.alert],
       page: 2,
       per_page: 1,

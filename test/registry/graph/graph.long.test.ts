@@ -92,8 +92,8 @@ describe("a traversal", () => {
       expect.objectContaining({ offer_entry_id: 5, from: keyNamed("x"), status: "expired", until: "2024-12-31" }),
       expect.objectContaining({ offer_entry_id: 3, status: "offered", since: noon("2024-05-01") }),
     ]);
-    expect((await around("e", { maxDepth: 8 })).names).toEqual(["e", "d", "c", "b", "a", "x"]);
-    expect((await around("e", { maxDepth: 1 })).edges).toMatchObject([
+    expect((await around("e", { max_depth: 8 })).names).toEqual(["e", "d", "c", "b", "a", "x"]);
+    expect((await around("e", { max_depth: 1 })).edges).toMatchObject([
       { status: "withdrawn", until: noon("2024-07-01") },
     ]);
   });
@@ -104,7 +104,7 @@ describe("a traversal", () => {
     [2, ["b", "c", "a", "x", "d"], [2, 1, 5, 3]],
     [8, ["b", "c", "a", "x", "d", "e"], [2, 1, 5, 3, 4]],
   ])("of depth %i", async (maxDepth, names, ids) => {
-    expect(await around("b", { maxDepth })).toMatchObject({ names, ids });
+    expect(await around("b", { max_depth: maxDepth })).toMatchObject({ names, ids });
   });
 
   it.each<[GraphFilter, number[]]>([
@@ -129,7 +129,7 @@ describe("a traversal", () => {
     [{ type: INSTITUTIONAL, institution: "ÉCOLE", since: "2024-04-01", until: "2024-04-01", status: "active" }, [2]],
     [{ type: HUMAN, institution: "École", status: "expired" }, []],
   ])("with the filters %j", async (filter, ids) => {
-    expect((await around("b", { maxDepth: 8, ...filter })).ids).toEqual(ids);
+    expect((await around("b", { max_depth: 8, ...filter })).ids).toEqual(ids);
   });
 
   it("with a date includes the first and the last microsecond of its day", async () => {
@@ -155,7 +155,7 @@ describe("a traversal", () => {
   });
 
   it("goes on only through endorsements that pass", async () => {
-    expect((await around("a", { maxDepth: 8, type: HUMAN })).names).toEqual(["a", "b"]);
+    expect((await around("a", { max_depth: 8, type: HUMAN })).names).toEqual(["a", "b"]);
   });
 
   it("starts at any key, the operator's too, and at no other fingerprint", async () => {
@@ -165,12 +165,12 @@ describe("a traversal", () => {
   });
 
   it("names every filter that is none", async () => {
-    const filter = { maxDepth: 9, type: "x", status: "y", since: "yesterday", until: "2024-02-30" };
+    const filter = { max_depth: 9, type: "x", status: "y", since: "yesterday", until: "2024-02-30" } as object;
     const { code, paths } = await failure(() => around("a", filter));
     expect(code).toBe("invalid-input");
     expect(paths).toEqual(["/max_depth", "/type", "/status", "/since", "/until"]);
     for (const maxDepth of [-1, 1.5, Number.NaN])
-      expect(await failure(() => around("a", { maxDepth }))).toMatchObject({ paths: ["/max_depth"] });
+      expect(await failure(() => around("a", { max_depth: maxDepth }))).toMatchObject({ paths: ["/max_depth"] });
   });
 });
 
@@ -183,9 +183,9 @@ describe("a bound", () => {
   ])("on %s cuts the graph and says so", async (_, tight, nodes, edges) => {
     const small = await open({ bounds: tight });
     await fill(small);
-    const graph = await around("a", { maxDepth: 8 }, small);
+    const graph = await around("a", { max_depth: 8 }, small);
     expect([graph.truncated, graph.nodes.length, graph.edges.length]).toEqual([true, nodes, edges]);
-    expect(await around("a", { maxDepth: 1 }, small)).toMatchObject({ truncated: false, names: ["a", "b"] });
+    expect(await around("a", { max_depth: 1 }, small)).toMatchObject({ truncated: false, names: ["a", "b"] });
   });
 
   it("on time does, too", async () => {
@@ -220,7 +220,7 @@ describe("a bound", () => {
       edges.filter(({ from, to }) => from !== to),
     );
     let isAnswered = false;
-    const asked = around("0", { maxDepth: 8 }, swarm).finally(() => {
+    const asked = around("0", { max_depth: 8 }, swarm).finally(() => {
       isAnswered = true;
     });
     await swarm.append({ event_type: "something", payload: {} });
@@ -243,8 +243,8 @@ describe("a graph that is kept", () => {
     const key = await newKey(own);
     expect(await isCached(own, key)).toBe(false);
     expect(await isCached(own, key)).toBe(true);
-    expect(await isCached(own, key, { maxDepth: 3 })).toBe(true);
-    expect(await isCached(own, key, { maxDepth: 2 })).toBe(false);
+    expect(await isCached(own, key, { max_depth: 3 })).toBe(true);
+    expect(await isCached(own, key, { max_depth: 2 })).toBe(false);
     own.now += 59_999_999;
     expect(await isCached(own, key)).toBe(true);
     own.now += 1;
@@ -283,7 +283,7 @@ describe("a graph that is kept", () => {
     );
     await putEndorsements(own, edges);
     const around = async () =>
-      (await own.registry.graphs.around(root, { maxDepth: 8 })).edges.map((e) => e.offer_entry_id);
+      (await own.registry.graphs.around(root, { max_depth: 8 })).edges.map((e) => e.offer_entry_id);
     // A traversal begins with a snapshot, which may take a moment on a busy machine.
     const { log } = own.registry;
     const snapshot = log.snapshot.bind(log);

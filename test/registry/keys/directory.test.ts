@@ -20,10 +20,10 @@ describe("directory", () => {
     const all = signers.map(({ fingerprint }) => fingerprint);
     expect(fingerprints()).toEqual(all);
     expect(world.registry.keys.list()).toMatchObject({ page: 1, per_page: 50, total: 7 });
-    expect(fingerprints({ page: 2, perPage: 3 })).toEqual(all.slice(3, 6));
-    expect(fingerprints({ page: 3, perPage: 3 })).toEqual(all.slice(6));
-    expect(fingerprints({ page: 4, perPage: 3 })).toEqual([]);
-    expect(world.registry.keys.list({ page: Number.MAX_SAFE_INTEGER, perPage: 200 })).toMatchObject({
+    expect(fingerprints({ page: 2, per_page: 3 })).toEqual(all.slice(3, 6));
+    expect(fingerprints({ page: 3, per_page: 3 })).toEqual(all.slice(6));
+    expect(fingerprints({ page: 4, per_page: 3 })).toEqual([]);
+    expect(world.registry.keys.list({ page: Number.MAX_SAFE_INTEGER, per_page: 200 })).toMatchObject({
       keys: [],
       total: 7,
     });
@@ -41,9 +41,9 @@ describe("directory", () => {
     { page: -1 },
     { page: 1.5 },
     { page: Number.NaN },
-    { perPage: 0 },
-    { perPage: 201 },
-    { perPage: 1e300 },
+    { per_page: 0 },
+    { per_page: 201 },
+    { per_page: 1e300 },
   ])("refuses the paging %j", async (paging) => {
     expect((await failure(() => world.registry.keys.list(paging))).code).toBe("invalid-input");
     expect((await failure(() => world.registry.keys.search("a", paging))).code).toBe("invalid-input");
@@ -78,8 +78,8 @@ describe("directory", () => {
 
   it("pages through a search for a long text", async () => {
     const { keys } = world.registry;
-    expect(await keys.search("KEY NO ", { page: 2, perPage: 3 })).toEqual({
-      ...keys.list({ page: 2, perPage: 3 }),
+    expect(await keys.search("KEY NO ", { page: 2, per_page: 3 })).toEqual({
+      ...keys.list({ page: 2, per_page: 3 }),
       total: 7,
     });
     expect(await keys.search("key no 1 ")).toMatchObject({ keys: [], total: 0 });
@@ -98,7 +98,7 @@ describe("directory", () => {
       },
     }));
     await log.append(events.slice(0, 500));
-    const searching = keys.search("abcd", { page: 2, perPage: 200 });
+    const searching = keys.search("abcd", { page: 2, per_page: 200 });
     await log.append(events.slice(500));
     const found = await searching;
     expect(found.keys.map(({ pseudonym }) => pseudonym)).toEqual(Array(found.keys.length).fill("abcd"));
@@ -138,7 +138,7 @@ describe("directory", () => {
           .replace(/\p{Surrogate}/gu, "b");
         for (const wanted of [needle, part]) {
           const expected = pseudonyms.filter((pseudonym) => fold(pseudonym).includes(fold(wanted)));
-          const found = await keys.search(wanted, { perPage: 200 });
+          const found = await keys.search(wanted, { per_page: 200 });
           expect(found.total).toBe(expected.length);
           expect(found.keys.map(({ pseudonym }) => pseudonym)).toEqual(
             expected.slice(0, 200).map((pseudonym) => pseudonym.normalize("NFC")),

@@ -114,7 +114,7 @@ describe("succession", () => {
     expect(log.head()!.payload!.pseudonym).toBe(pseudonym);
     await succeed(succession(next, last, { pseudonym: sent }));
     expect(keys.find(last.fingerprint).pseudonym).toBe(pseudonym);
-    const found = await keys.search(sent, { perPage: 200 });
+    const found = await keys.search(sent, { per_page: 200 });
     expect(found.keys.map(({ fingerprint }) => fingerprint)).toEqual(
       expect.arrayContaining([old.fingerprint, next.fingerprint, last.fingerprint]),
     );
@@ -317,9 +317,9 @@ describe("the operator key", () => {
 describe("state", () => {
   it("follows from the entries, before and after a restart", async () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
-    const keys = world.registry.keys.list({ perPage: 200 });
+    const keys = world.registry.keys.list({ per_page: 200 });
     await world.reopen();
-    expect(world.registry.keys.list({ perPage: 200 })).toEqual(keys);
+    expect(world.registry.keys.list({ per_page: 200 })).toEqual(keys);
     expect(world.registry.log.stateDifferences()).toEqual([]);
     expect(await world.registry.log.verify()).toMatchObject({ valid: true, errors: [] });
   });

@@ -129,7 +129,7 @@ describe("what a stranger recorded for a key", () => {
       registered_at: at(world.now),
       proven: true,
     });
-    const found = await keys.search("Ada", { perPage: 200 });
+    const found = await keys.search("Ada", { per_page: 200 });
     expect(found.keys.map(({ fingerprint }) => fingerprint)).toContain(signer.fingerprint);
   });
 

@@ -50,7 +50,7 @@ async function open(): Promise<World> {
 
 /** Everything that readers see of requests and policies. */
 const seen = ({ registry }: World) => ({
-  requests: registry.requestQueries.list({ target: target.fingerprint }, { perPage: 200 }),
+  requests: registry.requestQueries.list({ target: target.fingerprint, per_page: 200 }),
   policies: registry.policies.view(target.fingerprint),
 });
 

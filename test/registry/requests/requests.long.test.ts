@@ -440,16 +440,16 @@ test("lists come in pages, by target or requester and by status, oldest first", 
   for (let i = 0; i < 7; i++) ids.push((await ask()).request_id);
   const { requests, requestQueries } = world.registry;
   for (const i of [1, 4]) await requests.respond(target, ids[i]!, { decision: "decline" });
-  const listed = (...args: Parameters<typeof requestQueries.list>) => {
-    const { requests: rows, total } = requestQueries.list(...args);
+  const listed = (query: Parameters<typeof requestQueries.list>[0]) => {
+    const { requests: rows, total } = requestQueries.list(query);
     return [rows.map(({ request_id }) => ids.indexOf(request_id)), total];
   };
   for (const who of [{ target }, { requester: asker }, { target, requester: asker }]) {
     expect(listed(who)).toEqual([[0, 1, 2, 3, 4, 5, 6], 7]);
-    expect(listed(who, { page: 2, perPage: 3 })).toEqual([[3, 4, 5], 7]);
-    expect(listed(who, { page: 4, perPage: 3 })).toEqual([[], 7]);
-    expect(listed(who, { page: Number.MAX_SAFE_INTEGER, perPage: 200 })).toEqual([[], 7]);
-    expect(listed({ ...who, status: "open" }, { page: 2, perPage: 2 })).toEqual([[3, 5], 5]);
+    expect(listed({ ...who, page: 2, per_page: 3 })).toEqual([[3, 4, 5], 7]);
+    expect(listed({ ...who, page: 4, per_page: 3 })).toEqual([[], 7]);
+    expect(listed({ ...who, page: Number.MAX_SAFE_INTEGER, per_page: 200 })).toEqual([[], 7]);
+    expect(listed({ ...who, status: "open", page: 2, per_page: 2 })).toEqual([[3, 5], 5]);
     expect(listed({ ...who, status: "declined" })).toEqual([[1, 4], 2]);
     expect(listed({ ...who, status: "accepted" })).toEqual([[], 0]);
   }
@@ -471,7 +471,7 @@ test("a full inbox drops read notifications first, then the oldest", async () =>
   const { total } = inbox.list(target, {});
   expect(total).toBe(MAX_NOTIFICATIONS - DROPPED_AT_ONCE + 1);
   const pages = Array.from({ length: Math.ceil(total / 200) }, (_, i) =>
-    inbox.list(target, { page: i + 1, perPage: 200 }),
+    inbox.list(target, { page: i + 1, per_page: 200 }),
   );
   const ids = pages.flatMap(({ notifications }) => notifications.map(({ id }) => id));
   expect(ids).toEqual(

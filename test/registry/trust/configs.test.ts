@@ -138,7 +138,7 @@ describe("the configurations of a key", () => {
     expect(await failure(() => trustConfigs.revoke(own))).toMatchObject({ code: "not-found" });
     const [first, second] = await Promise.all([create({}, own), create({ max_depth: 1 }, own)]);
     expect(second.id).toBe(first.id + 1);
-    const { trust_configs, total } = trustConfigs.list({ perPage: 200 });
+    const { trust_configs, total } = trustConfigs.list({ per_page: 200 });
     expect(trust_configs).toHaveLength(total);
     expect(trust_configs.slice(-2)).toEqual([{ ...first, status: "superseded" }, second]);
     expect(trustConfigs.active(own)).toEqual(second);
@@ -147,19 +147,19 @@ describe("the configurations of a key", () => {
     expect(trustConfigs.active(own)).toBeUndefined();
     expect(await failure(() => trustConfigs.revoke(own))).toMatchObject({ code: "precondition-failed" });
     expect(await create({}, own)).toMatchObject({ id: second.id + 1, status: "active" });
-    expect(trustConfigs.list({ perPage: 200 }).trust_configs.at(-2)!.status).toBe("revoked");
+    expect(trustConfigs.list({ per_page: 200 }).trust_configs.at(-2)!.status).toBe("revoked");
   });
 
   it("are listed page by page", async () => {
     const { trustConfigs } = world.registry;
     for (let i = 0; i < 3; i++) await create({}, await newKey(world));
-    const { trust_configs: all, total } = trustConfigs.list({ perPage: 200 });
-    const page = trustConfigs.list({ page: 2, perPage: 2 });
+    const { trust_configs: all, total } = trustConfigs.list({ per_page: 200 });
+    const page = trustConfigs.list({ page: 2, per_page: 2 });
     expect(all).toHaveLength(total);
     expect(page.trust_configs).toEqual(all.slice(2, 4));
     expect(page).toMatchObject({ page: 2, per_page: 2, total });
     expect(trustConfigs.list({ page: 1000 }).trust_configs).toEqual([]);
-    for (const paging of [{ page: 0 }, { perPage: 201 }])
+    for (const paging of [{ page: 0 }, { per_page: 201 }])
       expect(await failure(() => trustConfigs.list(paging))).toMatchObject({ code: "invalid-input" });
   });
 
@@ -168,7 +168,7 @@ describe("the configurations of a key", () => {
     const own = await newKey(world);
     const ids: number[] = [];
     for (let i = 0; i < 4; i++) ids.push((await create({ minimum_threshold: i / 10 }, own)).id);
-    const { trust_configs, total } = trustConfigs.list({ perPage: 200 });
+    const { trust_configs, total } = trustConfigs.list({ per_page: 200 });
     const kept = trust_configs.filter(({ fingerprint }) => fingerprint === own);
     expect(kept.map(({ id, status }) => [id, status])).toEqual([
       [ids[2], "superseded"],

@@ -30,7 +30,7 @@ export function keyRoutes(
       query: PageQuery,
       answer: KeyPage,
       limit: "general",
-      handle: ({ query }) => keys.list({ page: query.page, perPage: query.per_page }),
+      handle: ({ query }) => keys.list(query),
     }),
     route({
       method: "GET",
@@ -39,7 +39,7 @@ export function keyRoutes(
       query: KeySearchQuery,
       answer: KeyPage,
       limit: "general",
-      handle: ({ query }) => keys.search(query.pseudonym, { page: query.page, perPage: query.per_page }),
+      handle: ({ query }) => keys.search(query.pseudonym, query),
     }),
     route({
       method: "GET",

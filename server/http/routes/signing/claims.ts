@@ -42,7 +42,7 @@ export function claimRoutes({ claims }: Pick<Served, "claims">, gate: Gate): Rou
       answer: ClaimPage,
       limit: "general",
       async handle({ query: { lookup_key, ...paging } }) {
-        const { entries, ...rest } = await claims.list(lookup_key, { page: paging.page, perPage: paging.per_page });
+        const { entries, ...rest } = await claims.list(lookup_key, paging);
         return jsonList("entries", entries.length, (i) => entries[i]!, rest);
       },
     }),

@@ -140,8 +140,7 @@ function readRoutes({ endorsementQueries }: Parts): Route[] {
       answer: EndorsementPage,
       refusals: [404],
       limit: "general",
-      handle: ({ params, query: { per_page: perPage, ...query } }) =>
-        endorsementQueries.received(params.fingerprint, { ...query, perPage }),
+      handle: ({ params, query }) => endorsementQueries.received(params.fingerprint, query),
     }),
     route({
       method: "GET",
@@ -152,8 +151,7 @@ function readRoutes({ endorsementQueries }: Parts): Route[] {
       answer: EndorsementPage,
       refusals: [404],
       limit: "general",
-      handle: ({ params, query: { per_page: perPage, ...query } }) =>
-        endorsementQueries.issued(params.fingerprint, { ...query, perPage }),
+      handle: ({ params, query }) => endorsementQueries.issued(params.fingerprint, query),
     }),
     route({
       method: "GET",
@@ -164,8 +162,7 @@ function readRoutes({ endorsementQueries }: Parts): Route[] {
       answer: AlertPage,
       refusals: [404],
       limit: "general",
-      handle: ({ params, query }) =>
-        endorsementQueries.alerts(params.fingerprint, { page: query.page, perPage: query.per_page }),
+      handle: ({ params, query }) => endorsementQueries.alerts(params.fingerprint, query),
     }),
     route({
       method: "GET",

@@ -93,7 +93,7 @@ function readRoutes({ requestQueries, policies }: Parts): Route[] {
       answer: RequestPage,
       refusals: [404],
       limit: "general",
-      handle: ({ query: { page, per_page: perPage, ...criteria } }) => requestQueries.list(criteria, { page, perPage }),
+      handle: ({ query }) => requestQueries.list(query),
     }),
     route({
       method: "GET",
@@ -142,12 +142,8 @@ export function inboxRoutes({ inbox }: Pick<Served, "inbox">, gate: Gate): Route
       answer: NotificationPage,
       refusals: [401, 403],
       limit: "general",
-      handle: ({ query: { page, per_page: perPage, unread }, proof }) =>
-        inbox.list(proof.fingerprint, {
-          page,
-          perPage,
-          ...(unread === undefined ? {} : { unread: unread === "true" }),
-        }),
+      handle: ({ query: { unread, ...paging }, proof }) =>
+        inbox.list(proof.fingerprint, { ...paging, ...(unread === undefined ? {} : { unread: unread === "true" }) }),
     }),
     route({
       method: "POST",

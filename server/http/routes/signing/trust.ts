@@ -39,8 +39,7 @@ function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[
       answer: Graph,
       refusals: [404],
       limit: "general",
-      handle: async ({ params, query: { max_depth: maxDepth, ...filter } }) =>
-        graphJson(await graphs.around(params.fingerprint, { maxDepth, ...filter })),
+      handle: async ({ params, query }) => graphJson(await graphs.around(params.fingerprint, query)),
     }),
     route({
       method: "GET",
@@ -70,7 +69,7 @@ function configReadRoutes({ trustConfigs }: Parts): Route[] {
       query: PageQuery,
       answer: TrustConfigPage,
       limit: "general",
-      handle: ({ query }) => trustConfigs.list({ page: query.page, perPage: query.per_page }),
+      handle: ({ query }) => trustConfigs.list(query),
     }),
     route({
       method: "GET",
