@@ -45,3 +45,7 @@ export function settingsOf(environment: NodeJS.ProcessEnv = process.env): Settin
     throw error;
   }
 }
+
+/** The settings of a command with the option `--data`. @throws UsageError as `settingsOf` does */
+export const settingsAt = ({ data }: { readonly data?: string | undefined }): Settings =>
+  settingsOf(data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: data });

@@ -12,7 +12,7 @@ import { subcommand } from "../line/subcommand.js";
 import { UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
-import { settingsOf } from "./environment.js";
+import { settingsAt } from "./environment.js";
 
 /** Bytes of the file read at a time. */
 const PIECE_BYTES = 2 ** 20;
@@ -41,8 +41,7 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     const [file, more] = positionals;
     if (file === undefined) throw new UsageError("name the FILE to import, or - for standard input");
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
-    const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-    const settings = settingsOf(environment);
+    const settings = settingsAt(values);
     // Opened first: a file that cannot be read must leave no data directory behind.
     const total = file === "-" ? null : statSync(file).size;
     const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });

@@ -18,7 +18,7 @@ import { none, only, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { continueLog, endedLog } from "./continue.js";
-import { settingsOf } from "./environment.js";
+import { settingsAt } from "./environment.js";
 import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
 import { putInPlace, readPrivateKey } from "./operator-files.js";
 import { isSocket, keyAt, openSoundLog } from "./operator-log.js";
@@ -120,14 +120,25 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
   },
 });
 
-async function rotate(values: Given): Promise<number> {
-  const target = required(values.to, "--to");
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const settings = settingsOf(environment);
-  const path = existingLog(settings.dataDir);
+/** Works with the present key. @returns the exit code */
+async function withKey(
+  settings: Settings,
+  work: (key: OperatorKey, signers: SocketSigner[]) => Promise<void>,
+): Promise<number> {
   const signers: SocketSigner[] = [];
   try {
-    const from = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    await work(await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers), signers);
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
+  return 0;
+}
+
+async function rotate(values: Given): Promise<number> {
+  const target = required(values.to, "--to");
+  const settings = settingsAt(values);
+  const path = existingLog(settings.dataDir);
+  return withKey(settings, async (from, signers) => {
     const to = await keyAt(target, settings, signers);
     const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
     const isPlaced = settings.signer === null && settings.operatorKey === null && !isSocket(target);
@@ -142,10 +153,7 @@ async function rotate(values: Given): Promise<number> {
         ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
         : printable(described(rotated, keys, retired, target)),
     );
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
-  return 0;
+  });
 }
 
 async function freeze(values: Given): Promise<number> {
@@ -153,12 +161,9 @@ async function freeze(values: Given): Promise<number> {
   const at = values.at === undefined ? null : readTime(values.at);
   if (at !== null && values.server === undefined)
     throw new UsageError("--at is for a service that runs: give --server, too");
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const settings = settingsOf(environment);
+  const settings = settingsAt(values);
   const publicOrigin = publicOriginOf(values.as);
-  const signers: SocketSigner[] = [];
-  try {
-    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+  return withKey(settings, async (key) => {
     const { server } = values;
     const say = (sentence: string) => console.error(printable(sentence));
     const sth = await (server === undefined
@@ -171,10 +176,7 @@ async function freeze(values: Given): Promise<number> {
         ? printableJson({ ...ending, sth })
         : printable(`The log is frozen. Its last head is of size ${sth.tree_size}, with the root ${sth.root_hash}.`),
     );
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
-  return 0;
+  });
 }
 
 const STILL_THERE =
@@ -184,12 +186,9 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
   const entryId = readNumber(only(operands, "ENTRY"), "ENTRY");
   const reason = required(values.reason, "--reason");
   const member = values.member === undefined ? undefined : { member: memberOf(values.member) };
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const settings = settingsOf(environment);
+  const settings = settingsAt(values);
   const publicOrigin = publicOriginOf(values.as);
-  const signers: SocketSigner[] = [];
-  try {
-    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+  return withKey(settings, async (key) => {
     const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
     const withheld_by = await withholdPayload(place, key, entryId, { reason, basis, ...member });
@@ -200,10 +199,7 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
             `Entry ${withheld_by} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.${server === undefined ? "" : STILL_THERE}`,
           ),
     );
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
-  return 0;
+  });
 }
 
 function memberOf(member: string): "pseudonym" {
@@ -214,11 +210,8 @@ function memberOf(member: string): "pseudonym" {
 async function goOn(values: Given): Promise<number> {
   const url = required(values.predecessor, "--predecessor");
   const operatorKey = readPublicKey(required(values["predecessor-key"], "--predecessor-key")).pem;
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const settings = settingsOf(environment);
-  const signers: SocketSigner[] = [];
-  try {
-    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+  const settings = settingsAt(values);
+  return withKey(settings, async (key) => {
     const predecessor = await endedLog(webAddress(url, "--predecessor"), operatorKey, await vkeyOf(settings));
     const made = await continueLog(settings, key, predecessor);
     const { tree_size, root_hash } = predecessor.tree_head;
@@ -230,15 +223,11 @@ async function goOn(values: Given): Promise<number> {
             `This log ${said} from the ${tree_size} entries at ${predecessor.url}, whose root is ${root_hash}.`,
           ),
     );
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
-  return 0;
+  });
 }
 
 async function vkey(values: Given): Promise<number> {
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const key = await vkeyOf(settingsOf(environment));
+  const key = await vkeyOf(settingsAt(values));
   console.log(values.json ? printableJson({ vkey: key }) : printable(key));
   return 0;
 }
@@ -249,24 +238,17 @@ async function token(values: Given): Promise<number> {
   const hours = Number(values.hours);
   if (!Number.isInteger(hours) || hours < 1 || hours > MAX_HOURS)
     throw new UsageError(`--hours must be a whole number from 1 to ${MAX_HOURS}`);
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const settings = settingsOf(environment);
-  const signers: SocketSigner[] = [];
-  try {
-    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+  const settings = settingsAt(values);
+  return withKey(settings, async (key) => {
     const now = Math.floor(Date.now() / 1000);
     const made = await readOnlyToken(key, now, now + hours * 3600);
     const expires_at = new Date((now + hours * 3600) * 1000).toISOString();
     console.log(values.json ? printableJson({ token: made, expires_at, fingerprint: key.fingerprint }) : made);
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
-  return 0;
+  });
 }
 
 async function clock(values: Given): Promise<number> {
-  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
-  const path = existingLog(settingsOf(environment).dataDir);
+  const path = existingLog(settingsAt(values).dataDir);
   const compared = compareClocks(path);
   if (values.accept) acceptClock(path);
   if (values.json) console.log(printableJson({ ...compared, accepted: values.accept ?? false }));

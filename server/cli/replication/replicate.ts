@@ -20,7 +20,7 @@ import { logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, text, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
-import { settingsOf } from "../operate/environment.js";
+import { settingsAt } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 
@@ -63,8 +63,7 @@ user who made the journal.`,
   examples: "SERVICE_REPLICATION=postgres://cairnlog@10.0.0.1,10.0.0.2,10.0.0.3/cairnlog cairnlog replicate init",
   async run(operands, values, action) {
     none(operands);
-    const data = values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data };
-    const settings = settingsOf({ ...process.env, ...data });
+    const settings = settingsAt(values);
     const { replication } = settings;
     if (replication === null) throw new UsageError("SERVICE_REPLICATION is not set");
     return ACTIONS[action]({ ...settings, replication }, values);

@@ -2,6 +2,7 @@
  * The signature of an attestation in the log. The attestation is rebuilt as the `.attestation.json` file that its signer got,
  * and checked as `cairnlog verify` checks that file.
  */
+import { ATTESTED_MEMBERS } from "../../../engine/verify/events/attested.js";
 import {
   type AttestationBundle,
   type AttestationEvent,
@@ -113,17 +114,7 @@ function withoutManifest(check: BundleCheck): BundleCheck {
   return { ...check, ok: false, detail };
 }
 
-const MEMBERS = [
-  "attestation_id",
-  "attestation_type",
-  "signer_key_fingerprint",
-  "document_hash",
-  "manifest_hash",
-  "document_title",
-  "signature_algorithm",
-  "signature",
-  "timestamp",
-] as const;
+const MEMBERS = Object.keys(ATTESTED_MEMBERS) as (keyof typeof ATTESTED_MEMBERS)[];
 
 /** Whether a payload has the members of an attestation; an entry of imported history may lack some. */
 export function isAttestation(event: Partial<AttestationEvent>): event is AttestationEvent {
