@@ -103,6 +103,20 @@ export const freeForm = (description: string) => Type.Object({}, { additionalPro
 export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
 
+/** A member of a request that may be absent or null. */
+export const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
+
+/** The place of a new entry in the log. */
+export const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash };
+
+/** The part of a query that chooses a period. */
+export const PERIOD = {
+  start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
+  end_date: Type.Optional(
+    Type.String({ description: "A date, including that whole day, or a date-time with an offset." }),
+  ),
+};
+
 export const Successor = Type.Object(
   {
     url: Type.String({

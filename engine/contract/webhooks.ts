@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { WEBHOOK_EVENTS } from "../verify/keys/contract.js";
 import { WEBHOOK_SECRET, WEBHOOK_URL } from "../verify/keys/limits.js";
-import { bounded, Fingerprint, nullable, Timestamp } from "./common.js";
+import { bounded, Fingerprint, nullable, optional, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);
 
@@ -13,16 +13,14 @@ const DocumentHash = Type.String({ description: "`sha256:` and 64 hexadecimal ch
 export const Subscribe = Type.Object(
   {
     url: bounded(WEBHOOK_URL, "http: or https:, on the public internet, without user name and fragment."),
-    events: Type.Optional(nullable(Events)),
-    key_fingerprint: Type.Optional(nullable(Fingerprint)),
-    document_hash: Type.Optional(nullable(DocumentHash)),
-    secret: Type.Optional(
-      nullable(
-        bounded(
-          WEBHOOK_SECRET,
-          "Never returned. Deliveries are then signed as in Standard Webhooks: with the bytes of the base64 after " +
-            "`whsec_`, or else with the UTF-8 of the secret.",
-        ),
+    events: optional(Events),
+    key_fingerprint: optional(Fingerprint),
+    document_hash: optional(DocumentHash),
+    secret: optional(
+      bounded(
+        WEBHOOK_SECRET,
+        "Never returned. Deliveries are then signed as in Standard Webhooks: with the bytes of the base64 after " +
+          "`whsec_`, or else with the UTF-8 of the secret.",
       ),
     ),
   },

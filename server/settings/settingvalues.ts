@@ -83,40 +83,35 @@ export const fingerprints = listed((parts) =>
   }),
 );
 
+/** At most `most` different texts, each of which passes `isOne`. */
+const different = (most: number, words: string, isOne: (part: string) => boolean) => (parts: readonly string[]) => {
+  if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isOne))
+    throw new Error(`at most ${most} different ${words}, comma-separated`);
+  return parts;
+};
+
+function isCalendar(part: string): boolean {
+  const url = URL.canParse(part) ? new URL(part) : null;
+  return /^https?:$/.test(url?.protocol ?? "") && !url!.search && !url!.hash && !url!.username && !url!.password;
+}
+
 /** At most `most` different addresses of calendars, without the slashes at their ends. */
-export const calendars = (most: number): Kind<readonly string[]> =>
-  listed((given) => {
-    const parts = given.map((part) => part.replace(/\/+$/, ""));
-    const isCalendar = (part: string): boolean => {
-      const url = URL.canParse(part) ? new URL(part) : null;
-      return /^https?:$/.test(url?.protocol ?? "") && !url!.search && !url!.hash && !url!.username && !url!.password;
-    };
-    if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isCalendar))
-      throw new Error(`at most ${most} different http: or https: URLs, comma-separated`);
-    return parts;
-  });
+export const calendars = (most: number): Kind<readonly string[]> => {
+  const check = different(most, "http: or https: URLs", isCalendar);
+  return listed((given) => check(given.map((part) => part.replace(/\/+$/, ""))));
+};
 
 /** At most `most` different origins. */
-export const origins = (most: number): Kind<readonly string[]> =>
-  listed((parts) => {
-    if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isOrigin))
-      throw new Error(`at most ${most} different ${ORIGIN_FORM}, comma-separated`);
-    return parts;
-  });
+export const origins = (most: number): Kind<readonly string[]> => listed(different(most, ORIGIN_FORM, isOrigin));
 
 const HOST_NAME = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/;
+const HOST_FORM = "names or addresses of hosts such as log.internal or [fd00::1] (lower case, without a port)";
+
+const isHostName = (part: string): boolean =>
+  HOST_NAME.test(part) && URL.canParse(`http://${part}`) && new URL(`http://${part}`).hostname === part;
 
 /** At most `most` different names or addresses of hosts, as a URL has them, without a port. */
-export const hostNames = (most: number): Kind<readonly string[]> =>
-  listed((parts) => {
-    const isName = (part: string): boolean =>
-      HOST_NAME.test(part) && URL.canParse(`http://${part}`) && new URL(`http://${part}`).hostname === part;
-    if (parts.length > most || new Set(parts).size < parts.length || !parts.every(isName))
-      throw new Error(
-        `at most ${most} different names or addresses of hosts such as log.internal or [fd00::1] (lower case, without a port), comma-separated`,
-      );
-    return parts;
-  });
+export const hostNames = (most: number): Kind<readonly string[]> => listed(different(most, HOST_FORM, isHostName));
 
 /** The text as it is. */
 export const anyText = textual((text) => text);

@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { CREDENTIAL_TYPES } from "../../verify/keys/contract.js";
 import { DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../verify/keys/limits.js";
-import { bounded, Fingerprint, nullable, Timestamp } from "../common.js";
+import { bounded, Fingerprint, nullable, optional, Timestamp } from "../common.js";
 
 const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });
 
@@ -10,12 +10,10 @@ const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
   key_fingerprint: bounded(NAMING, "Fingerprint of a registered, active key that belongs to no other account."),
   device_label: bounded(DEVICE_LABEL, "Tells the account's keys apart; no control characters."),
-  hardware_attestation: Type.Optional(
-    nullable(
-      Type.String({
-        description: "PEM certificates. The first is for the key; a trusted root issued the last one.",
-      }),
-    ),
+  hardware_attestation: optional(
+    Type.String({
+      description: "PEM certificates. The first is for the key; a trusted root issued the last one.",
+    }),
   ),
 };
 
@@ -24,15 +22,13 @@ export const OpenAccount = Type.Object(
     display_name: bounded(DISPLAY_NAME, "No control characters; unique, ignoring case."),
     email: bounded({ min: 1, max: MAX_EMAIL_OCTETS }, "Counted in octets. It is not in the log and never returned."),
     ...CREDENTIAL_INPUT,
-    possession_signature: Type.Optional(
-      nullable(
-        Type.String({
-          description:
-            "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
-            "(`service.user.create.v1`), display_name, email and key_fingerprint, all as sent. Takes the key from an " +
-            "account that somebody opened with the key but without its signature.",
-        }),
-      ),
+    possession_signature: optional(
+      Type.String({
+        description:
+          "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
+          "(`service.user.create.v1`), display_name, email and key_fingerprint, all as sent. Takes the key from an " +
+          "account that somebody opened with the key but without its signature.",
+      }),
     ),
   },
   { title: "OpenAccount", description: "The account, and the key that becomes its first credential." },

@@ -1,7 +1,7 @@
 /** Authentication: challenges, sessions, passwords, and the proof that write routes accept instead of a session. */
 import Type from "typebox";
 import { MAX_CHALLENGE_ID_CHARACTERS, PASSWORD } from "../../verify/keys/limits.js";
-import { bounded, Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
+import { bounded, Fingerprint, nullable, optional, Pseudonym, Timestamp } from "../common.js";
 
 const ChallengeId = Type.String({ description: "From POST /auth/challenge." });
 
@@ -21,7 +21,7 @@ export const ChallengeRequest = Type.Object(
   {
     fingerprint: Fingerprint,
     recovery: Type.Optional(Type.Boolean({ description: "True for an expired key, and only then. Default: false." })),
-    act: Type.Optional(nullable(Act)),
+    act: optional(Act),
     purpose: Type.Optional(
       Type.Enum(["general", "login"], {
         description: "`login` is only for POST /auth/login; `general`, the default, is also a proof for a write.",
@@ -61,7 +61,7 @@ export const Login = Type.Object(
   {
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
-    password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
+    password: optional(Type.String({ description: "Required if the key has a password." })),
   },
   { title: "Login", description: "The signed challenge, and the password of a key that has one." },
 );
@@ -92,16 +92,14 @@ export const AuthProof = Type.Object(
 );
 
 /** The member `auth` of a body. Absent or null if the request has a session. */
-export const AUTH = { auth: Type.Optional(nullable(AuthProof)) };
+export const AUTH = { auth: optional(AuthProof) };
 
 export const SetPassword = Type.Object(
   {
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
     password: bounded(PASSWORD, "Counted in its normal form, NFKC."),
-    current_password: Type.Optional(
-      nullable(Type.String({ description: "Required if the key already has a password." })),
-    ),
+    current_password: optional(Type.String({ description: "Required if the key already has a password." })),
   },
   { title: "SetPassword", description: "The signed challenge and the new password." },
 );

@@ -7,10 +7,10 @@ import {
   EntryId,
   Fingerprint,
   FingerprintInPath,
-  HexHash,
-  LeafIndex,
   nullable,
+  optional,
   PAGE_QUERY,
+  PLACE,
   Pseudonym,
   PublicKeyPem,
   pageOf,
@@ -95,16 +95,14 @@ export const RegisterKey = Type.Object(
         public_key: PublicKeyPem,
         pseudonym: bounded(PSEUDONYM, "Display name, counted in NFC; no control characters."),
         key_algorithm: Algorithm,
-        expiration_date: Type.Optional(nullable(Timestamp)),
-        possession_signature: Type.Optional(
-          nullable(
-            Type.String({
-              description:
-                "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
-                "(`service.key.register.v1`), expiration_date, fingerprint and pseudonym, as sent, null where absent. " +
-                "It proves possession of the key, and replaces what strangers recorded for it.",
-            }),
-          ),
+        expiration_date: optional(Timestamp),
+        possession_signature: optional(
+          Type.String({
+            description:
+              "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
+              "(`service.key.register.v1`), expiration_date, fingerprint and pseudonym, as sent, null where absent. " +
+              "It proves possession of the key, and replaces what strangers recorded for it.",
+          }),
         ),
       },
       { description: "The payload of the log entry." },
@@ -118,15 +116,10 @@ export const KeyRegistered = Type.Object(
     fingerprint: Fingerprint,
     pseudonym: Pseudonym,
     algorithm: Algorithm,
-    log_entry_id: EntryId,
-    leaf_index: LeafIndex,
-    entry_hash: HexHash,
+    ...PLACE,
   },
   { title: "KeyRegistered" },
 );
-
-/** The place of a new entry in the log. */
-const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash };
 
 export const SucceedKey = Type.Object(
   {
@@ -135,22 +128,20 @@ export const SucceedKey = Type.Object(
         old_fingerprint: Fingerprint,
         new_public_key: PublicKeyPem,
         new_algorithm: Algorithm,
-        pseudonym: Type.Optional(nullable(bounded(PSEUDONYM, "Default: the pseudonym of the old key."))),
-        expiration_date: Type.Optional(nullable(Timestamp)),
-        new_key_signature: Type.Optional(
-          nullable(
-            Type.String({
-              description:
-                "Base64: signature by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`. It proves possession of the new key. Without it the link is not confirmed.",
-            }),
-          ),
+        pseudonym: optional(bounded(PSEUDONYM, "Default: the pseudonym of the old key.")),
+        expiration_date: optional(Timestamp),
+        new_key_signature: optional(
+          Type.String({
+            description:
+              "Base64: signature by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`. It proves possession of the new key. Without it the link is not confirmed.",
+          }),
         ),
       },
       { description: "The payload of the log entry." },
     ),
     ...AUTH,
-    password: Type.Optional(
-      nullable(Type.String({ description: "Required if the old key has a password, unless the proof is a session." })),
+    password: optional(
+      Type.String({ description: "Required if the old key has a password, unless the proof is a session." }),
     ),
   },
   {

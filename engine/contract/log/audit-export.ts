@@ -1,6 +1,7 @@
 /** Audit export. */
 import Type from "typebox";
 import { AUDIT_SCOPES } from "../../verify/keys/contract.js";
+import { PERIOD } from "../common.js";
 import { Entry } from "./log.js";
 
 /** Number of entries that one export can reach, for any page size. */
@@ -14,10 +15,7 @@ export const AuditExportQuery = Type.Object({
   }),
   fingerprint: Type.Optional(Type.String({ minLength: 1, description: "Entries that name this key." })),
   document_hash: Type.Optional(Type.String({ minLength: 1, description: "Bare, or with `sha256:`." })),
-  start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
-  end_date: Type.Optional(
-    Type.String({ description: "A date, including that whole day, or a date-time with an offset." }),
-  ),
+  ...PERIOD,
   after_id: Type.Optional(
     Type.Integer({
       minimum: 0,

@@ -10,6 +10,7 @@ import {
   LeafIndex,
   nullable,
   PAGE_QUERY,
+  PERIOD,
   pageOf,
   Timestamp,
   TreeSize,
@@ -98,10 +99,7 @@ export const AuditTrailQuery = Type.Object({
   ...PAGE_QUERY,
   fingerprint: Type.Optional(Fingerprint),
   document_hash: Type.Optional(Type.String({ minLength: 1, description: "Bare, or with `sha256:`." })),
-  start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
-  end_date: Type.Optional(
-    Type.String({ description: "A date, including that whole day, or a date-time with an offset." }),
-  ),
+  ...PERIOD,
   tags: Type.Optional(Tags),
 });
 

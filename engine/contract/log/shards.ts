@@ -1,7 +1,7 @@
 /** Where a log ends and the next one begins. */
 import Type from "typebox";
 import { OPERATOR_REASON } from "../../verify/keys/limits.js";
-import { EntryId, HexHash, LeafIndex, nullable, Successor, Timestamp, TreeSize } from "../common.js";
+import { EntryId, nullable, optional, PLACE, Successor, Timestamp, TreeSize } from "../common.js";
 import { TreeHead } from "./log.js";
 
 const Reason = Type.String({
@@ -11,15 +11,13 @@ const Reason = Type.String({
 });
 
 export const FreezeLog = Type.Object(
-  { reason: Reason, successor: Type.Optional(nullable(Successor)) },
+  { reason: Reason, successor: optional(Successor) },
   { title: "FreezeLog", description: "The last words of the log." },
 );
 
 export const LogFrozen = Type.Object(
   {
-    log_entry_id: EntryId,
-    leaf_index: LeafIndex,
-    entry_hash: HexHash,
+    ...PLACE,
     sth: TreeHead,
   },
   { title: "LogFrozen", description: "The last entry of the log, and the head over it." },

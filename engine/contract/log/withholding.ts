@@ -1,7 +1,7 @@
 /** Payloads that the operator withholds. */
 import Type from "typebox";
 import { BASIS, OPERATOR_REASON } from "../../verify/keys/limits.js";
-import { EntryId, HexHash, LeafIndex, nullable } from "../common.js";
+import { optional, PLACE } from "../common.js";
 import { TreeHead } from "./log.js";
 
 const Reason = Type.String({
@@ -17,7 +17,7 @@ const Basis = Type.String({
 export const WithholdPayload = Type.Object(
   {
     reason: Reason,
-    basis: Type.Optional(nullable(Basis)),
+    basis: optional(Basis),
     member: Type.Optional(
       Type.Enum(["pseudonym"], {
         description:
@@ -29,6 +29,6 @@ export const WithholdPayload = Type.Object(
 );
 
 export const PayloadWithheld = Type.Object(
-  { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash, sth: TreeHead },
+  { ...PLACE, sth: TreeHead },
   { title: "PayloadWithheld", description: "The entry by which the payload is withheld, and the head over it." },
 );

@@ -17,6 +17,7 @@ import {
   HexHash,
   LeafIndex,
   nullable,
+  optional,
   Pseudonym,
   PublicKeyPem,
   Timestamp,
@@ -64,7 +65,7 @@ const Attestation = Type.Object(
     signature_algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
     signature: Type.String({ description: "Base64." }),
     timestamp: Timestamp,
-    intent_statement: Type.Optional(nullable(Type.String({ description: "The signer's statement of intent." }))),
+    intent_statement: optional(Type.String({ description: "The signer's statement of intent." })),
   },
   { title: "Attestation" },
 );
@@ -74,31 +75,25 @@ export const SubmitAttestation = Type.Object(
     manifest: Manifest,
     public_key_pem: PublicKeyPem,
     signature: Type.String({ description: "Base64: signature over the RFC 8785 canonical JSON of the manifest." }),
-    attestation_type: Type.Optional(
-      nullable(
-        bounded(
-          ATTESTATION_TYPE,
-          "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
-        ),
+    attestation_type: optional(
+      bounded(
+        ATTESTATION_TYPE,
+        "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
       ),
     ),
-    pseudonym: Type.Optional(
-      nullable(bounded(PSEUDONYM, "Name of the key, if it is not registered yet or names itself.")),
+    pseudonym: optional(bounded(PSEUDONYM, "Name of the key, if it is not registered yet or names itself.")),
+    possession_signature: optional(
+      Type.String({
+        description:
+          "Base64, by the key over the statement of POST /keys/register, with the pseudonym as sent here and " +
+          "expiration_date null. The key is registered under this name by an entry before the attestation, in place " +
+          "of what strangers recorded for it, unless it has named itself already.",
+      }),
     ),
-    possession_signature: Type.Optional(
-      nullable(
-        Type.String({
-          description:
-            "Base64, by the key over the statement of POST /keys/register, with the pseudonym as sent here and " +
-            "expiration_date null. The key is registered under this name by an entry before the attestation, in place " +
-            "of what strangers recorded for it, unless it has named itself already.",
-        }),
-      ),
+    intent_statement: optional(
+      bounded(STATEMENT, "The signer's statement of intent; default: the one in the manifest's document."),
     ),
-    intent_statement: Type.Optional(
-      nullable(bounded(STATEMENT, "The signer's statement of intent; default: the one in the manifest's document.")),
-    ),
-    password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
+    password: optional(Type.String({ description: "Required if the key has a password." })),
     ...AUTH,
   },
   {
@@ -197,17 +192,15 @@ export const SignDocument = Type.Object(
   {
     title: bounded(TITLE, "Title of the document."),
     content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
-    tags: Type.Optional(
-      nullable(
-        Type.Array(bounded({ min: 0, max: MAX_TAG_CHARACTERS }, "One tag."), {
-          maxItems: MAX_TAGS,
-          description: "On the log.",
-        }),
-      ),
+    tags: optional(
+      Type.Array(bounded({ min: 0, max: MAX_TAG_CHARACTERS }, "One tag."), {
+        maxItems: MAX_TAGS,
+        description: "On the log.",
+      }),
     ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
-    signature: Type.Optional(
-      nullable(Type.String({ description: "Base64: signature over `signing_payload`; absent in the first step." })),
+    signature: optional(
+      Type.String({ description: "Base64: signature over `signing_payload`; absent in the first step." }),
     ),
   },
   {

@@ -8,7 +8,7 @@ import {
   freeForm,
   HexHash,
   LeafIndex,
-  nullable,
+  optional,
   PAGE_QUERY,
   pageOf,
 } from "../common.js";
@@ -117,7 +117,7 @@ export const ClaimParams = Type.Object({ entry_id: EntryId });
 export const RevealClaim = Type.Object(
   {
     plaintext: freeForm("Any object; bytes as `{data: base64}`. Only compared, never stored."),
-    commitment_key: Type.Optional(nullable(Type.String({ description: "64 hexadecimal characters; not kept." }))),
+    commitment_key: optional(Type.String({ description: "64 hexadecimal characters; not kept." })),
   },
   {
     title: "RevealClaim",

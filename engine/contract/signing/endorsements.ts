@@ -8,6 +8,7 @@ import {
   Fingerprint,
   freeForm,
   nullable,
+  optional,
   PAGE_QUERY,
   pageOf,
   Timestamp,
@@ -49,16 +50,16 @@ export const OfferEndorsement = proven(
     endorser_fingerprint: Fingerprint,
     endorsed_fingerprint: Fingerprint,
     category: Category,
-    valid_until: Type.Optional(nullable(ValidUntil)),
-    institutional_metadata: Type.Optional(nullable(Metadata)),
-    external_identifiers: Type.Optional(nullable(Identifiers)),
+    valid_until: optional(ValidUntil),
+    institutional_metadata: optional(Metadata),
+    external_identifiers: optional(Identifiers),
   },
   "OfferEndorsement",
   "The two keys, the category, and a proof of the endorser.",
 );
 
 export const AcceptEndorsement = proven(
-  { offer_entry_id: EntryId, endorsed_fingerprint: Fingerprint, note: Type.Optional(nullable(Note)) },
+  { offer_entry_id: EntryId, endorsed_fingerprint: Fingerprint, note: optional(Note) },
   "AcceptEndorsement",
   "The offer, and a proof of the endorsed key.",
 );
@@ -85,7 +86,7 @@ export const FileAlert = proven(
     endorser_fingerprint: Fingerprint,
     compromised_fingerprint: Fingerprint,
     reason: bounded(NOTE, "Why the key is thought to be compromised; on the log."),
-    evidence: Type.Optional(nullable(bounded(EVIDENCE, "What shows it; on the log."))),
+    evidence: optional(bounded(EVIDENCE, "What shows it; on the log.")),
   },
   "FileAlert",
   "The compromised key, the reason, and a proof of a key that it endorsed or that endorsed it.",

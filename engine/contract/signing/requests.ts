@@ -20,13 +20,12 @@ import {
   freeForm,
   LeafIndex,
   nullable,
+  optional,
   PAGE_QUERY,
   pageOf,
   Timestamp,
 } from "../common.js";
 import { AUTH } from "../identity/auth.js";
-
-const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
 
 const Own = bounded({ ...NAMING, min: 0 }, "Default: the proven key.");
 const RequestId = Type.String({ description: "UUID." });

@@ -9,8 +9,8 @@ import {
   MAX_GRAPH_DEPTH,
   MAX_HOPS,
 } from "../../verify/keys/limits.js";
-import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
-import { AuthProof } from "../identity/auth.js";
+import { EntryId, Fingerprint, nullable, optional, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
+import { AUTH } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";
 import { Category, EndorsementStatus } from "./endorsements.js";
 
@@ -124,19 +124,19 @@ const Weights = Type.Record(Type.String(), Fraction, {
 });
 
 const POLICY = {
-  direct_signer_anchors: Type.Optional(nullable(Anchors)),
-  endorser_anchors: Type.Optional(nullable(Anchors)),
+  direct_signer_anchors: optional(Anchors),
+  endorser_anchors: optional(Anchors),
   minimum_threshold: Threshold,
-  max_depth: Type.Optional(nullable(Depth)),
-  decay_per_hop: Type.Optional(nullable(Decay)),
-  category_weights: Type.Optional(nullable(Weights)),
+  max_depth: optional(Depth),
+  decay_per_hop: optional(Decay),
+  category_weights: optional(Weights),
 };
 
 /** A configuration for one verification, which is not stored. */
 export const TrustPolicy = Type.Object(POLICY, { title: "TrustPolicy" });
 
 export const CreateTrustConfig = Type.Object(
-  { fingerprint: Fingerprint, ...POLICY, auth: Type.Optional(nullable(AuthProof)) },
+  { fingerprint: Fingerprint, ...POLICY, ...AUTH },
   {
     title: "CreateTrustConfig",
     description: "The trust configuration of a key, and a proof of the key unless there is a session.",
@@ -144,7 +144,7 @@ export const CreateTrustConfig = Type.Object(
 );
 
 export const RevokeTrustConfig = Type.Object(
-  { fingerprint: Fingerprint, auth: Type.Optional(nullable(AuthProof)) },
+  { fingerprint: Fingerprint, ...AUTH },
   { title: "RevokeTrustConfig", description: "The key, and a proof of the key unless there is a session." },
 );
 

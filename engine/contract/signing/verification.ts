@@ -1,6 +1,6 @@
 /** Layered verification of a manifest against the hash of a source. */
 import Type from "typebox";
-import { EntryId, Fingerprint, freeForm, LeafIndex, nullable } from "../common.js";
+import { EntryId, Fingerprint, freeForm, LeafIndex, nullable, optional } from "../common.js";
 import { Manifest, SignedMembers } from "./attestations.js";
 import { TrustPolicy, TrustVerdict } from "./trust.js";
 
@@ -8,10 +8,8 @@ export const VerifyManifest = Type.Object(
   {
     manifest: Manifest,
     source_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
-    verifier_fingerprint: Type.Optional(
-      nullable(Type.String({ description: "Key whose active trust configuration layer 3 uses." })),
-    ),
-    trust_config: Type.Optional(nullable(TrustPolicy)),
+    verifier_fingerprint: optional(Type.String({ description: "Key whose active trust configuration layer 3 uses." })),
+    trust_config: optional(TrustPolicy),
   },
   {
     title: "VerifyManifest",
@@ -68,9 +66,7 @@ export const VerificationResult = Type.Object(
             status: Type.Optional(
               Type.String({ description: "Only for an attestation or a key; `unknown`: the key is not registered." }),
             ),
-            pseudonym: Type.Optional(
-              nullable(Type.String({ description: "Only for a key; null if it is not registered." })),
-            ),
+            pseudonym: optional(Type.String({ description: "Only for a key; null if it is not registered." })),
             named: Type.Optional(
               Type.Boolean({ description: "Only for a key: whether it has signed its name and expiration." }),
             ),

@@ -1,9 +1,10 @@
 /** Log entries as people read them. */
 
+import { isPrefixedHash } from "../../../engine/verify/bytes/encoding.js";
 import { isWithheld, membersIn, type WithheldEntry } from "../../../engine/verify/events/withheld.js";
 import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../client/log/proven.js";
-import { coloured, facts, isFingerprint, row, type Styled, shortFingerprint } from "../terminal/table.js";
+import { coloured, facts, row, type Styled, shortFingerprint } from "../terminal/table.js";
 import type { Names } from "./names.js";
 
 /** Columns of a list of entries; what the last three hold has no fixed width. */
@@ -36,7 +37,7 @@ export async function entryRow(entry: Entry, names: Pick<Names, "of" | "person">
       ? isWithheld(entry)
         ? `withheld by entry ${entry.withheld_by}`
         : ""
-      : isFingerprint(about)
+      : isPrefixedHash(about)
         ? await names.person(about)
         : about,
   ]);

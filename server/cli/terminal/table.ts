@@ -1,5 +1,6 @@
 /** Facts and lists as people read them. Other parties chose some of the words, so everything is made printable. */
 import { styleText } from "node:util";
+import { isPrefixedHash } from "../../../engine/verify/bytes/encoding.js";
 import { printableLine } from "./printable.js";
 
 /** Spaces between two columns. */
@@ -45,8 +46,6 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
 
 const SHORT_DIGITS = 12;
 
-export const isFingerprint = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text);
-
 /** The beginning of a fingerprint, for lists. */
 export const shortFingerprint = (fingerprint: string): string =>
-  isFingerprint(fingerprint) ? `${fingerprint.slice(0, "sha256:".length + SHORT_DIGITS)}…` : fingerprint;
+  isPrefixedHash(fingerprint) ? `${fingerprint.slice(0, "sha256:".length + SHORT_DIGITS)}…` : fingerprint;

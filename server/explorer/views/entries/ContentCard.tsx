@@ -1,5 +1,6 @@
 /** What an entry says: a sentence and the members that people ask for; folded below it, all of the payload as JSON. */
 import type { JSX } from "preact";
+import { isPrefixedHash } from "../../../../engine/verify/bytes/encoding.js";
 import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/events/kinds.js";
 import { isCut, membersIn } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
@@ -170,7 +171,7 @@ function Text({ value, name }: { readonly value: string; readonly name: string |
 }
 
 function addressBehind(name: string, value: string): string | undefined {
-  if (KEY_MEMBERS.has(name) && /^sha256:[0-9a-f]{64}$/.test(value)) return addressOf(["keys", value]);
+  if (KEY_MEMBERS.has(name) && isPrefixedHash(value)) return addressOf(["keys", value]);
   // Published files have an index of documents and keys alone.
   if (hasService() ? SEARCH_MEMBERS.some((member) => member === name) : name === "document_hash")
     return addressOf(["entries"], { search: value });
