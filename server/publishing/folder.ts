@@ -37,6 +37,7 @@ export class FolderTarget implements Target {
 
   async read(path: string): Promise<Stored | undefined> {
     const bytes = absent(() => readFileSync(join(this.#path, path)));
+    if (bytes) this.#willFlush(path);
     return bytes && { bytes, tag: null };
   }
 
@@ -45,10 +46,11 @@ export class FolderTarget implements Target {
     const target = join(this.#path, path);
     const draft = join(this.#path, DRAFTS, randomUUID());
     for (const folder of [dirname(draft), dirname(target)]) makeFolders(folder);
-    // Also of a file that is there already: who made it may have been killed since.
-    for (let folder = dirname(target); folder !== this.#path; folder = dirname(folder)) this.#unflushed.add(folder);
+    this.#willFlush(path);
     try {
       writeFlushed(draft, bytes);
+      // The first checkpoint comes last, too.
+      if (dirname(target) === this.#path) this.#flush();
       // A file that has the name already keeps it, also if it got it just now.
       linkSync(draft, target);
     } catch (error) {
@@ -62,14 +64,25 @@ export class FolderTarget implements Target {
 
   async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
     const target = join(this.#path, path);
-    for (const folder of this.#unflushed) flushFolder(folder);
-    flushFolders(this.#path);
-    this.#unflushed.clear();
+    this.#flush();
     // No file system replaces a file under a condition: another publisher that does so between these lines is not seen.
     const now = absent(() => readFileSync(target));
     if (!now || Buffer.compare(now, before.bytes) !== 0) return false;
     keepFile(target, bytes);
     return true;
+  }
+
+  /** Also of a file that is there already: who made it may have been killed since. */
+  #willFlush(path: string): void {
+    for (let folder = dirname(path); folder !== "."; folder = dirname(folder))
+      this.#unflushed.add(join(this.#path, folder));
+  }
+
+  /** What a checkpoint covers is on disk, names included, before it is there. */
+  #flush(): void {
+    for (const folder of this.#unflushed) flushFolder(folder);
+    flushFolders(this.#path);
+    this.#unflushed.clear();
   }
 
   async remove(path: string): Promise<void> {

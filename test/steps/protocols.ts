@@ -474,6 +474,24 @@ export const PROTOCOLS: readonly Protocol[] = [
     },
   },
   {
+    name: "publication into a folder",
+    steps: `
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/entries/N.p/N, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/N/N.p/N, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/entries/N, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/N/N, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/N/N.p/N, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, flush site/tile/entries/N.p, flush site/tile/N/N.p, flush site, link site/vkey, unlink site/.drafts/N-N-N-N-N
+      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, flush site, link site/checkpoint, unlink site/.drafts/N-N-N-N-N
+    `,
+    prepare: async (_, root) => mkdirSync(join(root, "site")),
+    left: /^site\/\.drafts\//,
+    run: ({ url, vkey }, stage) => run(stage, ["publish", `${url}/tlog`, join(stage.root, "site"), "--vkey", vkey]),
+    async look(_, root) {
+      return { size: sizeIn(join(root, "site", "checkpoint")) };
+    },
+  },
+  {
     name: "witness",
     left: /^data\/witness\.pem(?::|\.N\.new)/,
     isOpenEnded: true,
