@@ -24,6 +24,7 @@ import { type ClientError, createClient } from "#cairnlog/server/client/index.js
 import { notLeader } from "#cairnlog/server/http/routes/roles/roles.js";
 import { fetchText } from "#cairnlog/server/monitor/tlog.js";
 import { temporaryFolder } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
 
 interface Seen {
   readonly target: string;
@@ -252,4 +253,20 @@ describe.each([301, 302, 303, 307, 308])("a redirect, %i", (status) => {
     expect(hostile.seen).toHaveLength(1);
     expect(honest.seen).toEqual([]);
   });
+});
+
+test("a session is not shown to a service that has not shown the log of the pinned key, with a question either", async () => {
+  const service = new Recorder();
+  service.server.listen(0, "127.0.0.1");
+  await once(service.server, "listening");
+  const operatorKey = newSigner().publicKey;
+  const session = {
+    token: "a.b.c",
+    fingerprint: `sha256:${"0".repeat(64)}`,
+    pseudonym: "",
+    expires_at: "2099-01-01T00:00:00Z",
+  };
+  const client = createClient({ server: service.url, operatorKey, session });
+  await expect(client.inbox.list().next()).rejects.toThrow();
+  expect(service.seen.map(({ target }) => target)).toEqual(["GET /api/v1/log/operator-key"]);
 });

@@ -214,6 +214,26 @@ describe("a monitor that pinned the first key", () => {
     await monitor.close();
   });
 
+  test("tells of a rotation that comes in the middle of its round", async () => {
+    const told: number[] = [];
+    let isOld = true;
+    proxy.lie = (path, answer) => {
+      if (path !== "/log/operator-key" || !isOld) return answer;
+      isOld = false;
+      const { fingerprint, algorithm, pem: public_key } = first;
+      const operators = [{ ...answer.operators[0], until_size: null }];
+      return { ...answer, fingerprint, algorithm, public_key, operators };
+    };
+    const { monitor } = newMonitor(proxy.url, {
+      operatorKey: first.pem,
+      onRotation: async ({ id }) => void told.push(id),
+    });
+    await monitor.round();
+    proxy.repent();
+    expect(told).toEqual(rotations.map(({ log_entry_id }) => log_entry_id));
+    await monitor.close();
+  });
+
   test("begins anew with any key of the chain", async () => {
     for (const { pem } of [second, third]) {
       const { monitor } = newMonitor(service.url, { operatorKey: pem });

@@ -40,6 +40,7 @@ test("frozen says in both forms where the log above it has ended", () => {
   expect(ends(`logs/v0\nvkey ${one.vkey}\norigin a\nfrozen 12\nvkey ${two.vkey}`)).toEqual([12, null]);
   // Each key of a log may be followed by it, or one of them.
   expect(ends(`log ${one.vkey}\nlog ${again.vkey}\nfrozen 12`)).toEqual([12]);
+  expect(ends(`log ${one.vkey}\nfrozen 12\nlog ${again.vkey}`)).toEqual([12]);
   expect(ends(`log ${one.vkey}\nfrozen 12\nlog ${again.vkey}\nfrozen 12`)).toEqual([12]);
 });
 

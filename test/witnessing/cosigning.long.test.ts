@@ -447,6 +447,24 @@ describe("the file", () => {
   });
 });
 
+test("a cosignature that comes when a newer checkpoint is wanted counts for the older one alone", async () => {
+  const tree = newTree(ORIGIN);
+  const signer = newNoteSigner("w.example", 4);
+  const held: (() => void)[] = [];
+  const url = await oddWitness((_, response, body) => void held.push(() => response.end(signer.line(textOf(body)))));
+  const lines = `${line("W", { ...signer, key: null, url })}quorum W\n`;
+  const setup = await setUp(tree, lines, { roundMs: 10 });
+  offer(setup, 1);
+  await expect.poll(() => held.length).toBe(1);
+  offer(setup, 2);
+  await expect.poll(() => setup.cosigning.status.wanted).toBe(2);
+  held[0]!();
+  await expect.poll(() => held.length).toBe(2);
+  expect(await setup.shown()).toBeNull();
+  held[1]!();
+  await expect.poll(() => setup.shown()).toEqual([2, "W"]);
+});
+
 test("a witness without an address is not asked", async () => {
   const tree = newTree(ORIGIN);
   const { vkey } = newNoteSigner("w.example", 4);
