@@ -1,5 +1,5 @@
 /** The log's file is extended before LMDB needs the space, and never over pages that LMDB has written. */
-import { statSync, write } from "node:fs";
+import { fstatSync, readFileSync, statSync, write } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -69,16 +69,20 @@ function openReserve(append: Append) {
   });
   const rows = environment.openDB<Buffer, number>({ name: "rows", encoding: "binary" });
   const reserve = new Reserve(environment, path, append);
-  const length = () => statSync(join(path, "data.mdb")).size;
+  const file = join(path, "data.mdb");
+  const length = () => statSync(file).size;
   const used = () => fileUse(environment).bytes;
-  const spend = (from: number, count: number, run = () => {}) => {
+  const spend = (from: number, count: number, run: () => unknown = () => {}, bytes = 100) => {
     const growth = new Growth();
-    for (let n = from; n < from + count; n++) growth.add("rows", n, 100);
+    for (let n = from; n < from + count; n++) growth.add("rows", n, bytes);
     return reserve.spend(growth, async () => {
-      run();
+      await run();
+      const room = length();
       await environment.batch(() => {
-        for (let n = from; n < from + count; n++) void rows.put(n, Buffer.alloc(100, n));
+        for (let n = from; n < from + count; n++) void rows.put(n, Buffer.alloc(bytes, n));
       });
+      // What it needs was there before it began.
+      expect(used()).toBeLessThanOrEqual(room);
     });
   };
   /** Rows of which the reserve knows nothing. */
@@ -90,7 +94,7 @@ function openReserve(append: Append) {
     await reserve.close();
     await environment.close();
   };
-  return { rows, fill, spend, length, used, close };
+  return { path, file, rows, fill, spend, length, used, close };
 }
 
 describe("writes of zeros", () => {
@@ -159,6 +163,86 @@ describe("writes of zeros", () => {
     expect(written).toBeLessThan(used() + most);
     await close();
   });
+
+  test.each([
+    [1, 100],
+    [20, 100],
+    [100, 100],
+    [1, 100_000],
+    [5, 100_000],
+  ])(
+    "are made ahead of need: of many transactions of %i rows of %i bytes only the first few wait for them",
+    async (count, size) => {
+      let isWaiting = false;
+      let waits = 0;
+      let written: Promise<unknown> = Promise.resolve();
+      const { spend, close } = openReserve((descriptor, bytes) => {
+        written = real(descriptor, bytes).then(() => {
+          if (isWaiting) waits++;
+        });
+        return written;
+      });
+      const ready = () => {
+        isWaiting = false;
+      };
+      for (let n = 0; n < 50; n++) {
+        isWaiting = true;
+        await spend(n * count, count, ready, size);
+        // The disk is quick enough.
+        await written;
+        if (n < 3) waits = 0;
+      }
+      expect(waits).toBe(0);
+      await close();
+    },
+  );
+
+  test.each([
+    ["that a transaction waits for", 20_000, 100],
+    ["ahead of need", 1, 50_000],
+  ])(
+    "%s are waited for by a close, as is the transaction, and no file is closed under them",
+    async (_, count, size) => {
+      let release: (() => void) | undefined;
+      const inodes: number[] = [];
+      let isHeld = false;
+      const { path, file, spend, close } = openReserve(async (descriptor, bytes) => {
+        if (isHeld) await new Promise<void>((resolve) => (release = resolve));
+        inodes.push(fstatSync(descriptor).ino);
+        await real(descriptor, bytes);
+      });
+      await spend(0, 1);
+      isHeld = true;
+      let endTransaction: (() => void) | undefined;
+      const isRunning = () => new Promise<void>((resolve) => (endTransaction = resolve));
+      let running: Promise<unknown> = Promise.resolve();
+      for (let n = 1; !release && n < 50; n++) {
+        endTransaction?.();
+        await running;
+        endTransaction = undefined;
+        running = spend(n, count, isRunning, size);
+        await expect.poll(() => release ?? endTransaction).toBeDefined();
+      }
+      const sign = () => readFileSync(join(path, "running")).readUInt32LE();
+      let isClosed = false;
+      const closing = close().then(() => (isClosed = true));
+      if (!endTransaction) {
+        await new Promise((resolve) => setImmediate(resolve));
+        isHeld = false;
+        release!();
+        await expect.poll(() => endTransaction).toBeDefined();
+      }
+      expect([sign(), isClosed]).toEqual([process.pid, false]);
+      endTransaction!();
+      await running;
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(isClosed).toBe(count > 1);
+      release!();
+      await closing;
+      expect(sign()).toBe(0);
+      expect(new Set(inodes)).toEqual(new Set([statSync(file).ino]));
+    },
+  );
 
   test("that fail refuse the transaction that needs them before it begins, and no other", async () => {
     let isFull = false;

@@ -42,28 +42,31 @@ interface Leaf {
 
 /** Numbers that are forgotten in the order in which they came. */
 class Ring {
-  readonly #numbers = new Uint32Array(KEPT_ENDS);
+  readonly #numbers: Uint32Array;
   #written = 0;
 
-  /** Makes room for `count` numbers in a row. @returns where the first one goes */
+  constructor(size: number) {
+    this.#numbers = new Uint32Array(size);
+  }
+
+  /** Makes room for `count` numbers. @returns where the first one goes */
   reserve(count: number): number {
-    const left = KEPT_ENDS - (this.#written % KEPT_ENDS);
-    const at = this.#written + (left < count ? left : 0);
-    this.#written = at + count;
+    const at = this.#written;
+    this.#written += count;
     return at;
   }
 
   set(at: number, value: number): void {
-    this.#numbers[at % KEPT_ENDS] = value;
+    this.#numbers[at % this.#numbers.length] = value;
   }
 
   get(at: number): number {
-    return this.#numbers[at % KEPT_ENDS]!;
+    return this.#numbers[at % this.#numbers.length]!;
   }
 
   /** Whether the numbers from `at` on are still there. */
   holds(at: number): boolean {
-    return at !== NONE && at + KEPT_ENDS >= this.#written;
+    return at !== NONE && at + this.#numbers.length >= this.#written;
   }
 }
 
@@ -115,10 +118,11 @@ export class BatchExtent {
 /** The file, and the ends of entries that were read of it. */
 class PlaceFile {
   readonly file: PageFile;
-  readonly ring = new Ring();
+  readonly ring: Ring;
 
-  constructor(file: PageFile) {
+  constructor(file: PageFile, keptEnds: number) {
     this.file = file;
+    this.ring = new Ring(keptEnds);
   }
 
   /**
@@ -161,6 +165,7 @@ class PlaceFile {
 
 export class BatchExtents {
   readonly #path: string;
+  readonly #keptEnds: number;
   /** Opened when the first place is looked for; null when that failed. */
   #file: PlaceFile | null | undefined;
   /** Ascending; they may overlap where LMDB has split a leaf since. */
@@ -168,9 +173,10 @@ export class BatchExtents {
   /** The first indexes of the leaves, in the order in which they were found. */
   readonly #found: number[] = [];
 
-  /** @param path directory of the environment */
-  constructor(path: string) {
+  /** @param path directory of the environment @param keptEnds more than a batch has entries */
+  constructor(path: string, keptEnds = KEPT_ENDS) {
     this.#path = path;
+    this.#keptEnds = keptEnds;
   }
 
   /** The batch with the entry at `index`: null if it has no pages of its own, undefined if that is not known. */
@@ -196,7 +202,7 @@ export class BatchExtents {
   find(index: number): BatchExtent | null | undefined {
     if (this.#file === null) return undefined;
     try {
-      this.#file ??= new PlaceFile(new PageFile(join(this.#path, DATA_FILE)));
+      this.#file ??= new PlaceFile(new PageFile(join(this.#path, DATA_FILE)), this.#keptEnds);
       const meta = this.#file.file.meta();
       if (typeof meta === "string") return undefined;
       const page = leafOf(this.#file.file, meta, "batches", index);

@@ -84,7 +84,7 @@ export class Reserve {
       bytes = growth.loose(this.#freeList);
       if (this.#ahead(bytes) < 0) {
         bytes = Math.min(bytes, (await this.#tight(growth)) ?? bytes);
-        await this.#extend(this.#used + bytes);
+        if (this.#ahead(bytes) < 0) await this.#extend(this.#used + bytes);
       }
       // Only where `#used` is what LMDB has used: a sum of bounds is many times as much after some transactions.
       const kept = keptBehind(this.#used);
@@ -158,14 +158,14 @@ export class Reserve {
     return error;
   }
 
-  /** Waits for the transaction and the write that run. A second call does nothing. */
+  /** Waits for the transactions, which get their room, and then for the write that runs. A second call does nothing. */
   async close(): Promise<void> {
+    await this.#lock.settled();
     const descriptor = this.#descriptor;
     if (descriptor === null) return;
     this.#descriptor = null;
     await this.#writing;
     closeSync(descriptor);
-    await this.#lock.settled();
     this.#gate.close();
   }
 }

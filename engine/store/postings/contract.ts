@@ -8,6 +8,8 @@ import type { StoredRun } from "./runs.js";
 
 /** The part of the store that `Postings` uses. */
 export interface PostingTables extends BlockSource {
+  /** Another object when other files were opened, whose runs may have the ids of others. */
+  readonly source: object;
   /** Ids of the live runs, ascending, including runs whose rows cannot be decoded. */
   runIds(): number[];
   /** @throws an error if there is no such row, or if it cannot be decoded */

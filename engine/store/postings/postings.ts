@@ -71,7 +71,9 @@ const filterProbe = (term: string): Probe | null => (isFiltered(term.charCodeAt(
 
 export class Postings {
   readonly #tables: PostingTables;
-  readonly #reader: RunReader;
+  #reader: RunReader;
+  /** What the runs were read from. */
+  #source: object;
   readonly #isReader: boolean;
   /** Oldest first; their ranges of leaf indexes join without gaps. */
   #runs: readonly Run[] = [];
@@ -95,6 +97,7 @@ export class Postings {
   /** @param isReader another thread or process writes the log: this one only reads the existing runs */
   constructor(tables: PostingTables, isReader = false) {
     this.#tables = tables;
+    this.#source = tables.source;
     this.#reader = new RunReader(tables);
     this.#isReader = isReader;
     this.#runs = this.#storedRuns();
@@ -107,10 +110,16 @@ export class Postings {
   }
 
   /**
-   * The runs on disk. A run never changes and no later one gets its id, so one that is held is not read again: with
+   * The runs on disk. A run never changes and no later one of its file gets its id, so one that is held is not read again: with
    * 10,000,000 attestations that would be 100 MB of filters, several times a second.
    */
   #storedRuns(): readonly Run[] {
+    const { source } = this.#tables;
+    if (source !== this.#source) {
+      this.#source = source;
+      this.#reader = new RunReader(this.#tables);
+      this.#runs = [];
+    }
     const held = new Map(this.#runs.map((run) => [run.id, run]));
     const runs = this.#tables.runIds().map((id) => held.get(id) ?? this.#readRun(id));
     return runs.sort((a, b) => a.from - b.from);
@@ -136,8 +145,9 @@ export class Postings {
    * again.
    */
   reload(): void {
+    const before = this.#runs;
     const runs = this.#storedRuns();
-    if (runs.map(({ id }) => id).join() === this.#runs.map(({ id }) => id).join()) return;
+    if (runs.length === before.length && runs.every((run, i) => run === before[i])) return;
     this.#runs = runs;
     this.#memory = this.#afterRuns();
   }

@@ -190,6 +190,9 @@ function runTables(
   const live = (id: number, row: RunRow): StoredRun => ({ ...row, id, fences: fencesOf(row.fences) });
 
   return {
+    get source() {
+      return handles();
+    },
     block(run, number) {
       // Without a closure: a search reads a block of every run.
       health.check();

@@ -5,6 +5,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { generatePrivateKey, verifySync } from "#cairnlog/engine/crypto/keys/signatures.js";
+import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { SignerConnection } from "#cairnlog/engine/crypto/signer/connection.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { CairnlogError, type SocketSigner, signerAt } from "#cairnlog/engine/index.js";
@@ -263,6 +264,29 @@ describe("a signer that goes and comes", () => {
     await connected(signer);
     await Promise.all(Array.from({ length: 300 }, () => log.append(event)));
     expect(await log.verify()).toMatchObject({ valid: true, entry_count: 300 });
+  });
+
+  test("is found to have signed wrongly when its connection is gone: the next connection is none the worse", async () => {
+    const fake = await startSigner();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const run: Pool["run"] = (...task) => held.then(() => testPool.run(...task));
+    const signer = await connect(fake, { pool: { ...testPool, run } });
+    fake.misdeed = (socket, { signatures }) => {
+      send(socket, { signatures: signatures.toReversed() });
+      socket.end();
+    };
+    // More than are checked on the calling thread.
+    const asked = signer.sign(messagesOf(200));
+    await expect.poll(() => signer.trouble).toMatchObject(unavailable);
+    await connected(signer);
+    release();
+    await expect(asked).rejects.toMatchObject({ message: "The signer answered a signature that does not verify." });
+    fake.misdeed = null;
+    expect([signer.trouble, await signer.sign(messagesOf(1))]).toEqual([null, [expect.any(Uint8Array)]]);
+    expect(fake.connections).toBe(2);
   });
 
   test("comes back with another key: refused as the wrong operator, until its own key is back", async () => {
