@@ -257,6 +257,23 @@ describe("an upgrade", () => {
     for (const { requests } of calendars) expect(requests.map(({ method }) => method)).toEqual(["POST", "GET"]);
   });
 
+  test("takes nothing from a proof that has grown while calendars were asked", async () => {
+    const { log, calendars, time, clock } = await world(3);
+    const [answering, silent, other] = calendars as [TestCalendar, TestCalendar, TestCalendar];
+    const anchoring = anchoringOf(log, [answering, silent], { clock, timeoutMs: 1_000 });
+    await anchoring.anchor();
+    time.now += DAY;
+    answering.height = 100;
+    silent.misbehave = () => null;
+    const asked = silent.requests.length;
+    const upgrading = anchoring.upgrade();
+    await silent.seen(asked + 1);
+    await anchoringOf(log, [other], { clock }).anchor();
+    await upgrading;
+    const uris = commitments(log.entry(3)!.ots_proof).map((each) => each.kind === "pending" && each.uri);
+    expect(uris).toContain(other.url);
+  });
+
   test("runs in the background until it is stopped", async () => {
     const { log, calendars, anchoring } = await world(1);
     await anchoring.anchor();

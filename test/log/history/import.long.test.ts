@@ -127,6 +127,21 @@ test("pieces of any size, either line end, a last line without one, and entries 
 });
 
 const sound = chain(Array(6).fill({}));
+
+test("a log that has got an entry while the history was read stays as it is", async () => {
+  const path = newPath();
+  const source = async function* () {
+    yield sound[0]!;
+    const { log } = await openTestLog({ path });
+    await log.append({ event_type: "note", payload: {} });
+    await log.close();
+    yield sound[1]!;
+  };
+  const importing = importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, source());
+  await expect(importing).rejects.toThrow(/already has 1 entries/);
+  expect((await openTestLog({ path })).log.entryAt(0)).toMatchObject({ event_type: "note" });
+});
+
 const BROKEN: readonly [string, string[], number, RegExp][] = [
   ["cut short", [ndjson(sound.slice(0, 2)), JSON.stringify(sound[2]).slice(0, 50)], 3, /Malformed JSON/],
   ["without one line", [ndjson([...sound.slice(0, 2), ...sound.slice(3)])], 3, /previous_hash/],
