@@ -83,6 +83,14 @@ describe("an honest signer", () => {
     await expect(signer.sign([Buffer.alloc(65_537)])).rejects.toMatchObject({ code: "payload-too-large" });
   });
 
+  test("may answer at length again and again: each answer is bounded, and not all of them together", async () => {
+    const fake = await startSigner();
+    fake.misdeed = (socket, right) => socket.write(`${JSON.stringify(right)}${" ".repeat(2 ** 20)}\n`);
+    const signer = await connect(fake);
+    for (let n = 0; n < 4; n++) expect(await signer.sign(messagesOf(1))).toHaveLength(1);
+    expect(fake.connections).toBe(1);
+  });
+
   test("may refuse with a sentence; the connection stays", async () => {
     const fake = await startSigner();
     fake.misdeed = (socket) => send(socket, { error: "size 7 was signed with another root\u001b[31m" });
@@ -182,6 +190,21 @@ describe("a signer that does not answer with its signatures", () => {
     await connected(signer);
     expect(await log.append(event)).toMatchObject({ leaf_index: 0 });
     expect(await log.verify()).toMatchObject({ valid: true, entry_count: 1 });
+  });
+
+  test("one that has lost its place among the questions is right again after the next connection", async () => {
+    const fake = await startSigner();
+    let first: Socket | undefined;
+    let answer: Signed = { signatures: [base64(Buffer.alloc(64))] };
+    fake.misdeed = (socket, right) => {
+      first ??= socket;
+      send(socket, socket === first ? answer : right);
+      answer = right;
+    };
+    const signer = await connect(fake);
+    await expect(signer.sign([Buffer.from("one")])).rejects.toMatchObject(unavailable);
+    await connected(signer);
+    expect(await signer.sign([Buffer.from("another")])).toHaveLength(1);
   });
 
   test("what waits behind a request without an answer fails with it", async () => {
