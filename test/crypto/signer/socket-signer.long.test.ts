@@ -207,6 +207,16 @@ describe("a signer that does not answer with its signatures", () => {
     expect(await signer.sign([Buffer.from("another")])).toHaveLength(1);
   });
 
+  test("closed while its connection is lost, it makes no other one", async () => {
+    const fake = await startSigner();
+    fake.misdeed = (socket) => socket.end();
+    const signer = await connect(fake);
+    await expect(signer.sign(messagesOf(1))).rejects.toMatchObject(unavailable);
+    await signer.close();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(fake.connections).toBe(1);
+  });
+
   test("what waits behind a request without an answer fails with it", async () => {
     const fake = await startSigner();
     const signer = await connect(fake, { deadlineMs: 2_000 });
