@@ -59,33 +59,25 @@ interface ProvenChallenge {
   readonly recovery: boolean;
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly writer: Pick<Writer, "execute">;
+  readonly keys: Pick<Keys, "find">;
+  readonly verifier: Pick<SignatureVerifier, "verify">;
+  readonly uses: Pick<ChallengeUses, "settle">;
+  readonly clock: Clock;
+  readonly ttlSeconds: number;
+}
+
 export class Challenges {
-  readonly #log: Log;
-  readonly #writer: Pick<Writer, "execute">;
-  readonly #keys: Pick<Keys, "find">;
-  readonly #verifier: Pick<SignatureVerifier, "verify">;
-  readonly #uses: Pick<ChallengeUses, "settle">;
-  readonly #clock: Clock;
+  readonly #parts: Parts;
   readonly #lifetime: number;
   /** It is made once for a log and never changes. */
   #secret: Uint8Array | undefined;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writer: Pick<Writer, "execute">;
-    readonly keys: Pick<Keys, "find">;
-    readonly verifier: Pick<SignatureVerifier, "verify">;
-    readonly uses: Pick<ChallengeUses, "settle">;
-    readonly clock: Clock;
-    readonly ttlSeconds: number;
-  }) {
-    this.#log = parts.log;
-    this.#writer = parts.writer;
-    this.#keys = parts.keys;
-    this.#verifier = parts.verifier;
-    this.#uses = parts.uses;
-    this.#clock = parts.clock;
+  constructor(parts: Parts) {
+    this.#parts = parts;
     this.#lifetime = parts.ttlSeconds * 1_000_000;
   }
 
@@ -99,7 +91,7 @@ export class Challenges {
     const { recovery = false, purpose = "general", act = null, origin } = request;
     if (act !== null && purpose === "login" && !recovery)
       throw invalidInput("/act", "A challenge of the purpose login is for signing in, so it has no act.");
-    const key = this.#keys.find(request.fingerprint);
+    const key = this.#parts.keys.find(request.fingerprint);
     const { fingerprint, status } = key;
     if (recovery && status === "active")
       throw new CairnlogError("wrong-key-status", "The key is active, so there is nothing to recover.");
@@ -107,7 +99,7 @@ export class Challenges {
     const secret = this.#keptSecret() ?? (await this.#makeSecret());
     const terms = { origin, purpose: recovery ? "recovery" : purpose, fingerprint, act } as const;
     const nonce = challengeNonce(terms, randomBytes(CHALLENGE_RANDOM_BYTES));
-    const expires = this.#clock() + this.#lifetime;
+    const expires = this.#parts.clock() + this.#lifetime;
     const challenge_id = sealChallenge(secret, { ...terms, expires, bytes: bytesOf(nonce) });
     return { challenge_id, nonce, expires_at: formatTimestamp(expires), origin, act: terms.act };
   }
@@ -124,23 +116,23 @@ export class Challenges {
     const secret = this.#keptSecret();
     const challenge = secret && openChallenge(secret, challengeId);
     if (!challenge) throw spentChallenge();
-    if (challenge.expires <= this.#clock())
+    if (challenge.expires <= this.#parts.clock())
       throw new CairnlogError("gone", "The challenge has expired. Ask for a new one.");
     if (fingerprint !== undefined && fingerprint !== challenge.fingerprint)
       throw new CairnlogError("forbidden", "The challenge was made for another key.");
     if (!purposes.includes(challenge.purpose))
       throw new CairnlogError("forbidden", `A challenge of the purpose "${challenge.purpose}" proves nothing here.`);
 
-    const record = this.#keys.find(challenge.fingerprint);
+    const record = this.#parts.keys.find(challenge.fingerprint);
     const signed = decodeSignature(signature);
     const nonce = Buffer.from(nonceOf(challenge));
     const isValid =
-      signed !== undefined && (await this.#verifier.verify(importPublicKey(record.public_key), nonce, signed));
+      signed !== undefined && (await this.#parts.verifier.verify(importPublicKey(record.public_key), nonce, signed));
     // The challenge stays good for the request that it names.
     if (isValid && challenge.act !== null && challenge.act !== answer.act?.())
       throw new CairnlogError("forbidden", "The challenge was made for another request than this one.");
     const id = challenge.bytes.toString("hex", 0, CHALLENGE_RANDOM_BYTES);
-    await this.#uses.settle({ id, expires: challenge.expires, isValid });
+    await this.#parts.uses.settle({ id, expires: challenge.expires, isValid });
     const recovery = challenge.purpose === "recovery";
     if (!allowEnded && record.status !== (recovery ? "expired" : "active"))
       throw keyNotActive(challenge.fingerprint, record);
@@ -148,12 +140,12 @@ export class Challenges {
   }
 
   #keptSecret(): Uint8Array | undefined {
-    this.#secret ??= this.#log.row("secrets", CHALLENGE_SECRET)?.secret;
+    this.#secret ??= this.#parts.log.row("secrets", CHALLENGE_SECRET)?.secret;
     return this.#secret;
   }
 
   async #makeSecret(): Promise<Uint8Array> {
-    const { value } = await this.#writer.execute(keepChallengeSecret, { secret: randomBytes(SECRET_BYTES) });
+    const { value } = await this.#parts.writer.execute(keepChallengeSecret, { secret: randomBytes(SECRET_BYTES) });
     this.#secret = value;
     return value;
   }

@@ -46,36 +46,26 @@ export function foldName(name: string): string {
   return name.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  readonly keys: Keys;
+  readonly credentials: Credentials;
+  readonly verifier: Pick<SignatureVerifier, "verify">;
+  readonly hasher: PasswordHasher;
+  readonly clock: Clock;
+}
+
 export class Accounts {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #keys: Keys;
-  readonly #credentials: Credentials;
-  readonly #verifier: Pick<SignatureVerifier, "verify">;
-  readonly #hasher: PasswordHasher;
-  readonly #clock: Clock;
+  readonly #parts: Parts;
   readonly #triesOfNames: Tries;
   readonly #triesOfAddresses: Tries;
   /** The hash of a random key, checked when there is no account. */
   #decoy: Promise<string> | null = null;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    readonly keys: Keys;
-    readonly credentials: Credentials;
-    readonly verifier: Pick<SignatureVerifier, "verify">;
-    readonly hasher: PasswordHasher;
-    readonly clock: Clock;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#keys = parts.keys;
-    this.#credentials = parts.credentials;
-    this.#verifier = parts.verifier;
-    this.#hasher = parts.hasher;
-    this.#clock = parts.clock;
+  constructor(parts: Parts) {
+    this.#parts = parts;
     const tries = { limit: RECOVERY_TRIES, windowSeconds: RECOVERY_WINDOW_SECONDS, clock: parts.clock };
     this.#triesOfNames = new Tries(tries);
     this.#triesOfAddresses = new Tries(tries);
@@ -101,18 +91,18 @@ export class Accounts {
     const confirmed = await this.#isConfirmed(input);
     const credential = this.#draft(form, null, confirmed);
     const signer = confirmed ? credential.key_fingerprint : null;
-    this.#writes.check(client, signer);
+    this.#parts.writes.check(client, signer);
     const folded_name = foldName(name);
     // Checked against the disk first, so that nobody makes the service hash a key for an account that cannot be opened.
-    checkNameFree(committedState(this.#log), folded_name);
+    checkNameFree(committedState(this.#parts.log), folded_name);
     const recovery = await this.#newRecoveryKey();
-    const { value } = await this.#writes.execute(
+    const { value } = await this.#parts.writes.execute(
       createAccount,
       {
         user: { id: randomUUID(), display_name: name, email: email as string, recovery_hash: recovery.hash },
         folded_name,
         credential,
-        hardware_roots: this.#credentials.hardwareRoots,
+        hardware_roots: this.#parts.credentials.hardwareRoots,
       },
       client,
       signer,
@@ -140,16 +130,16 @@ export class Accounts {
     const credential = this.#draft(form, known.id, false);
     // No key signs this. The recovery key has shown whose account it is, and the key that the account gets must be a writer's.
     const writer = credential.key_fingerprint;
-    this.#writes.check(client, writer);
+    this.#parts.writes.check(client, writer);
     const recovery = await this.#newRecoveryKey();
-    const { value } = await this.#writes.execute(
+    const { value } = await this.#parts.writes.execute(
       recoverAccount,
       {
         user_id: known.id,
         known_hash: known.recovery_hash,
         recovery_hash: recovery.hash,
         credential,
-        hardware_roots: this.#credentials.hardwareRoots,
+        hardware_roots: this.#parts.credentials.hardwareRoots,
       },
       client,
       null,
@@ -173,9 +163,9 @@ export class Accounts {
     let isRight: boolean;
     try {
       const decoy = await this.#decoyHash();
-      const id = this.#log.row("userNames", folded)?.user_id;
-      user = id === undefined ? undefined : this.#log.row("users", id);
-      isRight = await this.#hasher.verify(key, user?.recovery_hash ?? decoy);
+      const id = this.#parts.log.row("userNames", folded)?.user_id;
+      user = id === undefined ? undefined : this.#parts.log.row("users", id);
+      isRight = await this.#parts.hasher.verify(key, user?.recovery_hash ?? decoy);
     } catch (error) {
       giveBack();
       throw error;
@@ -187,7 +177,7 @@ export class Accounts {
 
   /** Awaited for every name, so that the time to make the decoy reveals nothing either. */
   #decoyHash(): Promise<string> {
-    this.#decoy ??= this.#hasher.hash(hashable(generateRecoveryKey())).catch((error) => {
+    this.#decoy ??= this.#parts.hasher.hash(hashable(generateRecoveryKey())).catch((error) => {
       this.#decoy = null;
       throw error;
     });
@@ -196,15 +186,15 @@ export class Accounts {
 
   async #newRecoveryKey(): Promise<{ readonly key: string; readonly hash: string }> {
     const key = generateRecoveryKey();
-    return { key, hash: await this.#hasher.hash(hashable(key)) };
+    return { key, hash: await this.#parts.hasher.hash(hashable(key)) };
   }
 
   /** Whether the key has signed the request to open this account, as it was sent. The input has been checked. */
   async #isConfirmed(input: JsonObject): Promise<boolean> {
     const { display_name, email, key_fingerprint, possession_signature } = input;
     if (possession_signature === undefined || possession_signature === null) return false;
-    const { public_key } = this.#keys.find(key_fingerprint as string);
-    await checkPossession(this.#verifier, importPublicKey(public_key), {
+    const { public_key } = this.#parts.keys.find(key_fingerprint as string);
+    await checkPossession(this.#parts.verifier, importPublicKey(public_key), {
       message: () => {
         const statement = accountStatement(display_name as string, email as string, key_fingerprint as string);
         return Buffer.from(canonicalJson(statement));
@@ -221,10 +211,15 @@ export class Accounts {
    * @param confirmed whether the key has signed that it is to be on this account
    */
   #draft(form: CredentialForm, userId: string | null, confirmed: boolean): DraftCredential {
-    const key = this.#keys.find(form.fingerprint);
+    const key = this.#parts.keys.find(form.fingerprint);
     const { fingerprint: key_fingerprint } = key;
-    checkFree(committedState(this.#log), { key_fingerprint, confirmed }, formatTimestamp(this.#clock()), userId);
-    return this.#credentials.draft(form, key, confirmed);
+    checkFree(
+      committedState(this.#parts.log),
+      { key_fingerprint, confirmed },
+      formatTimestamp(this.#parts.clock()),
+      userId,
+    );
+    return this.#parts.credentials.draft(form, key, confirmed);
   }
 }
 

@@ -54,39 +54,31 @@ function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key
   return utf8(canonicalJson(enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint)));
 }
 
+interface Parts {
+  readonly writes: Writes;
+  readonly keys: Keys;
+  readonly verifier: SignatureVerifier;
+  readonly challenges: Pick<Challenges, "consume">;
+  readonly roots: HardwareRoots;
+  readonly clock: Clock;
+}
+
 export class Credentials {
-  readonly #writes: Writes;
-  readonly #keys: Keys;
-  readonly #verifier: SignatureVerifier;
-  readonly #challenges: Pick<Challenges, "consume">;
-  readonly #roots: HardwareRoots;
-  readonly #clock: Clock;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly writes: Writes;
-    readonly keys: Keys;
-    readonly verifier: SignatureVerifier;
-    readonly challenges: Pick<Challenges, "consume">;
-    readonly roots: HardwareRoots;
-    readonly clock: Clock;
-  }) {
-    this.#writes = parts.writes;
-    this.#keys = parts.keys;
-    this.#verifier = parts.verifier;
-    this.#challenges = parts.challenges;
-    this.#roots = parts.roots;
-    this.#clock = parts.clock;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /** Ids of the trusted roots, for commands. */
   get hardwareRoots(): readonly string[] {
-    return this.#roots.ids;
+    return this.#parts.roots.ids;
   }
 
   /** Whether the holder's declaration alone makes a credential hardware-backed, because no roots are set. */
   get believesDeclarations(): boolean {
-    return this.#roots.isEmpty;
+    return this.#parts.roots.isEmpty;
   }
 
   /**
@@ -115,16 +107,16 @@ export class Credentials {
     if (typeof input.challenge_signature !== "string") faults.add("/challenge_signature", "It must be a string.");
     faults.check();
 
-    const issuer = this.#keys.find(issuing);
-    const key = this.#keys.find(form.fingerprint);
+    const issuer = this.#parts.keys.find(issuing);
+    const key = this.#parts.keys.find(form.fingerprint);
     const message = enrolmentMessage(challenge_id, issuing, form.fingerprint);
-    if (!(await this.#verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
+    if (!(await this.#parts.verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
       throw new CairnlogError("unauthenticated", "The chain signature is not the issuing key's over this enrolment.");
     const answer = { challengeId: challenge_id, signature: input.challenge_signature as string, ...(act && { act }) };
     await this.#consume(answer, key.fingerprint);
     const credential = this.draft(form, key, true);
 
-    const { value } = await this.#writes.execute(
+    const { value } = await this.#parts.writes.execute(
       enrollCredential,
       {
         issuing_fingerprint: issuer.fingerprint,
@@ -147,7 +139,7 @@ export class Credentials {
   ): Promise<void> {
     try {
       // The command checks whether the key is still active.
-      await this.#challenges.consume({ ...answer, fingerprint, purposes: ["general"], allowEnded: true });
+      await this.#parts.challenges.consume({ ...answer, fingerprint, purposes: ["general"], allowEnded: true });
     } catch (error) {
       if (error instanceof CairnlogError && error.code === "forbidden")
         throw new CairnlogError("unauthenticated", error.message, { cause: error });
@@ -161,7 +153,7 @@ export class Credentials {
    * @throws CairnlogError `invalid-input`, `forbidden` as `HardwareRoots.verify` does
    */
   draft({ type, label, attestation }: CredentialForm, { fingerprint }: KeyRecord, confirmed: boolean): DraftCredential {
-    const isAsked = type === "hardware" && attestation !== null && !this.#roots.isEmpty;
+    const isAsked = type === "hardware" && attestation !== null && !this.#parts.roots.isEmpty;
     return {
       id: randomUUID(),
       key_fingerprint: fingerprint,
@@ -174,7 +166,7 @@ export class Credentials {
 
   #attest(attestation: string, fingerprint: string): string {
     try {
-      return this.#roots.verify(attestation, { fingerprint }, this.#clock() / 1000);
+      return this.#parts.roots.verify(attestation, { fingerprint }, this.#parts.clock() / 1000);
     } catch (error) {
       if (error instanceof CairnlogError && error.code === "invalid-input")
         throw invalidInput("/hardware_attestation", error.message);

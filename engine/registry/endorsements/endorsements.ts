@@ -40,27 +40,21 @@ interface AlertReceipt {
   readonly log_entry: Buffer;
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  /** Fingerprint of the key that needs no registration. */
+  readonly operator: string;
+  readonly queries: EndorsementQueries;
+  readonly trust: EndorserTrust;
+}
+
 export class Endorsements {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #operator: string;
-  readonly #queries: EndorsementQueries;
-  readonly #trust: EndorserTrust;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    /** Fingerprint of the key that needs no registration. */
-    readonly operator: string;
-    readonly queries: EndorsementQueries;
-    readonly trust: EndorserTrust;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#operator = parts.operator;
-    this.#queries = parts.queries;
-    this.#trust = parts.trust;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -77,7 +71,7 @@ export class Endorsements {
     if (endorser_fingerprint === endorsed_fingerprint)
       throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
     const standing = await this.#standing(endorser_fingerprint);
-    const committed = await this.#writes.execute(
+    const committed = await this.#parts.writes.execute(
       offerEndorsement,
       {
         endorser_fingerprint,
@@ -108,9 +102,9 @@ export class Endorsements {
     const offer = this.#offer(offer_entry_id, "precondition-failed");
     const standing = await this.#standing(offer.endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
-    const writer = this.#writes.answering(offer.endorser_fingerprint, endorsed_fingerprint);
+    const writer = this.#parts.writes.answering(offer.endorser_fingerprint, endorsed_fingerprint);
     return this.#receipt(
-      await this.#writes.execute(acceptEndorsement, change, client, endorsed_fingerprint, writer),
+      await this.#parts.writes.execute(acceptEndorsement, change, client, endorsed_fingerprint, writer),
       standing,
     );
   }
@@ -132,7 +126,7 @@ export class Endorsements {
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
     const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(
-      await this.#writes.execute(withdrawEndorsement, change, client, endorser_fingerprint),
+      await this.#parts.writes.execute(withdrawEndorsement, change, client, endorser_fingerprint),
       standing,
     );
   }
@@ -152,7 +146,10 @@ export class Endorsements {
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
-    return this.#receipt(await this.#writes.execute(revokeAcceptance, change, client, endorsed_fingerprint), standing);
+    return this.#receipt(
+      await this.#parts.writes.execute(revokeAcceptance, change, client, endorsed_fingerprint),
+      standing,
+    );
   }
 
   /**
@@ -169,14 +166,14 @@ export class Endorsements {
     const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", EVIDENCE, faults);
     faults.check();
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
-    const { value, receipts } = await this.#writes.execute(
+    const { value, receipts } = await this.#parts.writes.execute(
       fileAlert,
       {
         endorser_fingerprint,
         compromised_fingerprint: readFingerprint(input.compromised_fingerprint),
         reason,
         evidence: evidence!,
-        operator_fingerprint: this.#operator,
+        operator_fingerprint: this.#parts.operator,
       },
       client,
       endorser_fingerprint,
@@ -187,23 +184,30 @@ export class Endorsements {
   /** @throws CairnlogError `not-found` */
   #offer(entryId: number, code: "not-found" | "precondition-failed" = "not-found"): EndorsementRow {
     // An offer that is not on disk yet has not been acknowledged to anybody.
-    const offer = this.#log.row("endorsements", entryId);
+    const offer = this.#parts.log.row("endorsements", entryId);
     if (!offer) throw new CairnlogError(code, `Entry ${entryId} is no offer of an endorsement.`);
     return offer;
   }
 
   /** Computed before the command, so that nothing has been written if trust cannot be computed. */
   async #standing(endorser: string): Promise<EndorserStanding> {
-    return (await this.#trust.standings([endorser])).get(endorser)!;
+    return (await this.#parts.trust.standings([endorser])).get(endorser)!;
   }
 
   get #settings() {
-    return { operator_fingerprint: this.#operator, activation_delay_seconds: this.#queries.activationDelay };
+    return {
+      operator_fingerprint: this.#parts.operator,
+      activation_delay_seconds: this.#parts.queries.activationDelay,
+    };
   }
 
   #receipt({ value, receipts }: Committed<EndorsementRow>, { discount }: EndorserStanding): EndorsementReceipt {
     const { timestamp, json } = receipts[0]!;
-    const endorsement = this.#queries.record(value, timeAt(timestamp, this.#queries.activationDelay), discount);
+    const endorsement = this.#parts.queries.record(
+      value,
+      timeAt(timestamp, this.#parts.queries.activationDelay),
+      discount,
+    );
     return { endorsement, log_entry: json };
   }
 }

@@ -66,26 +66,22 @@ type EdgeTable = (typeof TABLE_OF)[Side] | "acceptedEndorsements";
 /** Statuses that an endorsement has only if the endorsed key has accepted it. */
 const ACCEPTED: readonly (EndorsementStatus | undefined)[] = ["pending_activation", "active", "acceptance_revoked"];
 
+interface Parts {
+  readonly log: Log;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly activationDelay: number;
+  readonly trust: EndorserTrust;
+}
+
 export class EndorsementQueries {
-  readonly #log: Log;
-  readonly #keys: Keys;
-  readonly #clock: Clock;
-  readonly #trust: EndorserTrust;
+  readonly #parts: Parts;
   /** Seconds from acceptance to effect. */
   readonly activationDelay: number;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly keys: Keys;
-    readonly clock: Clock;
-    readonly activationDelay: number;
-    readonly trust: EndorserTrust;
-  }) {
-    this.#log = parts.log;
-    this.#keys = parts.keys;
-    this.#clock = parts.clock;
-    this.#trust = parts.trust;
+  constructor(parts: Parts) {
+    this.#parts = parts;
     this.activationDelay = parts.activationDelay;
   }
 
@@ -112,7 +108,7 @@ export class EndorsementQueries {
    */
   async alerts(fingerprint: string, paging: Paging = {}): Promise<AlertPage> {
     const { page, per_page } = readPaging(paging);
-    const key = this.#keys.find(fingerprint).fingerprint;
+    const key = this.#parts.keys.find(fingerprint).fingerprint;
     const start = (page - 1) * per_page;
     const alerts: RevocationAlert[] = [];
     let total = 0;
@@ -133,8 +129,8 @@ export class EndorsementQueries {
     readonly alerts: number;
     readonly truncated?: true;
   }> {
-    const key = this.#keys.find(fingerprint).fingerprint;
-    const time = endorsementTime(this.#clock, this.activationDelay);
+    const key = this.#parts.keys.find(fingerprint).fingerprint;
+    const time = endorsementTime(this.#parts.clock, this.activationDelay);
     const noCounts = () =>
       Object.fromEntries(ENDORSEMENT_STATUSES.map((status) => [status, 0])) as Record<EndorsementStatus, number>;
     const [received, issued] = [noCounts(), noCounts()];
@@ -188,8 +184,8 @@ export class EndorsementQueries {
       throw invalidInput("/status", `It must be one of ${ENDORSEMENT_STATUSES.join(", ")}.`);
     if (category !== undefined && !ENDORSEMENT_CATEGORIES.includes(category))
       throw invalidInput("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
-    const key = this.#keys.find(fingerprint).fingerprint;
-    const time = endorsementTime(this.#clock, this.activationDelay);
+    const key = this.#parts.keys.find(fingerprint).fingerprint;
+    const time = endorsementTime(this.#parts.clock, this.activationDelay);
     const isWanted = (edge: EndorsementEdgeRow) =>
       (category === undefined || edge.category === category) &&
       (status === undefined || endorsementStatus(edge, time) === status);
@@ -201,9 +197,9 @@ export class EndorsementQueries {
     const hasMore = await this.#walk(table, key, (id, row) => {
       if (!isWanted(row) || total++ < start || rows.length === per_page) return;
       // Before the next pause: behind it, it might have another status than the one that is asked for.
-      rows.push(this.#log.row("endorsements", id)!);
+      rows.push(this.#parts.log.row("endorsements", id)!);
     });
-    const standings = await this.#trust.standings(
+    const standings = await this.#parts.trust.standings(
       new Set(rows.map(({ endorser_fingerprint }) => endorser_fingerprint)),
     );
     const endorsements = rows.map((row) => this.record(row, time, standings.get(row.endorser_fingerprint)!.discount));
@@ -223,7 +219,7 @@ export class EndorsementQueries {
     for (let next = 0, read = 0; ; ) {
       // One row more than is read tells whether there are more.
       const limit = Math.min(SLICE, MAX_EDGES - read + 1);
-      const slice = this.#log.rows(table, [key, next], [key, LAST_ID], { limit });
+      const slice = this.#parts.log.rows(table, [key, next], [key, LAST_ID], { limit });
       for (const { key: place, row } of slice) if (read++ < MAX_EDGES) take(place[1], row);
       if (read > MAX_EDGES) return true;
       if (slice.length < limit) return false;

@@ -43,26 +43,20 @@ type KeyPage = Value<typeof contract.KeyPage>;
 /** The pseudonym of the operator key as long as it is not registered. */
 export const OPERATOR_PSEUDONYM = "operator";
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  readonly verifier: Pick<SignatureVerifier, "verify">;
+  readonly operator: OperatorKey;
+  readonly clock: Clock;
+}
+
 export class Keys {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #verifier: Pick<SignatureVerifier, "verify">;
-  readonly #operator: OperatorKey;
-  readonly #clock: Clock;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    readonly verifier: Pick<SignatureVerifier, "verify">;
-    readonly operator: OperatorKey;
-    readonly clock: Clock;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#verifier = parts.verifier;
-    this.#operator = parts.operator;
-    this.#clock = parts.clock;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -86,7 +80,7 @@ export class Keys {
     const expiresAt = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.key_algorithm, "/key_algorithm", key, faults);
     // Anybody may register any public key. That must not be a way to end the operator key.
-    if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
+    if (key.fingerprint === this.#parts.operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
 
     const signed = {
@@ -97,11 +91,12 @@ export class Keys {
       about: "this registration",
     };
     // Without a signature nothing is awaited, so that requests are queued in the order in which they came.
-    const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
+    const possession_signature =
+      signed.signature == null ? null : await checkPossession(this.#parts.verifier, key, signed);
     const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
     const signer = possession_signature === null ? null : key.fingerprint;
-    const writer = this.#writes.answering(registrar, signer);
-    const { receipts } = await this.#writes.execute(registerKey, created, client, signer, writer);
+    const writer = this.#parts.writes.answering(registrar, signer);
+    const { receipts } = await this.#parts.writes.execute(registerKey, created, client, signer, writer);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     const { fingerprint, algorithm } = key;
     return { fingerprint, pseudonym: created.pseudonym, algorithm, log_entry_id, leaf_index, entry_hash };
@@ -111,10 +106,10 @@ export class Keys {
    * The key with this fingerprint, bare or with `sha256:`, in either case of hex; undefined when there is none.
    * @param time moment of the returned status, in canonical form; now, if absent
    */
-  lookup(fingerprint: string, time: string = formatTimestamp(this.#clock())): KeyRecord | undefined {
+  lookup(fingerprint: string, time: string = formatTimestamp(this.#parts.clock())): KeyRecord | undefined {
     const canonical = canonicalFingerprint(fingerprint);
     if (canonical === undefined) return undefined;
-    const row = this.#log.row("keys", canonical);
+    const row = this.#parts.log.row("keys", canonical);
     if (row) return recordOf(row, time);
     return this.#operatorRecord(canonical);
   }
@@ -147,7 +142,7 @@ export class Keys {
 
   /** Every registered key, in order of registration (`GET /keys`). @throws CairnlogError `invalid-input` */
   list(paging: Paging = {}): KeyPage {
-    return this.#page(listKeys(this.#log, paging));
+    return this.#page(listKeys(this.#parts.log, paging));
   }
 
   /**
@@ -155,17 +150,17 @@ export class Keys {
    * @throws CairnlogError `invalid-input`
    */
   async search(pseudonym: string, paging: Paging = {}): Promise<KeyPage> {
-    return this.#page(await searchKeys(this.#log, pseudonym, paging));
+    return this.#page(await searchKeys(this.#parts.log, pseudonym, paging));
   }
 
   #page({ rows, ...page }: RowPage): KeyPage {
-    const now = formatTimestamp(this.#clock());
+    const now = formatTimestamp(this.#parts.clock());
     return { keys: rows.map((row) => summarise(recordOf(row, now))), ...page };
   }
 
   /** An operator key that is not registered like any other: the one of now, or one that was retired. */
   #operatorRecord(fingerprint: string): KeyRecord | undefined {
-    const term = this.#log.operators.named(fingerprint);
+    const term = this.#parts.log.operators.named(fingerprint);
     if (!term) return undefined;
     const { key, rotation, until } = term;
     return {
@@ -174,7 +169,7 @@ export class Keys {
       pseudonym: OPERATOR_PSEUDONYM,
       algorithm: key.algorithm,
       status: until ? "succeeded" : "active",
-      registered_at: rotation?.timestamp ?? this.#log.row("meta", "log")!.created_at,
+      registered_at: rotation?.timestamp ?? this.#parts.log.row("meta", "log")!.created_at,
       expires_at: null,
       log_entry_id: rotation?.entry_id ?? null,
       successor_fingerprint: until?.fingerprint ?? null,

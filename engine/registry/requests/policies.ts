@@ -32,27 +32,21 @@ type PublishedPolicy = Value<typeof contract.PolicyPublished>;
 
 type PolicyView = Value<typeof contract.PolicyView>;
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  /** Maximum number of publications for one target in an hour; null if there is no limit. */
+  readonly quota: number | null;
+}
+
 export class Policies {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #keys: Keys;
-  readonly #clock: Clock;
-  readonly #quota: number | null;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    readonly keys: Keys;
-    readonly clock: Clock;
-    /** Maximum number of publications for one target in an hour; null if there is no limit. */
-    readonly quota: number | null;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#keys = parts.keys;
-    this.#clock = parts.clock;
-    this.#quota = parts.quota;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -79,14 +73,14 @@ export class Policies {
     faults.check();
 
     const served = JSON.parse(predicates!.canonical) as PlainObject;
-    const { value, receipts } = await this.#writes.execute(
+    const { value, receipts } = await this.#parts.writes.execute(
       publishPolicy,
       {
         target_fingerprint,
         predicates: served,
         default_action_on_failure: action!,
         effective_from: effectiveFrom!,
-        quota: this.#quota,
+        quota: this.#parts.quota,
       },
       client,
       target_fingerprint,
@@ -108,8 +102,11 @@ export class Policies {
    * @throws CairnlogError `not-found` if there is no such key
    */
   view(fingerprint: string): PolicyView {
-    const { fingerprint: target } = this.#keys.find(fingerprint);
-    const { active, scheduled } = policiesAt(this.#log.row("policies", target), formatTimestamp(this.#clock()));
+    const { fingerprint: target } = this.#parts.keys.find(fingerprint);
+    const { active, scheduled } = policiesAt(
+      this.#parts.log.row("policies", target),
+      formatTimestamp(this.#parts.clock()),
+    );
     return {
       target_fingerprint: target,
       active: this.#served(target, active),
@@ -120,7 +117,12 @@ export class Policies {
   #served(target: string, row: PolicyRow | null): RequestPolicy | null {
     if (!row) return null;
     const predicates = JSON.parse(row.predicates) as JsonObject;
-    return { target_fingerprint: target, ...row, predicates, leaf_index: this.#log.leafIndexOfRow(row.log_entry_id) };
+    return {
+      target_fingerprint: target,
+      ...row,
+      predicates,
+      leaf_index: this.#parts.log.leafIndexOfRow(row.log_entry_id),
+    };
   }
 }
 

@@ -33,27 +33,21 @@ interface TrustLevels {
   level(fingerprint: string): Promise<number>;
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  readonly operator: OperatorKey;
+  readonly trust: TrustLevels;
+  /** Maximum number of requests to one target in an hour; null if there is no limit. */
+  readonly quota: number | null;
+}
+
 export class Requests {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #operator: OperatorKey;
-  readonly #trust: TrustLevels;
-  readonly #quota: number | null;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    readonly operator: OperatorKey;
-    readonly trust: TrustLevels;
-    /** Maximum number of requests to one target in an hour; null if there is no limit. */
-    readonly quota: number | null;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#operator = parts.operator;
-    this.#trust = parts.trust;
-    this.#quota = parts.quota;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -74,7 +68,7 @@ export class Requests {
     if (target_fingerprint === undefined) throw unknownTarget();
     const request_id = randomUUID();
     const run = (requester_trust: number | null) =>
-      this.#writes.execute(
+      this.#parts.writes.execute(
         createRequest,
         {
           ...checked,
@@ -82,9 +76,9 @@ export class Requests {
           request_id,
           requester_fingerprint,
           requester_trust,
-          operator_fingerprint: this.#operator.fingerprint,
-          quota: this.#quota,
-          requester_quota: this.#quota === null ? null : REQUESTS_OF_ONE,
+          operator_fingerprint: this.#parts.operator.fingerprint,
+          quota: this.#parts.quota,
+          requester_quota: this.#parts.quota === null ? null : REQUESTS_OF_ONE,
         },
         client,
         requester_fingerprint,
@@ -92,7 +86,7 @@ export class Requests {
     // The level costs a walk through the graph, and few policies need it. It is computed before the command, which has
     // to be deterministic and quick.
     let { value, receipts } = await run(null);
-    if (!value) ({ value, receipts } = await run(rounded(await this.#trust.level(requester_fingerprint))));
+    if (!value) ({ value, receipts } = await run(rounded(await this.#parts.trust.level(requester_fingerprint))));
     const { row, policy_entry_id, response } = value!;
     const [asked, answered] = receipts;
     const { responses: _, ...shown } = row;
@@ -129,10 +123,15 @@ export class Requests {
     client: Caller | null = null,
   ): Promise<RequestResponse> {
     const checked = readResponse(response);
-    const quota = this.#quota === null ? null : STRANGERS_ANSWERS;
+    const quota = this.#parts.quota === null ? null : STRANGERS_ANSWERS;
     const attestation_signers = this.#signers(checked.attestation_id);
     const input = { ...checked, request_id, responder_fingerprint, quota, attestation_signers };
-    const { value, receipts } = await this.#writes.execute(respondToRequest, input, client, responder_fingerprint);
+    const { value, receipts } = await this.#parts.writes.execute(
+      respondToRequest,
+      input,
+      client,
+      responder_fingerprint,
+    );
     const { log_entry_id, leaf_index } = receipts[0]!;
     const status = value.status as RequestResponse["status"];
     return { request_id, status, responder_fingerprint, ...checked, log_entry_id, leaf_index };
@@ -141,9 +140,9 @@ export class Requests {
   /** Who signed the attestations with an id. Only imported history may have several, of which the first ones count. */
   #signers(attestationId: string | null): string[] {
     if (attestationId === null) return [];
-    const list = this.#log.postings(attestationIdTerm(attestationId));
+    const list = this.#parts.log.postings(attestationIdTerm(attestationId));
     const events = Array.from({ length: Math.min(list.length, MAX_NAMED_ALIKE) }, (_, rank) =>
-      namedAttestation(eventIn(this.#log.entryAt(list.at(rank))!)),
+      namedAttestation(eventIn(this.#parts.log.entryAt(list.at(rank))!)),
     );
     return events.flatMap((event) => (event?.attestation_id === attestationId ? [event.signer_key_fingerprint] : []));
   }

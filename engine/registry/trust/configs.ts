@@ -19,24 +19,20 @@ type TrustConfigPage = Value<typeof contract.TrustConfigPage>;
 /** Default maximum of configurations that one key may store in an hour. */
 export const DEFAULT_TRUST_CONFIG_QUOTA = 20;
 
+interface Parts {
+  readonly log: Log;
+  readonly writes: Writes;
+  readonly keys: Keys;
+  /** Maximum number of configurations of one key in an hour; null if there is no limit. */
+  readonly quota: number | null;
+}
+
 export class TrustConfigs {
-  readonly #log: Log;
-  readonly #writes: Writes;
-  readonly #keys: Keys;
-  readonly #quota: number | null;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writes: Writes;
-    readonly keys: Keys;
-    /** Maximum number of configurations of one key in an hour; null if there is no limit. */
-    readonly quota: number | null;
-  }) {
-    this.#log = parts.log;
-    this.#writes = parts.writes;
-    this.#keys = parts.keys;
-    this.#quota = parts.quota;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -48,10 +44,10 @@ export class TrustConfigs {
   async create(config: object, client: Caller | null = null): Promise<TrustConfig> {
     const input = members(config);
     const policy = readTrustPolicy(input);
-    const { fingerprint } = this.#keys.find(input.fingerprint as string);
-    const { value } = await this.#writes.execute(
+    const { fingerprint } = this.#parts.keys.find(input.fingerprint as string);
+    const { value } = await this.#parts.writes.execute(
       createTrustConfig,
-      { fingerprint, policy: canonicalJson(policy), quota: this.#quota },
+      { fingerprint, policy: canonicalJson(policy), quota: this.#parts.quota },
       client,
       fingerprint,
     );
@@ -65,18 +61,18 @@ export class TrustConfigs {
    *   when its last one was revoked already; and as `Log.execute` does
    */
   async revoke(fingerprint: string, client: Caller | null = null): Promise<TrustConfig> {
-    const key = this.#keys.find(fingerprint).fingerprint;
-    const { value } = await this.#writes.execute(revokeTrustConfig, { fingerprint: key }, client, key);
+    const key = this.#parts.keys.find(fingerprint).fingerprint;
+    const { value } = await this.#parts.writes.execute(revokeTrustConfig, { fingerprint: key }, client, key);
     return value;
   }
 
   /** Every configuration that is kept, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
   list(paging: Paging = {}): TrustConfigPage {
     const { page, per_page } = readPaging(paging);
-    const total = countOf(this.#log.row("trustConfigHeads", NEWEST));
+    const total = countOf(this.#parts.log.row("trustConfigHeads", NEWEST));
     const offset = skippedBefore({ page, per_page }, total, "GET /trust-configs/{fingerprint} gives that of a key.");
     if (offset === null) return { trust_configs: [], page, per_page, total };
-    const rows = this.#log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: per_page });
+    const rows = this.#parts.log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: per_page });
     const trust_configs = rows.map(({ key, row }) => servedConfig(key, row));
     return { trust_configs, page, per_page, total };
   }
@@ -98,7 +94,7 @@ export class TrustConfigs {
   }
 
   #newest(fingerprint: string): TrustConfig | undefined {
-    const head = this.#log.row("trustConfigHeads", this.#keys.find(fingerprint).fingerprint);
-    return head && servedConfig(head.id, this.#log.row("trustConfigs", head.id)!);
+    const head = this.#parts.log.row("trustConfigHeads", this.#parts.keys.find(fingerprint).fingerprint);
+    return head && servedConfig(head.id, this.#parts.log.row("trustConfigs", head.id)!);
   }
 }

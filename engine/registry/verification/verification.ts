@@ -65,26 +65,20 @@ interface Judged extends AttestationVerdict {
   readonly signer: SignerChain | undefined;
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly keys: Keys;
+  readonly verifier: SignatureVerifier;
+  readonly trust: TrustService;
+  readonly trustConfigs: TrustConfigs;
+}
+
 export class Verification {
-  readonly #log: Log;
-  readonly #keys: Keys;
-  readonly #verifier: SignatureVerifier;
-  readonly #trust: TrustService;
-  readonly #trustConfigs: TrustConfigs;
+  readonly #parts: Parts;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly keys: Keys;
-    readonly verifier: SignatureVerifier;
-    readonly trust: TrustService;
-    readonly trustConfigs: TrustConfigs;
-  }) {
-    this.#log = parts.log;
-    this.#keys = parts.keys;
-    this.#verifier = parts.verifier;
-    this.#trust = parts.trust;
-    this.#trustConfigs = parts.trustConfigs;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /**
@@ -113,7 +107,7 @@ export class Verification {
       return { layer1, layer2, overall_status, attestations, attestation_graph };
     }
     const signers = judged.map(({ signer, signer_key_fingerprint: named }) => signer?.record.fingerprint ?? named);
-    const { summary: layer3, of } = await assessTrust(this.#trust, policy, signers);
+    const { summary: layer3, of } = await assessTrust(this.#parts.trust, policy, signers);
     return {
       layer1,
       layer2,
@@ -134,7 +128,7 @@ export class Verification {
       return isInline ? readTrustPolicy(members(inline), "/trust_config") : undefined;
     if (isInline)
       throw invalidInput("/trust_config", "Name a verifier or give a trust configuration; both would be two answers.");
-    return this.#trustConfigs.active(verifier) ?? null;
+    return this.#parts.trustConfigs.active(verifier) ?? null;
   }
 
   async #judge(checked: CheckedManifest): Promise<Judged[]> {
@@ -149,7 +143,7 @@ export class Verification {
     const signers = new Map<string, SignerChain | undefined>();
     for (const { signer_key_fingerprint: fingerprint } of attestations) {
       await pieces.rest();
-      if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#keys, fingerprint));
+      if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#parts.keys, fingerprint));
     }
 
     const judged: Judged[] = [];
@@ -204,9 +198,9 @@ export class Verification {
       yield attestedPayload(manifest, attestation, whole!, alone);
       yield attestedPayload(manifest, attestation, alone);
     }
-    const leaf_index = this.#log.withheldLike(possible());
+    const leaf_index = this.#parts.log.withheldLike(possible());
     if (leaf_index === undefined) return undefined;
-    const { id: entry_id, withheld_by } = this.#log.entryAt(leaf_index)!;
+    const { id: entry_id, withheld_by } = this.#parts.log.entryAt(leaf_index)!;
     return { logged: { entry_id, leaf_index, withheld_by: withheld_by! }, time: timestamp };
   }
 
@@ -226,7 +220,7 @@ export class Verification {
     const signature = decodeSignature(attestation.signature);
     if (!signature) return invalid("The signature is not strict base64.");
     for (const { covers, bytes } of payloads)
-      if (await this.#verifier.verify(key, bytes, signature)) {
+      if (await this.#parts.verifier.verify(key, bytes, signature)) {
         const extent = covers === "document" ? "the document" : "the document and the attestations before it";
         const details = `The signature verifies; it covers ${extent}. ${signedWords(signed)}`;
         return { status: "valid", details, covers };
@@ -240,11 +234,11 @@ export class Verification {
    * the log.
    */
   #recorded(attestation: Attestation, contentHash: string): Recorded {
-    const list = this.#log.postings(attestationIdTerm(attestation.id));
+    const list = this.#parts.log.postings(attestationIdTerm(attestation.id));
     let relabelled: string | undefined;
     for (let rank = 0; rank < list.length; rank++) {
       const leafIndex = list.at(rank);
-      const entry = this.#log.entryAt(leafIndex)!;
+      const entry = this.#parts.log.entryAt(leafIndex)!;
       const event = namedAttestation(eventIn(entry));
       if (event?.attestation_id !== attestation.id) continue;
       const differences = [

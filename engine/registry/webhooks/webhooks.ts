@@ -38,36 +38,26 @@ export interface DeliveryContent {
   readonly [member: string]: unknown;
 }
 
+interface Parts {
+  readonly log: Log;
+  readonly writer: Pick<Writer, "execute" | "observeRows">;
+  readonly writes: Writes;
+  /** Fingerprint of the key that may see every subscription. */
+  readonly operator: string;
+  readonly allowPrivate: boolean;
+  readonly trust: Pick<TrustService, "reaches">;
+  /** Maximum number of new subscriptions of an address in 24 hours; null for any number. */
+  readonly perAddress: number | null;
+}
+
 export class Webhooks {
+  readonly #parts: Parts;
   readonly outbox: Outbox;
-  readonly #log: Log;
-  readonly #writer: Pick<Writer, "execute" | "observeRows">;
-  readonly #writes: Writes;
-  readonly #operator: string;
-  readonly #allowPrivate: boolean;
-  readonly #trust: Pick<TrustService, "reaches">;
-  readonly #perAddress: number | null;
 
   /** Use `openRegistry`. */
-  constructor(parts: {
-    readonly log: Log;
-    readonly writer: Pick<Writer, "execute" | "observeRows">;
-    readonly writes: Writes;
-    /** Fingerprint of the key that may see every subscription. */
-    readonly operator: string;
-    readonly allowPrivate: boolean;
-    readonly trust: Pick<TrustService, "reaches">;
-    /** Maximum number of new subscriptions of an address in 24 hours; null for any number. */
-    readonly perAddress: number | null;
-  }) {
+  constructor(parts: Parts) {
+    this.#parts = parts;
     this.outbox = new Outbox(parts.log, parts.writer);
-    this.#log = parts.log;
-    this.#writer = parts.writer;
-    this.#writes = parts.writes;
-    this.#operator = parts.operator;
-    this.#allowPrivate = parts.allowPrivate;
-    this.#trust = parts.trust;
-    this.#perAddress = parts.perAddress;
   }
 
   /**
@@ -76,19 +66,21 @@ export class Webhooks {
    *   together that no anchor reaches have the maximum number of subscriptions; and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string, client: Caller | null = null): Promise<Webhook> {
-    const draft = readSubscription(subscription, this.#allowPrivate);
+    const draft = readSubscription(subscription, this.#parts.allowPrivate);
     // A program that embeds the log writes as the operator does. If the graph cannot be looked at, nobody is reached.
-    const is_reached = !client || (await this.#trust.reaches(owner).catch(() => false));
+    const is_reached = !client || (await this.#parts.trust.reaches(owner).catch(() => false));
     const subscriber = { owner_fingerprint: owner, is_reached, address: client?.address ?? null };
-    const input = { ...subscriber, subscription: draft, per_address: this.#perAddress };
-    const { value } = await this.#writes.execute(subscribe, input, client, owner);
+    const input = { ...subscriber, subscription: draft, per_address: this.#parts.perAddress };
+    const { value } = await this.#parts.writes.execute(subscribe, input, client, owner);
     return value;
   }
 
   /** Active subscriptions of the key `asker`, oldest first (`GET /webhooks`); all of them for the operator. */
   list(asker: string): Webhook[] {
-    const rows = this.#log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER);
-    return rows.filter(({ row }) => mayManage(row, asker, this.#operator)).map(({ key, row }) => webhookView(key, row));
+    const rows = this.#parts.log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER);
+    return rows
+      .filter(({ row }) => mayManage(row, asker, this.#parts.operator))
+      .map(({ key, row }) => webhookView(key, row));
   }
 
   /**
@@ -98,15 +90,15 @@ export class Webhooks {
    * @throws CairnlogError `not-found` if `asker` may not see a subscription with this id; and as `Log.execute` does
    */
   async deactivate(id: number, asker: string): Promise<Webhook> {
-    const input = { id, fingerprint: asker, operator_fingerprint: this.#operator };
+    const input = { id, fingerprint: asker, operator_fingerprint: this.#parts.operator };
     // Not by `Writes`: it stores nothing, so nobody pays, and a key that may not write any more can end what it began.
-    const { value } = await this.#writer.execute(deactivate, input);
+    const { value } = await this.#parts.writer.execute(deactivate, input);
     return value;
   }
 
   /** All subscriptions, as they are on disk. */
   all(): readonly { readonly key: number; readonly row: WebhookRow }[] {
-    return this.#log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER);
+    return this.#parts.log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER);
   }
 
   /**
@@ -122,21 +114,21 @@ export class Webhooks {
     ) => void;
     readonly keyEnded: (fingerprint: string) => void;
   }): () => void {
-    const stop = this.#log.observeSize(watcher.grown);
-    this.#writer.observeRows("webhooks", watcher.changed);
-    this.#writer.observeRows("keys", (changes) => {
+    const stop = this.#parts.log.observeSize(watcher.grown);
+    this.#parts.writer.observeRows("webhooks", watcher.changed);
+    this.#parts.writer.observeRows("keys", (changes) => {
       for (const { key, row } of changes ?? []) if (row?.status !== "active") watcher.keyEnded(key);
     });
     return () => {
       stop();
-      this.#writer.observeRows("webhooks", () => {});
-      this.#writer.observeRows("keys", () => {});
+      this.#parts.writer.observeRows("webhooks", () => {});
+      this.#parts.writer.observeRows("keys", () => {});
     };
   }
 
   /** Number of entries in the log. */
   get size(): number {
-    return this.#log.size;
+    return this.#parts.log.size;
   }
 
   /**
@@ -145,7 +137,7 @@ export class Webhooks {
    * @throws CairnlogError as `Log.execute` does
    */
   async endWithKey(ids: readonly number[]): Promise<readonly number[]> {
-    const { value } = await this.#writer.execute(endWithKey, { ids });
+    const { value } = await this.#parts.writer.execute(endWithKey, { ids });
     return value;
   }
 
@@ -154,13 +146,13 @@ export class Webhooks {
     fingerprint: string,
     time: string,
   ): { readonly isActive: boolean; readonly expires_at: string | null } | undefined {
-    const row = this.#log.row("keys", fingerprint);
+    const row = this.#parts.log.row("keys", fingerprint);
     return row && { isActive: statusAt(row, time) === "active", expires_at: row.expires_at };
   }
 
   /** The endpoint of an active subscription; undefined if it has ended. */
   endpoint(id: number): Endpoint | undefined {
-    return this.#log.row("webhooks", id);
+    return this.#parts.log.row("webhooks", id);
   }
 
   /**
@@ -168,7 +160,7 @@ export class Webhooks {
    * @throws CairnlogError `corrupt-log`, `storage-failed`
    */
   eventAt(leafIndex: number): Reported | undefined {
-    const entry = this.#log.entryAt(leafIndex);
+    const entry = this.#parts.log.entryAt(leafIndex);
     const payload = entry?.payload as JsonObject | null | undefined;
     if (!entry || !payload) return undefined;
     const event = webhookEvent({ event_type: entry.event_type, payload });
@@ -177,7 +169,7 @@ export class Webhooks {
 
   /** The content of a delivery about an entry; undefined if there is no such entry. */
   told(entryId: number): DeliveryContent | undefined {
-    const entry = this.#log.entry(entryId);
+    const entry = this.#parts.log.entry(entryId);
     if (!entry) return undefined;
     const { event_type, entry_hash, payload } = entry;
     return { entry_id: entryId, event_type, entry_hash, ...toldMembers((payload ?? {}) as JsonObject) };
