@@ -19,15 +19,13 @@ test("a password that is changed after it was checked, and before the session be
   await passwords.set(fingerprint, { password: first });
   const operator = operatorKey(pem);
   const sessions = new Sessions({ operator, keys, passwords, ttlSeconds: 3600, clock: () => Date.now() * 1000 });
-  const changed = {
-    isSet: (of: string) => passwords.isSet(of),
-    version: (of: string) => passwords.version(of),
-    set: passwords.set.bind(passwords),
-    check: async (of: string, password: unknown) => {
-      await passwords.check(of, password);
-      await passwords.set(of, { password: second, current_password: first });
-    },
+  const check: typeof passwords.check = async (of, password) => {
+    await passwords.check(of, password);
+    await passwords.set(of, { password: second, current_password: first });
   };
+  const changed = new Proxy(passwords, {
+    get: (all, name) => (name === "check" ? check : Reflect.get(all, name).bind(all)),
+  });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const routes = authRoutes({ challenges, passwords: changed }, { origins: {} as never, sessions, gate });
   const { challenge_id, nonce } = await challenges.issue({ fingerprint, purpose: "login", origin: "http://log" });
