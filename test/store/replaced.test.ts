@@ -98,6 +98,9 @@ test("a reader finds in new files what one finds that is opened now", async () =
     bare.pin();
     found(reader);
     stored(bare);
+    const snapshot = bare.snapshot();
+    const rows = () => RECORD_TABLES.map((table) => [...snapshot.range(table)]);
+    const seen = rows();
     const before = files();
     const size = await write(6);
     for (const [n, inode] of files().entries()) expect(inode).not.toBe(before[n]);
@@ -107,6 +110,10 @@ test("a reader finds in new files what one finds that is opened now", async () =
     expect(found(reader)).toEqual(found(await openTestReader(path, operator)));
     const now = openBare();
     expect(stored(bare)).toEqual(stored(now));
+    // A snapshot is still one of the files that it was taken of.
+    expect(rows()).toEqual(seen);
+    expect(seen).not.toEqual(RECORD_TABLES.map((table) => [...bare.range(table)]));
+    snapshot.close();
     await Promise.all([bare.close(), now.close()]);
   } finally {
     end();
