@@ -7,11 +7,18 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect } from "vitest";
+import { systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { CheckpointPublisher } from "#cairnlog/engine/log/tlog/publisher.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Writes } from "#cairnlog/engine/registry/writes/writes.js";
 import { parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning } from "#cairnlog/server/cosigning/cosigning.js";
 import { Recall } from "#cairnlog/server/cosigning/recall.js";
 import { patientFetch, throughOutages } from "#cairnlog/server/outgoing/patience.js";
+import { systemSchedule } from "#cairnlog/server/webhooks/background-work.js";
+import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
+import { ATTEMPT_TIMEOUT_MS, httpSender } from "#cairnlog/server/webhooks/send.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
 import { openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { newMlDsaSigner } from "../verify/note/notes.js";
@@ -22,6 +29,9 @@ import { nothing, type Row } from "./rows.js";
 const EXCHANGE = "server/outgoing/exchange.ts";
 const PUBLISHER = "engine/log/tlog/publisher.ts";
 const ASKER = "server/cosigning/asker.ts";
+const OWNER = `sha256:${"a".repeat(64)}`;
+/** Pauses of minutes last for seconds. */
+const HASTE = 40;
 const note = { event_type: "note", payload: {} };
 const logger = pino({ level: "silent" });
 
@@ -240,6 +250,83 @@ export const BACKGROUND_ROWS: readonly Row[] = [
         },
         close: async () => stop.abort(),
         remove: () => log.stop(),
+      };
+    },
+  },
+  {
+    name: "deliveries to an endpoint that is away for a while",
+    files: ["server/webhooks/background-work.ts", EXCHANGE],
+    async open() {
+      const { log } = await openTestLog({ projection });
+      const webhooks = new Webhooks({
+        ...{ log, writer: log, operator: OWNER, allowPrivate: true, perAddress: null },
+        writes: new Writes(log, { isReached: () => false, reaches: async () => false }),
+        trust: { reaches: async () => true },
+      });
+      const receiver = await new Elsewhere((_, response) => {
+        response.writeHead(204, { connection: "close" }).end();
+      }).start();
+      const register = async () => void (await log.append({ event_type: "key_registration", payload: {} }));
+      await register();
+      // Who reads an entry keeps the log's file open from then on.
+      log.entry(1);
+      await webhooks.subscribe({ url: receiver.url }, OWNER);
+      const around = held();
+      const began = systemClock();
+      /** Timers that run, and their milliseconds. */
+      const timers = new Map<object, number>();
+      const deliverer = new Deliverer({
+        ...{ webhooks, logger, send: httpSender({ allowPrivate: true }), random: () => 0 },
+        // Its clock and its timers run faster, and an attempt has its time.
+        clock: () => began + HASTE * (systemClock() - began),
+        schedule(milliseconds, run) {
+          const timer = {};
+          const end = () => timers.delete(timer);
+          const cancel = systemSchedule(milliseconds / (milliseconds === ATTEMPT_TIMEOUT_MS ? 1 : HASTE), () => {
+            end();
+            run();
+          });
+          timers.set(timer, milliseconds);
+          return () => {
+            end();
+            cancel();
+          };
+        },
+      });
+      deliverer.start();
+      const done = () =>
+        expect.poll(() => deliverer.waiting + deliverer.unread + deliverer.behind, { interval: 5 }).toBe(0);
+      return {
+        around,
+        async call() {
+          const { asked } = receiver;
+          const { delivered, failed } = deliverer;
+          await register();
+          await expect.poll(() => deliverer.delivered, { interval: 5 }).toBeGreaterThan(delivered);
+          await done();
+          return [deliverer.delivered - delivered, deliverer.failed - failed, receiver.asked - asked];
+        },
+        async fail() {
+          const { failed } = deliverer;
+          receiver.isAway = true;
+          await register();
+          await expect.poll(() => deliverer.failed, { interval: 5 }).toBeGreaterThan(failed);
+          // It waits until it tries again.
+          const waits = () => [...timers.values()].filter((milliseconds) => milliseconds !== ATTEMPT_TIMEOUT_MS).length;
+          await expect.poll(waits, { interval: 5 }).toBe(1);
+        },
+        async recover() {
+          receiver.isAway = false;
+          await done();
+        },
+        async close() {
+          await deliverer.stop();
+          expect(timers.size).toBe(0);
+        },
+        async remove() {
+          await receiver.stop();
+          await log.close();
+        },
       };
     },
   },

@@ -34,7 +34,6 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
   "server/opening/operator.ts": "waits for the signer at the start",
   "server/replication/replication.ts": "test/server/replication kills nodes and servers",
-  "server/webhooks/background-work.ts": "timers of the deliverer, which test/webhooks replaces by its own",
 };
 
 const makers = ["engine", "server"].flatMap((folder) =>
