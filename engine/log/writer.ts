@@ -18,7 +18,7 @@ import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { checkEnd, REBUILD, STORED_NODES } from "./check/end.js";
 import { Feed, type FeedMessage } from "./follow/feed.js";
-import { frozenBy } from "./operator/frozen.js";
+import { frozenBy } from "./operator/entries.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./read/frontier.js";
 import { type Clock, formatTimestamp } from "./state/clock.js";

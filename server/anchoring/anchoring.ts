@@ -14,8 +14,7 @@ import type { Writer } from "../../engine/log/state/executor.js";
 import { OtsTimestamp } from "../../engine/verify/ots/ots.js";
 import type { Entry } from "../../engine/verify/tree/entry.js";
 import type { Logger } from "../process/logger.js";
-import { Calendar, CalendarError } from "./calendar.js";
-import { blinded, extended } from "./proof.js";
+import { blinded, Calendar, CalendarError, extended } from "./calendar.js";
 import { Upgrades } from "./upgrades.js";
 
 /** The length that the reference client uses. */

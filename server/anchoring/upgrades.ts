@@ -11,8 +11,7 @@ import { type Clock, parseTimestamp } from "../../engine/log/state/clock.js";
 import type { Writer } from "../../engine/log/state/executor.js";
 import type { OtsTimestamp } from "../../engine/verify/ots/ots.js";
 import type { Logger } from "../process/logger.js";
-import { type Calendar, CalendarError } from "./calendar.js";
-import { extended, nodesOf } from "./proof.js";
+import { type Calendar, CalendarError, extended, nodesOf } from "./calendar.js";
 
 /** After the first Bitcoin proof of an anchor, the other calendars are asked for theirs for this time. */
 const SPARE_PROOFS_MICROS = 7 * 86_400 * 1_000_000;

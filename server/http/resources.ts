@@ -6,7 +6,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import type { Upload } from "./body/body.js";
 import { checker, textReader } from "./input.js";
 import type { Standing } from "./limits/limits.js";
-import type { Tallies, Tally } from "./observing/tallies.js";
+import type { Tallies, Tally } from "./observing/measures.js";
 import type { PageRules } from "./origins.js";
 import { HttpError } from "./route/problems.js";
 import type { Context, Method, Route } from "./route/route.js";

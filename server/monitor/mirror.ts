@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { CairnlogError } from "../../engine/base/error.js";
 import type { Erasure } from "../../engine/log/history/erase.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
-import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
+import { LOG_FROZEN } from "../../engine/log/operator/entries.js";
 import { EntryReader } from "../../engine/log/read/reader.js";
 import { publishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import { projection } from "../../engine/registry/events/projection.js";

@@ -10,7 +10,7 @@
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
 import * as wire from "../../engine/contract/log/log.js";
-import { LOG_FROZEN } from "../../engine/log/operator/frozen.js";
+import { LOG_FROZEN } from "../../engine/log/operator/entries.js";
 import { isCut, PAYLOAD_WITHHELD, withoutName } from "../../engine/verify/events/withheld.js";
 import {
   canonicalJson,

@@ -3,9 +3,7 @@
  * root that the mirrored entries make.
  */
 import { Rfc6962Growth } from "../../engine/log/rfc6962/growth.js";
-import { storedLeaves } from "../../engine/log/rfc6962/leaves.js";
-import { MemoryRfc6962Rows } from "../../engine/log/rfc6962/memory-rows.js";
-import { Rfc6962Tree } from "../../engine/log/rfc6962/tree.js";
+import { MemoryRfc6962Rows, Rfc6962Tree, storedLeaves } from "../../engine/log/rfc6962/tree.js";
 import { publishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { StoreReader } from "../../engine/store/store.js";
 import {

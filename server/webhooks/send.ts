@@ -7,8 +7,7 @@ import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js"
 import { exchange, type RawAnswer } from "../outgoing/exchange.js";
 import { AddressPlaces, Held, placeOf } from "./address-places.js";
 import type { DeliveryRequest } from "./message.js";
-import { PublicAddresses } from "./public-addresses.js";
-import { dnsResolver, type Resolve } from "./resolver.js";
+import { dnsResolver, PublicAddresses, type Resolve } from "./public-addresses.js";
 
 /** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
 export const ATTEMPT_TIMEOUT_MS = 10_000;

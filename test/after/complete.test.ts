@@ -21,7 +21,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "engine/journal/postgres/journal.ts": POSTGRES,
   "engine/journal/postgres/servers.ts": POSTGRES,
   "engine/journal/postgres/tail.ts": POSTGRES,
-  "engine/log/apply/title-backlog.ts": "ends with the first failure, until the next start",
+  "engine/log/apply/memory.ts": "ends with the first failure, until the next start",
   "engine/store/postings/merge.ts": "test/store/postings fails writes of runs under it",
   "server/client/base/http.ts": OF_A_CALL,
   "server/client/signing/receipts.ts": OF_A_CALL,

@@ -1,7 +1,7 @@
 /** An attestation, and a byte by byte search in files for what must not be in them of its payload. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { anyEvent } from "../anyevent.js";
 import type { TestService } from "../server/harness.js";
 import { newManifest, newSigner, registration, submission } from "../server/signers.js";

@@ -5,7 +5,7 @@
 import { cpSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { FLUSH_ENTRIES } from "#cairnlog/engine/store/postings/postings.js";
 import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";

@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { importEntries } from "#cairnlog/engine/index.js";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { entryHash, leafHash, parsePublicKey, verifyInclusion, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { anyEvent, sayingEvent } from "../anyevent.js";

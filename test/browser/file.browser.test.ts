@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { newClient } from "../client/clients.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { canonical, newSigner, sha256, submission } from "../server/signers.js";

@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
-import { beginLog, freeze } from "#cairnlog/engine/log/operator/frozen.js";
+import { beginLog, freeze } from "#cairnlog/engine/log/operator/entries.js";
 import { parsePublicKey, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Evidence } from "#cairnlog/server/client/index.js";
 import { sayingEvent } from "../anyevent.js";

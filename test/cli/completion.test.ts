@@ -1,8 +1,7 @@
 /** The completion scripts for zsh and fish, line by line, and how they are asked for. For that of bash see `commands.test.ts`. */
 import { describe, expect, test } from "vitest";
 import { completion, type ListedCommand } from "#cairnlog/server/cli/completion.js";
-import { text } from "#cairnlog/server/cli/line/options.js";
-import { subcommand, subcommandWithActions } from "#cairnlog/server/cli/line/subcommand.js";
+import { subcommand, subcommandWithActions, text } from "#cairnlog/server/cli/line/subcommand.js";
 import { cairnlog } from "./harness.js";
 
 const TEXT = text("VALUE", "a value");

@@ -10,7 +10,7 @@ import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { OperatorKeys, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { existingLog, operatorKeyOf } from "#cairnlog/server/cli/files/data-directory.js";
 import { UsageError } from "#cairnlog/server/cli/line/usage.js";
-import { putInPlace, readPrivateKey } from "#cairnlog/server/cli/operate/operator-files.js";
+import { putInPlace, readPrivateKey } from "#cairnlog/server/cli/operate/operator-log.js";
 import { readPublished } from "#cairnlog/server/cli/operate/published.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";

@@ -78,7 +78,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "shows what is withheld",
-    file: "engine/log/operator/withholding.js",
+    file: "engine/log/operator/entries.js",
     text: 'state.put("withheld", entry_id, { withheld_by: event.id, entry_hash, ...(shown_hash && { shown_hash }) });',
     replacement: ";",
   },

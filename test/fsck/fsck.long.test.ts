@@ -2,7 +2,7 @@
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { Batch, storedBatch } from "#cairnlog/engine/store/schema/batch.js";
 import { DERIVED_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { anyEvent } from "../anyevent.js";

@@ -1,6 +1,6 @@
 /** A frozen log under a monitor: told of once, silent for good, and caught when it goes on. */
 import { expect, test } from "vitest";
-import { freeze } from "#cairnlog/engine/log/operator/frozen.js";
+import { freeze } from "#cairnlog/engine/log/operator/entries.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";

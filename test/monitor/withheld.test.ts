@@ -1,6 +1,6 @@
 /** Payloads that the operator withholds, under a monitor: no alarm where an entry says so, and one where the log only refuses. */
 import { expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { payloadHash, withoutName } from "#cairnlog/engine/verify/events/withheld.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { openStaticLog } from "#cairnlog/server/client/static/log.js";
 import { cairnlog } from "../cli/harness.js";

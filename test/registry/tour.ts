@@ -1,8 +1,7 @@
 /** A history that runs every command of the service, for tests that hold for all of them. */
 
 import { expect } from "vitest";
-import { beginLog, freeze } from "#cairnlog/engine/log/operator/frozen.js";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { beginLog, freeze, withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { enrolment } from "./accounts/holders.js";
 import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";

@@ -1,9 +1,8 @@
 /** The parts of the page at /docs, made from a document that is small enough for the test to give the text of each. */
 import { expect, test } from "vitest";
-import { html, prose, words } from "#cairnlog/server/http/docs/markup.js";
-import { operationHtml } from "#cairnlog/server/http/docs/operation.js";
+import { html, prose, words } from "#cairnlog/server/http/docs/model.js";
+import { membersOf, operationHtml, row, typeOf } from "#cairnlog/server/http/docs/operation.js";
 import { docsPages } from "#cairnlog/server/http/docs/page.js";
-import { membersOf, row, typeOf } from "#cairnlog/server/http/docs/schema.js";
 
 type Schema = Parameters<typeof typeOf>[0];
 type Place = Parameters<typeof operationHtml>[0];

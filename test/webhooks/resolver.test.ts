@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dnsResolver } from "#cairnlog/server/webhooks/resolver.js";
+import { dnsResolver } from "#cairnlog/server/webhooks/public-addresses.js";
 
 const TYPES = { A: 1, AAAA: 28 } as const;
 const NXDOMAIN = 3;

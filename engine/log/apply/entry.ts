@@ -17,7 +17,7 @@ import { checkIJson, MAX_DEPTH, parseJson } from "../../verify/json/ijson.js";
 import { anyObject, nullable, objectOf, positiveInteger, text, where } from "../../verify/json/shape.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest, isCut } from "../../verify/tree/entry.js";
 import { isProofOf } from "../anchor/proof.js";
-import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/frozen.js";
+import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/entries.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { instantOf, microsOf, parseTimestamp } from "../state/clock.js";
 import { preimageText, spellEntry, spellWithheld } from "../state/entry.js";

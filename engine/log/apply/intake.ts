@@ -6,6 +6,8 @@
  * If we crash here, none of these records is on disk, and they are read from the journal again.
  */
 import { CairnlogError } from "../../base/error.js";
+import { verifySync } from "../../crypto/keys/signatures.js";
+import type { ServerKey } from "../../crypto/keys/spki.js";
 import type { Decided } from "../../journal/journal.js";
 import type { Consequences } from "../../journal/ledger.js";
 import { type JournalRecord, positionBehind } from "../../journal/record.js";
@@ -13,16 +15,20 @@ import { type JournalPosition, Layer, type TileChange } from "../../store/change
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/migrations.js";
 import type { TermTable } from "../../store/postings/termtable.js";
+import { Batch } from "../../store/schema/batch.js";
 import type { LogMeta, SignedHeadRow } from "../../store/schema/rows.js";
-import { frozenBy } from "../operator/frozen.js";
+import { HASH } from "../../store/schema/schema.js";
+import { treeHeadMessage } from "../../verify/tree/treehead.js";
+import { frozenBy } from "../operator/entries.js";
 import type { Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
+import { headOf } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import type { Projection } from "../state/projection.js";
 import { CommittedRows, LayeredState } from "../state/rows.js";
 import { derive } from "./derive.js";
-import type { HistoryReader, Predecessor } from "./entry.js";
-import { checkHeads, entriesOf } from "./foreign-batches.js";
+import type { CheckedEntry, HistoryReader, Predecessor } from "./entry.js";
+import { checkHead } from "./head.js";
 import type { LogMemory } from "./memory.js";
 
 /** An intake ends behind the record with which it has so many entries, or so many bytes of them. */
@@ -173,4 +179,74 @@ function checkOwner({ rows }: JournalRecord, { current }: Operators): void {
         `it is of the log of operator key ${meta.key_id}, not of ${current.fingerprint}.`,
       );
   }
+}
+
+// Checks batches that another writer made and a journal has decided. The journal guarantees that a batch was appended,
+// but not that it is right. So these are checked: content, links, order and digests of every entry, the root of every
+// head, and one signature of each batch. The serialisation is checked too, because entries are served as they are
+// stored.
+
+/**
+ * The entries of a packed batch, each checked against the previous one.
+ * @throws CairnlogError for the first entry that is wrong
+ */
+function entriesOf(
+  firstIndex: number,
+  packed: Buffer,
+  previous: Predecessor,
+  reader: HistoryReader,
+): { readonly batch: Batch; readonly entries: readonly CheckedEntry[] } {
+  const batch = new Batch(firstIndex, packed);
+  if (!batch.count) throw new CairnlogError("corrupt-log", "its batch is empty.");
+  const entries: CheckedEntry[] = [];
+  let areSpelledSo = true;
+  for (let i = 0; i < batch.count; i++) {
+    const bytes = batch.entry(i);
+    const entry = reader.read(bytes, entries[i - 1] ?? previous, firstIndex + i, null);
+    areSpelledSo &&= entry.json.equals(bytes);
+    entries.push(entry);
+  }
+  const digests = Buffer.from(entries.map(({ entryHash }) => entryHash).join(""), "hex");
+  // Nothing else in a batch with heads has a second form, and one without heads is refused below.
+  if (!areSpelledSo || !digests.equals(batch.digests))
+    throw new CairnlogError("corrupt-log", "its batch is not in the form in which batches are written.");
+  return { batch, entries };
+}
+
+/**
+ * Checks every head of a batch, and one signature.
+ * @param roots of each size that the batch makes, 32 bytes each
+ * @param notBefore timestamp of the previous head, microseconds
+ * @returns timestamp of the newest head, microseconds
+ * @throws CairnlogError for the first head that is wrong
+ */
+function checkHeads(
+  { batch, entries }: { readonly batch: Batch; readonly entries: readonly CheckedEntry[] },
+  roots: Uint8Array,
+  notBefore: number,
+  operators: Operators,
+): number {
+  const expected = Buffer.from(roots.buffer, roots.byteOffset, roots.length);
+  let time = notBefore;
+  let known: ServerKey | null = null;
+  for (const [i, { micros }] of entries.entries()) {
+    const size = batch.firstIndex + i + 1;
+    const key = operators.keyAt(size);
+    const packed = batch.head(i);
+    const [from, to] = [HASH * i, HASH * (i + 1)];
+    // The heads of a batch mostly have one time, so most of what there is to check is the same as of the one before.
+    const isLike = packed?.timestamp === time && key === known && micros <= time;
+    if (isLike && expected.compare(packed.root, 0, HASH, from, to) === 0) continue;
+    const head = headOf(batch, i, size);
+    if (!head) throw new CairnlogError("corrupt-log", "its entries have no tree heads.");
+    checkHead(head, { size, root: expected.toString("hex", from, to), notBefore: Math.max(time, micros) }, key);
+    time = packed!.timestamp;
+    known = key;
+  }
+  const size = batch.firstIndex + batch.count;
+  const newest = headOf(batch, batch.count - 1, size)!;
+  const message = treeHeadMessage(newest.root_hash, size, newest.timestamp);
+  if (!verifySync(operators.keyAt(size), message, Buffer.from(newest.signature, "base64")))
+    throw new CairnlogError("invalid-signature", "the signature of its newest tree head does not verify.");
+  return time;
 }

@@ -15,7 +15,7 @@ import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/tree/en
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/frozen.js";
+import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/entries.js";
 import { Operators } from "../operator/operators.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { SIGNING_VERSION } from "../read/frontier.js";

@@ -23,13 +23,12 @@ import type { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
 import { rfc6962Faults } from "../rfc6962/check.js";
 import type { Projection } from "../state/projection.js";
-import { publishedTile } from "../tree/tiles.js";
+import { publishedTile } from "../tree/proofs.js";
 import { Tree } from "../tree/tree.js";
 import { checkAnchors } from "./anchor-check.js";
-import { describeDifference, rowDifferences, tileDifferences } from "./differences.js";
+import { describeDifference, Replay, rowDifferences, tileDifferences } from "./differences.js";
 import { operatorsFrom } from "./operators.js";
 import type { PrivateCheck } from "./private-check.js";
-import { Replay } from "./rebuild.js";
 import { RunCheck } from "./run-check.js";
 import { verifyLog } from "./verify.js";
 

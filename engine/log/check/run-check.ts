@@ -2,10 +2,9 @@
  * Compares runs of postings with the entries. It looks up each posting that the entries make, and counts the postings
  * of each run. If all are found and the numbers are equal, the run holds exactly these postings, in the right order.
  */
-import { mayContain, probeOf } from "../../store/postings/bloom.js";
+
 import type { PostingTables } from "../../store/postings/contract.js";
-import { MapBuilder } from "../../store/postings/maps.js";
-import { BLOCK_RECORDS, RECORD_BYTES } from "../../store/postings/records.js";
+import { BLOCK_RECORDS, MapBuilder, mayContain, probeOf, RECORD_BYTES } from "../../store/postings/run-format.js";
 import { blocksOf, fencesOf, positionOf, RunReader, type StoredRun } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { isFiltered, POSTING } from "../../store/schema/schema.js";

@@ -12,7 +12,7 @@ import { Batch } from "../../store/schema/batch.js";
 import type { KeyOf } from "../../store/schema/schema.js";
 import type { Made } from "../apply/intake.js";
 import type { LogMemory } from "../apply/memory.js";
-import { type Frozen, frozenBy } from "../operator/frozen.js";
+import { type Frozen, frozenBy } from "../operator/entries.js";
 import type { FormedBatch } from "../write/forming.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */

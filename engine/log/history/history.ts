@@ -39,7 +39,7 @@ import {
 } from "../apply/entry.js";
 import { checkHead, isSigned, packedHeads } from "../apply/head.js";
 import { LogMemory } from "../apply/memory.js";
-import type { Frozen } from "../operator/frozen.js";
+import type { Frozen } from "../operator/entries.js";
 import { Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";

@@ -14,7 +14,7 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { type RotationStatement, rotationMessage } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { REBUILD, STORED_NODES } from "../check/end.js";
-import { logFrozen } from "../operator/frozen.js";
+import { logFrozen } from "../operator/entries.js";
 import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
 import { formatTimestamp } from "../state/clock.js";

@@ -8,8 +8,7 @@ import type { Postings, RangePiece } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { PostingKind } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import { indexesOf, newBits } from "./bits.js";
-import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
+import { arrayList, type IndexList, indexesOf, newBits, union, type Walkable } from "./index-list.js";
 
 /** The terms that begin with some text. */
 export interface Candidates {

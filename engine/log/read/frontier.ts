@@ -10,7 +10,7 @@ import type { StoreReader } from "../../store/store.js";
 import { eventIn } from "../../verify/events/withheld.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
-import { type Frozen, frozenBy } from "../operator/frozen.js";
+import { type Frozen, frozenBy } from "../operator/entries.js";
 import { microsOf, parseTimestamp } from "../state/clock.js";
 import { TILE_WIDTH, Tree } from "../tree/tree.js";
 

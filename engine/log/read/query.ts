@@ -22,10 +22,16 @@ import {
   reach,
   type Walkable,
 } from "./index-list.js";
-import { type EntryCheck, type Others, type Plan, planned } from "./plan.js";
+import {
+  type EntryCheck,
+  type Others,
+  type Plan,
+  planned,
+  searchCondition,
+  type TitleSources,
+  titleConditions,
+} from "./plan.js";
 import type { Stretch } from "./seams.js";
-import { searchCondition } from "./searched.js";
-import { type TitleSources, titleConditions } from "./titled.js";
 
 /** An entry must meet every criterion that is given. */
 export interface Criteria {

@@ -3,8 +3,7 @@ import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import type { Checkpoint } from "../../verify/note/checkpoint.js";
 import { TILE_WIDTH } from "../tree/tree.js";
 import { Rfc6962Growth } from "./growth.js";
-import { MemoryRfc6962Rows } from "./memory-rows.js";
-import { type LeafSource, Rfc6962Tree } from "./tree.js";
+import { type LeafSource, MemoryRfc6962Rows, Rfc6962Tree } from "./tree.js";
 
 /** What differs: a sentence for each difference. */
 interface Rfc6962Faults {

@@ -12,11 +12,13 @@
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../base/error.js";
 import { Recent } from "../../base/recent.js";
-import type { Rfc6962Rows } from "../../store/postings/contract.js";
+import type { Rfc6962Extent, Rfc6962Rows, Rfc6962Tile } from "../../store/postings/contract.js";
 import { HASH } from "../../store/schema/schema.js";
+import type { StoreReader } from "../../store/store.js";
 import { consistencyParts, inclusionParts, type ProofPart } from "../../verify/tlog/proofpaths.js";
 import { foldSubtrees } from "../../verify/tlog/rfc6962.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
+import { EntryReader } from "../read/reader.js";
 import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
 
 /** What the tree reads of a log. */
@@ -108,4 +110,54 @@ export class Rfc6962Tree {
       return rootOver(hashes.subarray(first * HASH));
     });
   }
+}
+
+// The nodes of the RFC 6962 tree in memory, for a log that is only read: 0.125 bytes an entry. They are made again at each start.
+
+export class MemoryRfc6962Rows implements Rfc6962Rows {
+  readonly #tiles = new Map<string, Rfc6962Tile>();
+  #extent: Rfc6962Extent | undefined;
+
+  tile(level: number, index: number): Uint8Array | undefined {
+    return this.#tiles.get(`${level}/${index}`)?.hashes;
+  }
+
+  extent(): Rfc6962Extent | undefined {
+    return this.#extent;
+  }
+
+  *tileKeys(): Iterable<readonly [level: number, index: number]> {
+    for (const { level, index } of this.#tiles.values()) yield [level, index];
+  }
+
+  async write(tiles: readonly Rfc6962Tile[], extent: Rfc6962Extent): Promise<void> {
+    for (const tile of tiles) this.#tiles.set(`${tile.level}/${tile.index}`, tile);
+    this.#extent = { size: extent.size, lastLeaf: extent.lastLeaf.slice() };
+  }
+
+  async clear(): Promise<void> {
+    this.#tiles.clear();
+    this.#extent = undefined;
+  }
+}
+
+/** @param size returns the number of entries that can be read now */
+export function storedLeaves(store: StoreReader, size: () => number): LeafSource {
+  const entries = new EntryReader(store);
+  return {
+    get size() {
+      return size();
+    },
+    tile(treeVersion, level, index, width) {
+      const first = index * TILE_WIDTH;
+      const covered = (first + width) * TILE_WIDTH ** level;
+      if (!(index >= 0 && width >= 1 && width <= TILE_WIDTH && covered <= size())) return undefined;
+      // Only full tiles of leaves are stored.
+      const stored = store.tile(treeVersion, level, index);
+      if (stored && stored.length >= width * HASH) return stored.subarray(0, width * HASH);
+      if (level > 0) return undefined;
+      const digests = entries.digests(first, first + width);
+      return digests && kernel.leaves(digests, treeVersion);
+    },
+  };
 }

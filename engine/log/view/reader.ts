@@ -6,7 +6,7 @@
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
-import { MemoryRfc6962Rows } from "../rfc6962/memory-rows.js";
+import { MemoryRfc6962Rows } from "../rfc6962/tree.js";
 import { LogView, type ViewParts } from "./view.js";
 
 /** Milliseconds after which a reader that nobody refreshes gives back the moment that it holds. */

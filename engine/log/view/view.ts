@@ -18,11 +18,10 @@ import type { TreeVersion } from "../../verify/tree/merkle.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { Anchors } from "../anchor/anchors.js";
 import type { LogMemory } from "../apply/memory.js";
-import { postingDifferences, stateDifferences } from "../check/differences.js";
-import { Replay } from "../check/rebuild.js";
+import { postingDifferences, Replay, stateDifferences } from "../check/differences.js";
 import { LogVerification } from "../check/verification.js";
 import type { VerifyReport } from "../check/verify.js";
-import type { Frozen } from "../operator/frozen.js";
+import type { Frozen } from "../operator/entries.js";
 import type { Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
 import { ProofTexts, type ServedProof } from "../read/prooftexts.js";
@@ -35,8 +34,7 @@ import { microsOf } from "../state/clock.js";
 import { EntryReceipt } from "../state/entry.js";
 import type { Receipt } from "../state/executor.js";
 import { type EventInput, type Projection, termsOf } from "../state/projection.js";
-import { type ConsistencyProof, consistencyPath, inclusionPath } from "../tree/proofs.js";
-import { publishedTile } from "../tree/tiles.js";
+import { type ConsistencyProof, consistencyPath, inclusionPath, publishedTile } from "../tree/proofs.js";
 import { TILE_WIDTH } from "../tree/tree.js";
 
 /** What a view reads, and by what it checks it. */

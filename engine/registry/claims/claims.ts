@@ -21,7 +21,7 @@ import type { Entry, EntryDigest } from "../../verify/tree/entry.js";
 import { Tries } from "../access/tries.js";
 import { committedState } from "../accounts/accounts.js";
 import type { Credentials } from "../accounts/credentials.js";
-import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/claims.js";
+import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/projection.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import { invalidInput } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";

@@ -38,6 +38,9 @@ export function canonicalFingerprint(text: string): string | undefined {
 /** A checked public key as commands take it. */
 export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
 
+/** The members of a key that a command needs. */
+export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
+
 export interface NewKey {
   readonly key: PlainKey;
   readonly pseudonym: string;

@@ -4,12 +4,13 @@
  * nothing.
  */
 import type { DerivedWriter, LoggedEvent, Projection } from "../../log/state/projection.js";
-import { gramTerms, textPrefixTerm } from "../../store/postings/term.js";
+import { gramTerms, hashedTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { POSTING } from "../../store/schema/schema.js";
 import { type EventType, isEventType, isPredicate } from "../../verify/events/kinds.js";
 import { actingKey } from "../../verify/events/possession.js";
 import { withholdingIn } from "../../verify/events/withheld.js";
+import type { JsonObject } from "../../verify/json/shape.js";
 import { WITHHELD_NAME } from "../../verify/tree/entry.js";
 import {
   ATTESTATION_TERM,
@@ -18,7 +19,6 @@ import {
   namedAttestation,
   submissionTerms,
 } from "./attestations.js";
-import { claimLookupKey, claimLookupTerm } from "./claims.js";
 import { applyAcceptance, applyAcceptanceRevocation, applyAlert, applyOffer, applyWithdrawal } from "./endorsements.js";
 import { createdKey, foldPseudonym, givesWay, isFingerprint, newRow } from "./keys.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests.js";
@@ -147,4 +147,17 @@ function applyRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row?.status === "active")
     state.put("keys", row.fingerprint, { ...row, status: "revoked", ended_at: event.timestamp });
+}
+
+export const ENCRYPTED_CLAIM = "encrypted_claim";
+
+/** The term of every claim with this lookup key, in either case of hex. */
+export function claimLookupTerm(lookupKey: string): string {
+  return hashedTerm(POSTING.claimLookup, lookupKey.toLowerCase());
+}
+
+/** The lookup key of a claim; undefined for any other event, and for a claim of imported history that has none. */
+function claimLookupKey(event: { readonly event_type: string; readonly payload: JsonObject }): string | undefined {
+  const { lookup_key } = event.payload;
+  return event.event_type === ENCRYPTED_CLAIM && typeof lookup_key === "string" ? lookup_key : undefined;
 }

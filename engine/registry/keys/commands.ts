@@ -1,7 +1,6 @@
 /** Commands that create and end keys. The caller has verified possession of the key. */
 
 import { CairnlogError } from "../../base/error.js";
-import type { ServerKey } from "../../crypto/keys/spki.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
@@ -15,9 +14,6 @@ import {
   wrongKeyStatus,
 } from "../events/keys.js";
 import { invalidInput } from "../shared/input.js";
-
-/** The members of a key that a command needs. */
-export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
 
 /**
  * Registers a key. A registration that the key has signed replaces what strangers recorded for it.

@@ -15,10 +15,10 @@ import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import { canonicalFingerprint, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
+import { canonicalFingerprint, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
 import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { plainKey, registerKey } from "./commands.js";
+import { registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { checkPossession } from "./possession.js";
 

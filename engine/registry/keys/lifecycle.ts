@@ -11,10 +11,10 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import { successionMessage } from "../../verify/keys/contract.js";
-import { isFingerprint, readPseudonym } from "../events/keys.js";
+import { isFingerprint, plainKey, readPseudonym } from "../events/keys.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { plainKey, revokeKey, succeedKey } from "./commands.js";
+import { revokeKey, succeedKey } from "./commands.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
 import { checkPossession } from "./possession.js";
 

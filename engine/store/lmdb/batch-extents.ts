@@ -14,8 +14,19 @@ import { leastWhere } from "../../base/search.js";
 import { BATCH_HEADER, layoutOf, type StoredHead, storedHead } from "../schema/batch.js";
 import { HASH } from "../schema/schema.js";
 import { expanded, isShort } from "../schema/shorthand.js";
-import { keyEnd, type LeafPage, leafOf, nodeAt, numberOf, sizeOf } from "./file/descent.js";
-import { BIG, OVERFLOW, PAGE_HEADER, PageFile, uint64 } from "./file/pagefile.js";
+import {
+  BIG,
+  keyEnd,
+  type LeafPage,
+  leafOf,
+  nodeAt,
+  numberOf,
+  OVERFLOW,
+  PAGE_HEADER,
+  PageFile,
+  sizeOf,
+  uint64,
+} from "./file/pagefile.js";
 import { DATA_FILE } from "./inspect.js";
 
 /**

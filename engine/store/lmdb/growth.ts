@@ -9,8 +9,17 @@
 import { turn } from "../../base/turns.js";
 import { keyValueToBuffer } from "../../native/lmdb.js";
 import type { Key } from "../schema/schema.js";
-import { keyEnd, nodeAt, tableAt } from "./file/descent.js";
-import { MAX_DEPTH, META_PAGES, NODE_HEADER, PAGE_HEADER, type PageFile, type TreeRoot } from "./file/pagefile.js";
+import {
+  keyEnd,
+  MAX_DEPTH,
+  META_PAGES,
+  NODE_HEADER,
+  nodeAt,
+  PAGE_HEADER,
+  type PageFile,
+  type TreeRoot,
+  tableAt,
+} from "./file/pagefile.js";
 
 const PAGE = 4096;
 /** Bytes of a page that nodes and their offsets may use, and those of the largest node: two fit into a page. */

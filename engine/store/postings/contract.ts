@@ -3,7 +3,7 @@
  * lmdb, which do not compile in every project.
  */
 import type { RunRow } from "../schema/rows.js";
-import type { BlockSource } from "./records.js";
+import type { BlockSource } from "./run-format.js";
 import type { StoredRun } from "./runs.js";
 
 /** The part of the store that `Postings` uses. */

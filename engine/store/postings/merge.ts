@@ -1,7 +1,7 @@
 /** Merges several sorted runs of neighbouring leaf indexes into one. */
 
 import { turn } from "../../base/turns.js";
-import { BLOCK_RECORDS, newBlock, RECORD_BYTES, type RecordBlock } from "./records.js";
+import { BLOCK_RECORDS, newBlock, RECORD_BYTES, type RecordBlock } from "./run-format.js";
 import type { Run, RunBuilder, RunReader } from "./runs.js";
 
 /** Records merged before the event loop gets a turn: about 1 ms of work. */

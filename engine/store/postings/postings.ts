@@ -12,10 +12,10 @@
 import { turn } from "../../base/turns.js";
 import type { RunRow } from "../schema/rows.js";
 import { isFiltered } from "../schema/schema.js";
-import { mayContain, type Probe, probeOf } from "./bloom.js";
 import type { PostingTables } from "./contract.js";
 import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { MergePace, mergeRuns } from "./merge.js";
+import { mayContain, type Probe, probeOf } from "./run-format.js";
 import { fencesOf, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
 import { termBehind } from "./term.js";
 import { TermTable } from "./termtable.js";

@@ -9,23 +9,28 @@ import { Recent } from "../../base/recent.js";
 import { leastWhere } from "../../base/search.js";
 import type { RunRow } from "../schema/rows.js";
 import { isFiltered } from "../schema/schema.js";
-import { addRecordToBloom, createBloom } from "./bloom.js";
 import { countBelow } from "./lists.js";
-import { GROUP_BLOCKS, isMapped, MAPS, MapBuilder, readMap } from "./maps.js";
 import {
+  addRecordToBloom,
   BLOCK_RECORDS,
   type BlockSource,
+  createBloom,
+  GROUP_BLOCKS,
   indexIn,
+  isMapped,
   leastIn,
   lowAt,
   lowWord,
+  MAPS,
+  MapBuilder,
   newBlock,
   RECORD_BYTES,
   RECORD_WORDS,
   type RecordBlock,
+  readMap,
   readTerm,
   WORD_BYTES,
-} from "./records.js";
+} from "./run-format.js";
 import { TERM_BYTES } from "./term.js";
 
 const MAX_INDEX = 2 ** 48 - 1;

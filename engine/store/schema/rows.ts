@@ -119,7 +119,7 @@ export interface RunRow {
   readonly folded?: boolean;
   /** Whether an older version has filed the words of titles in it, which it folded in another way. */
   readonly titled?: boolean;
-  /** Whether it has the bitmaps of `maps.ts`. Runs of older versions have none. */
+  /** Whether it has the bitmaps of `run-format.ts`. Runs of older versions have none. */
   readonly mapped?: boolean;
 }
 

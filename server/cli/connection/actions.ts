@@ -1,7 +1,7 @@
 /** Commands with several actions. Each action sends requests to a service and prints the answer. */
 import { rmSync } from "node:fs";
 import type { Client } from "../../client/index.js";
-import type { OptionTable, Values } from "../line/options.js";
+import type { OptionTable, Values } from "../line/subcommand.js";
 import { written } from "../terminal/output.js";
 import { printable } from "../terminal/printable.js";
 import { type Styled, table } from "../terminal/table.js";

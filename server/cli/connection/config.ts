@@ -3,8 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { readPublicKey } from "../files/public-key.js";
-import type { Values } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { subcommandWithActions, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { coloured, facts, type Styled } from "../terminal/table.js";
 import {

@@ -6,7 +6,7 @@ import { type Client, ClientError, createClient, type Store } from "../../client
 import { type Patience, patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
-import { flag, text } from "../line/options.js";
+import { flag, text } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import type { Styled } from "../terminal/table.js";

@@ -1,7 +1,7 @@
 /** The files that a command line names, by themselves or by their directories. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
-import { flag, texts, type Values } from "../line/options.js";
+import { flag, texts, type Values } from "../line/subcommand.js";
 import { withoutMark } from "./byte-order-mark.js";
 import { decodeName, fromArgument, onDisk } from "./disk-names.js";
 import { isDocument } from "./document-files.js";

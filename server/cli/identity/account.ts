@@ -6,8 +6,7 @@ import { CONNECTION_OPTIONS, requireKey } from "../connection/connection.js";
 import { serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
 import { fileSigner, readSecret } from "../files/secrets.js";
-import { flag, text, type Values } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";
 import { none, required } from "../line/usage.js";
 
 const OPTIONS = {

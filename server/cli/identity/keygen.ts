@@ -7,8 +7,7 @@ import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/keys/contract.js";
 import { newPassphrase } from "../files/secrets.js";
-import { flag, text, textOr } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 

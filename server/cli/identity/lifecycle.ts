@@ -2,8 +2,7 @@
 import { CONNECTION_OPTIONS, READING_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
-import { flag, text } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text } from "../line/subcommand.js";
 import { none, readTime, required, UsageError } from "../line/usage.js";
 
 export const register = subcommand({

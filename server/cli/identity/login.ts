@@ -3,8 +3,7 @@
 import { type Action, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
 import { readSecret } from "../files/secrets.js";
-import { flag, text } from "../line/options.js";
-import { subcommand, subcommandWithActions } from "../line/subcommand.js";
+import { flag, subcommand, subcommandWithActions, text } from "../line/subcommand.js";
 import { none, required } from "../line/usage.js";
 
 export const login = subcommand({

@@ -2,8 +2,7 @@
 import { styleText } from "node:util";
 import { Command, type CommanderError, Option } from "commander";
 import { VERSION } from "../../process/version.js";
-import type { OptionTable, Values } from "./options.js";
-import { optionsOf, type Subcommand } from "./subcommand.js";
+import { type OptionTable, optionsOf, type Subcommand, type Values } from "./subcommand.js";
 import { UsageError } from "./usage.js";
 
 /** Help is no wider than this, because long lines are hard to read. */

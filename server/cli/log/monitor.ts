@@ -3,7 +3,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError, type ErrorCode } from "../../../engine/base/error.js";
-import { frozenBy } from "../../../engine/log/operator/frozen.js";
+import { frozenBy } from "../../../engine/log/operator/entries.js";
 import { canonicalFingerprint } from "../../../engine/registry/events/keys.js";
 import { eventIn, membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../engine/verify/index.js";
@@ -14,8 +14,7 @@ import { post } from "../../monitor/notice.js";
 import { persistentFetch } from "../../outgoing/traced.js";
 import { readInterval, readNumber, webAddress } from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
-import { flag, text, textOr, texts, type Values } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr, texts, type Values } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { endSentences } from "../printing/ending.js";
 import { trustedBy } from "../printing/proof-file.js";

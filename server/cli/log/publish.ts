@@ -13,8 +13,7 @@ import { type Again, type Published, Publisher, Refused, shownKey, WrongTarget }
 import { type EntrySource, PublishedEntries, ServiceEntries } from "../../publishing/source.js";
 import { LEFT_FOR_MS, type Target } from "../../publishing/target.js";
 import { readInterval } from "../connection/connection.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr, type Values } from "../line/subcommand.js";
 import { UsageError } from "../line/usage.js";
 import { endSentences } from "../printing/ending.js";
 import { trustedBy } from "../printing/proof-file.js";

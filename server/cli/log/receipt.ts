@@ -14,8 +14,7 @@ import { READING_OPTIONS, readNumber, report, withClient } from "../connection/c
 import { DocumentFiles } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr, type Values } from "../line/subcommand.js";
 import { only, UsageError } from "../line/usage.js";
 
 const OPTIONS = {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
+import { flag, text, textOr, type Values } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson, steerless } from "../terminal/printable.js";

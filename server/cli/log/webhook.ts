@@ -4,8 +4,7 @@
 import type { Subscribe, Webhook } from "../../client/index.js";
 import { type Action, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS, readNumber } from "../connection/connection.js";
-import { text } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { subcommandWithActions, text } from "../line/subcommand.js";
 import { none, only, required } from "../line/usage.js";
 import { LISTEN_OPTIONS, listenForDeliveries, readWebhookSecret } from "./webhook-listen.js";
 

@@ -3,11 +3,9 @@ import { resolve } from "node:path";
 import { isNoteName } from "../../../engine/verify/index.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
 import { createLogger } from "../../process/logger.js";
-import type { RunningWitness, WitnessSettings } from "../../witness/server.js";
-import { startWitness } from "../../witness/server.js";
+import { type RunningWitness, startWitness, type WitnessSettings } from "../../witness/server.js";
 import { WITNESS_ALGORITHMS } from "../../witness/signer.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr, type Values } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 

@@ -1,8 +1,7 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../../engine/log/history/backup.js";
 import { existingLog, operatorKeyOf } from "../files/data-directory.js";
-import { flag, text, textOr } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";

@@ -6,8 +6,7 @@ import { generatePrivateKey, privateKey, signSync, verifySync } from "../../../e
 import { operatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { openLog } from "../../../engine/log/log.js";
 import { open } from "../../../engine/native/lmdb.js";
-import { flag, text, textOr } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, textOr } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";

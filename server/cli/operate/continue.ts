@@ -2,7 +2,7 @@
 
 import { CairnlogError } from "../../../engine/base/error.js";
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
-import { beginLog, continuedBy, type PrecedingLog } from "../../../engine/log/operator/frozen.js";
+import { beginLog, continuedBy, type PrecedingLog } from "../../../engine/log/operator/entries.js";
 import type { Receipt } from "../../../engine/log/state/executor.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import { createClient } from "../../client/index.js";

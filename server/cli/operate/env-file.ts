@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { withoutMark } from "../files/byte-order-mark.js";
-import { text } from "../line/options.js";
+import { text } from "../line/subcommand.js";
 
 export const ENV_FILE_OPTION = {
   "env-file": text("FILE", "environment variables in the format of node --env-file; those that are set already hold"),

@@ -1,7 +1,7 @@
 /** The service's settings, for commands that run it or work on its data directory. */
 import { CairnlogError } from "../../../engine/base/error.js";
 import { readSettings, type Settings } from "../../settings/settings.js";
-import { flag, text, type Values } from "../line/options.js";
+import { flag, text, type Values } from "../line/subcommand.js";
 import { UsageError } from "../line/usage.js";
 
 /** Options of commands that run a service, which go before variables. */

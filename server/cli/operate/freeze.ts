@@ -2,15 +2,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
-import { type Ending, freeze } from "../../../engine/log/operator/frozen.js";
+import { type Ending, freeze } from "../../../engine/log/operator/entries.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { ClientError } from "../../client/index.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
 import { UsageError } from "../line/usage.js";
-import { operatorClient } from "./operator-client.js";
-import { openSoundLog } from "./operator-log.js";
+import { openSoundLog, operatorClient } from "./operator-log.js";
 
 /** @throws UsageError for half of a successor */
 export function endingOf({

@@ -12,16 +12,14 @@ import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../set
 import { publicOriginOf, readNumber, webAddress } from "../connection/connection.js";
 import { existingLog } from "../files/data-directory.js";
 import { readPublicKey } from "../files/public-key.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { flag, subcommandWithActions, text, textOr, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { continueLog, endedLog } from "./continue.js";
 import { settingsAt } from "./environment.js";
 import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
-import { putInPlace, readPrivateKey } from "./operator-files.js";
-import { isSocket, keyAt, openSoundLog } from "./operator-log.js";
+import { isSocket, keyAt, openSoundLog, putInPlace, readPrivateKey } from "./operator-log.js";
 import { vkeyOf } from "./vkey.js";
 import { withholdPayload } from "./withhold.js";
 

@@ -10,8 +10,7 @@ import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/lmdb/priv
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { operatorPublicKeyPath, publishedHeadPath } from "../../settings/settings.js";
 import { existingLog, logFolder, operatorKeyOf } from "../files/data-directory.js";
-import { flag, text, texts } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, texts } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { trustedBy } from "../printing/proof-file.js";
 import { interruptible } from "../terminal/interrupt.js";

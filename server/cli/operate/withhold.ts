@@ -1,12 +1,11 @@
 /** `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service. */
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { eraseWithheld } from "../../../engine/log/history/erase.js";
-import { type WithholdingReason, withhold } from "../../../engine/log/operator/withholding.js";
+import { type WithholdingReason, withhold } from "../../../engine/log/operator/entries.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import type { Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
-import { operatorClient } from "./operator-client.js";
-import { openSoundLog } from "./operator-log.js";
+import { openSoundLog, operatorClient } from "./operator-log.js";
 
 /** Where the log is that the operator's key writes: nobody else writes it, or a service. */
 type LogAccess =

@@ -1,5 +1,5 @@
 /** How commands tell of the end of a log. */
-import type { Frozen } from "../../../engine/log/operator/frozen.js";
+import type { Frozen } from "../../../engine/log/operator/entries.js";
 
 /** What froze a log, and where it goes on: some sentences. */
 export function endSentences({ entry_id, timestamp, reason, successor }: Frozen): string {

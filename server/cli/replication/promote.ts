@@ -2,8 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
-import { flag } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";

@@ -21,8 +21,7 @@ import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
 import { readPublicKey } from "../files/public-key.js";
 import { readKey } from "../files/secrets.js";
-import { flag, text, textOr, type Values } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { flag, subcommandWithActions, text, textOr, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 

@@ -6,8 +6,7 @@ import { type Action, type Done, runAction } from "../connection/actions.js";
 import { READING_OPTIONS } from "../connection/connection.js";
 import { hashForOthers } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
-import { text } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { subcommandWithActions, text } from "../line/subcommand.js";
 import { only, required, UsageError } from "../line/usage.js";
 
 const OPTIONS = {

@@ -4,8 +4,7 @@ import { membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
 import { type Action, type Done, runAction, tabled } from "../connection/actions.js";
 import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection/connection.js";
-import { text } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { subcommandWithActions, text } from "../line/subcommand.js";
 import { only, readTime, required, UsageError } from "../line/usage.js";
 import { Names } from "../printing/names.js";
 

@@ -2,8 +2,7 @@
 import { type Action, runAction, shown } from "../connection/actions.js";
 import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
-import { text } from "../line/options.js";
-import { subcommandWithActions } from "../line/subcommand.js";
+import { subcommandWithActions, text } from "../line/subcommand.js";
 import { only, required } from "../line/usage.js";
 
 const OPTIONS = {

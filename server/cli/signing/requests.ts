@@ -4,8 +4,7 @@ import type { Client, Notification } from "../../client/index.js";
 import { type Action, runAction, tabled } from "../connection/actions.js";
 import { CONNECTION_OPTIONS, readNumber, report, withClient } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
-import { flag, text } from "../line/options.js";
-import { subcommand, subcommandWithActions } from "../line/subcommand.js";
+import { flag, subcommand, subcommandWithActions, text } from "../line/subcommand.js";
 import { none, only, readTime, required, UsageError } from "../line/usage.js";
 import { Names, quoted } from "../printing/names.js";
 

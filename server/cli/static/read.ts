@@ -8,7 +8,7 @@ import { patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { readNumber, report } from "../connection/connection.js";
 import { hashFile } from "../files/file-hash.js";
 import { readSigners } from "../files/signers.js";
-import { text } from "../line/options.js";
+import { text } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { endSentences } from "../printing/ending.js";
 import { entriesHeading, entryFacts, entryRow } from "../printing/entry-text.js";

@@ -18,8 +18,7 @@ import { readObject } from "../files/objects.js";
 import { isPrivateKeyFile } from "../files/private-key-file.js";
 import { readPublicKey } from "../files/public-key.js";
 import { readSigners } from "../files/signers.js";
-import { flag, text, texts, type Values } from "../line/options.js";
-import { subcommand } from "../line/subcommand.js";
+import { flag, subcommand, text, texts, type Values } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../printing/proof-file.js";
 import {

@@ -3,11 +3,9 @@
  * thing in it that comes from a client.
  */
 
-import { type Html, html, type Part, prose, words } from "./markup.js";
-import { type Document, nameOf } from "./model.js";
-import { type DocumentedOperation, example, operationHtml } from "./operation.js";
+import { type Document, type Html, html, nameOf, type Part, prose, words } from "./model.js";
+import { type DocumentedOperation, example, membersOf, operationHtml, typeOf } from "./operation.js";
 import { SIGN_IN } from "./samples.js";
-import { membersOf, typeOf } from "./schema.js";
 import { MAX_SEARCH_CHARACTERS, matcher, textOfOperation } from "./search.js";
 
 /** An operation, with its part of the page and the text in which it is searched. */

@@ -1,7 +1,6 @@
 /** Metrics of what the front ends have counted, all of them together. */
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { FrontFigures } from "./measures.js";
-import { added, BOUNDS, type TallyFigures } from "./tallies.js";
+import { added, BOUNDS, type FrontFigures, type TallyFigures } from "./measures.js";
 
 const DURATION = "cairnlog_http_request_duration_seconds";
 const DURATION_HELP = "From the last header read to the last byte written.";

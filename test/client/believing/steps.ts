@@ -1,6 +1,6 @@
 /** Every method of the client, each with the data that must exist before the call. */
 import { randomUUID } from "node:crypto";
-import { beginLog } from "#cairnlog/engine/log/operator/frozen.js";
+import { beginLog } from "#cairnlog/engine/log/operator/entries.js";
 import {
   type AssembleComposite,
   type AttestedDocument,

@@ -135,7 +135,7 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   },
   {
     name: "goes on behind the end of the log",
-    file: "engine/log/operator/frozen.js",
+    file: "engine/log/operator/entries.js",
     text: "if (newest?.event_type !== LOG_FROZEN)",
     replacement: "if (newest)",
     shows: ["the leader is killed"],

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { LEASE_MS } from "#cairnlog/engine/journal/postgres/journal.js";
-import { freeze } from "#cairnlog/engine/log/operator/frozen.js";
+import { freeze } from "#cairnlog/engine/log/operator/entries.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
 import { Node, newJournal, outcome } from "./node.js";

@@ -2,9 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunCheck } from "#cairnlog/engine/log/check/run-check.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
-import { MAPS } from "#cairnlog/engine/store/postings/maps.js";
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/records.js";
+import { BLOCK_RECORDS, MAPS, RECORD_BYTES } from "#cairnlog/engine/store/postings/run-format.js";
 import type { StoredRun } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";

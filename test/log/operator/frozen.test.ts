@@ -9,7 +9,7 @@ import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
-import { beginLog, continuedBy, freeze } from "#cairnlog/engine/log/operator/frozen.js";
+import { beginLog, continuedBy, freeze } from "#cairnlog/engine/log/operator/entries.js";
 import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";

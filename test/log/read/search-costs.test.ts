@@ -7,7 +7,7 @@ import { GATHERED_IN_ALL, READS } from "#cairnlog/engine/log/read/costs.js";
 import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
 import { addLogTerms } from "#cairnlog/engine/log/state/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/records.js";
+import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/run-format.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";

@@ -1,6 +1,6 @@
 /** Attestations whose entry is withheld: only whoever has all that was recorded learns which entry it is, and that it is withheld. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { withhold } from "#cairnlog/engine/log/operator/withholding.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { attest, attestationOf, changed, statuses, verify } from "../attestations/manifests.js";
 import { closeWorlds, compact, manifestOf, nodeSigner, openWorld, submission, type World } from "../world.js";
 

@@ -1,10 +1,9 @@
 /** The counts of several front ends: those of one that has ended stay in every sum, and it holds nothing any more. */
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { type FrontFigures, Measures, pastOf } from "#cairnlog/server/http/observing/measures.js";
+import { added, type FrontFigures, Measures, pastOf, Tallies } from "#cairnlog/server/http/observing/measures.js";
 import { type FrontReport, Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { addRequestMetrics, requestDurations } from "#cairnlog/server/http/observing/requestmetrics.js";
-import { added, Tallies } from "#cairnlog/server/http/observing/tallies.js";
 
 /** The figures of a front end that holds and has counted something: `n` times as much as the first one. */
 function figuresOf(n: number, transport: "uws" | "node", counts: (measures: Measures) => void): FrontFigures {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addRecordToBloom, createBloom, mayContain, probeOf } from "#cairnlog/engine/store/postings/bloom.js";
+import { addRecordToBloom, createBloom, mayContain, probeOf } from "#cairnlog/engine/store/postings/run-format.js";
 import { TERM_BYTES } from "#cairnlog/engine/store/postings/term.js";
 
 const PROBES = 7;

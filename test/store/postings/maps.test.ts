@@ -1,8 +1,7 @@
 /** What is read of the bitmaps of a run, compared with its records and with the simplest implementation. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { GROUP_BLOCKS, MAPS } from "#cairnlog/engine/store/postings/maps.js";
-import { BLOCK_RECORDS } from "#cairnlog/engine/store/postings/records.js";
+import { BLOCK_RECORDS, GROUP_BLOCKS, MAPS } from "#cairnlog/engine/store/postings/run-format.js";
 import { fencesOf, type Run, RunBuilder, RunReader } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";

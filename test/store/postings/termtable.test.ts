@@ -1,7 +1,7 @@
 /** The table of terms compared with a simple map: growth, undoing, merging and reuse. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/records.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/run-format.js";
 import { RunBuilder } from "#cairnlog/engine/store/postings/runs.js";
 import { TERM_BYTES } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";

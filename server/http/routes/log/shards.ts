@@ -1,7 +1,7 @@
 /** The end of the log, and where it goes on. */
 import { FreezeLog, LogFrozen, Shards } from "../../../../engine/contract/log/shards.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { continuedBy, freeze } from "../../../../engine/log/operator/frozen.js";
+import { continuedBy, freeze } from "../../../../engine/log/operator/entries.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";

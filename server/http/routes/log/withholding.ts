@@ -1,7 +1,7 @@
 /** Payloads that the operator withholds. */
 import { EntryParams } from "../../../../engine/contract/log/log.js";
 import { PayloadWithheld, WithholdPayload } from "../../../../engine/contract/log/withholding.js";
-import { withhold } from "../../../../engine/log/operator/withholding.js";
+import { withhold } from "../../../../engine/log/operator/entries.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";

@@ -1,7 +1,7 @@
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { isOrigin } from "../../../../engine/contract/origin.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { logFrozen } from "../../../../engine/log/operator/frozen.js";
+import { logFrozen } from "../../../../engine/log/operator/entries.js";
 import type { ReplicaLag } from "../../replica-lag.js";
 import { HttpError } from "../../route/problems.js";
 import type { Route } from "../../route/route.js";

@@ -1,7 +1,7 @@
 /** The table of routes: what a path answers to each method, what a mirror leaves of it, and the input of a handler. */
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
-import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
+import { Tallies } from "#cairnlog/server/http/observing/measures.js";
 import { NO_PAGES } from "#cairnlog/server/http/origins.js";
 import {
   checkedContext,
