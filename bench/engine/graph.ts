@@ -114,7 +114,7 @@ async function besides<T>(registry: Registry, clients: number, maxDepth: number,
   let traversals = 0;
   const random = numbers();
   const walk = async () => {
-    for (; !isOver; traversals++) await registry.graphs.around(keyOf(random(KEYS)), { maxDepth });
+    for (; !isOver; traversals++) await registry.graphs.around(keyOf(random(KEYS)), { max_depth: maxDepth });
   };
   const walks = Array.from({ length: clients }, walk);
   const value = await work();
@@ -138,7 +138,7 @@ export const suite: Suite = {
       const nodes: number[] = [];
       for (let i = 0; i < TRAVERSALS; i++) {
         const started = performance.now();
-        nodes.push((await registry.graphs.around(keyOf(random(KEYS)), { maxDepth: 3 })).nodes.length);
+        nodes.push((await registry.graphs.around(keyOf(random(KEYS)), { max_depth: 3 })).nodes.length);
         milliseconds.push(performance.now() - started);
       }
       const traversal = { p50: median(milliseconds), p99: quantile(milliseconds, 0.99), nodes: median(nodes) };
