@@ -2,6 +2,8 @@
  * Anchoring of a real log through well-behaved calendars: the rows that are written, the proofs that are served, and
  * how an anchor is confirmed.
  */
+import { EventEmitter, once } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import type { LogOptions } from "#cairnlog/engine/log/start.js";
@@ -272,6 +274,49 @@ describe("an upgrade", () => {
     await upgrading;
     const uris = commitments(log.entry(3)!.ots_proof).map((each) => each.kind === "pending" && each.uri);
     expect(uris).toContain(other.url);
+  });
+
+  test("reads nothing of the log while calendars are asked, so that its file takes used pages again", async () => {
+    const { log, calendars, anchoring, time } = await world(1);
+    await anchoring.anchor();
+    await log.append(note(4));
+    await anchoring.anchor();
+    time.now += DAY;
+    const calendar = calendars[0]!;
+    calendar.misbehave = () => null;
+    const asked = calendar.requests.length;
+    const upgrading = anchoring.upgrade();
+    await calendar.seen(asked + 1);
+    for (let n = 5; n < 15; n++) await log.append(note(n));
+    expect(log.diskUsage.oldestReader).toBeLessThan(3);
+    await calendar.close();
+    await upgrading;
+  });
+
+  test("has stopped when a proof that is being written is on disk", async () => {
+    const { log, calendars, anchoring, time, clock } = await world(1);
+    await anchoring.anchor();
+    time.now += DAY;
+    calendars[0]!.height = 100;
+    const steps = new EventEmitter();
+    const execute: LogWriter["execute"] = async (...command) => {
+      steps.emit("writing");
+      await once(steps, "may write");
+      return log.execute(...command);
+    };
+    const stopping = anchoringOf(log, calendars, { clock, writer: { execute } });
+    const writing = once(steps, "writing");
+    const upgraded = stopping.upgrade();
+    await writing;
+    let isStopped = false;
+    const stopped = stopping.stop().then(() => {
+      isStopped = true;
+    });
+    await setImmediate();
+    expect(isStopped).toBe(false);
+    steps.emit("may write");
+    await Promise.all([stopped, upgraded]);
+    expect(log.anchors.totals.confirmed).toBe(1);
   });
 
   test("runs in the background until it is stopped", async () => {
