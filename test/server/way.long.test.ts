@@ -1,0 +1,64 @@
+/** How many files of the product a request passes through, as V8 counts it: the next feature is to be found without reading all. */
+import { Session } from "node:inspector/promises";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { bodies, done, newPair } from "./endorsements.js";
+import { NO_FRONT_ENDS, startTestService, type TestService } from "./harness.js";
+import { proofOf, registeredSigner } from "./proofs.js";
+import { newManifest, submission } from "./signers.js";
+
+type Coverage = { result: { url: string; functions: { functionName: string; ranges: { count: number }[] }[] }[] };
+
+/** Of several requests, the files of the one that passed through fewest: timers of the service fall into some. */
+async function filesOnTheWay(prepare: () => Promise<() => Promise<{ status: number }>>): Promise<readonly string[]> {
+  const session = new Session();
+  session.connect();
+  onTestFinished(() => session.disconnect());
+  await session.post("Profiler.enable");
+  const ways: string[][] = [];
+  for (let round = 0; round < 5; round++) {
+    const request = await prepare();
+    await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+    await session.post("Profiler.takePreciseCoverage");
+    expect((await request()).status).toBe(200);
+    const { result } = (await session.post("Profiler.takePreciseCoverage")) as Coverage;
+    await session.post("Profiler.stopPreciseCoverage");
+    const passed = result.filter(({ functions }) =>
+      functions.some(({ functionName, ranges }) => functionName && ranges[0]!.count > 0),
+    );
+    ways.push(passed.flatMap(({ url }) => /\/dist\/((?:engine|server|wasm)\/.+)$/.exec(url)?.[1] ?? []));
+  }
+  const [shortest] = ways.toSorted((one, other) => one.length - other.length);
+  return shortest!;
+}
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService(NO_FRONT_ENDS);
+});
+
+test.each([
+  [
+    "an attestation",
+    88,
+    async () => {
+      const signer = await registeredSigner(service);
+      const body = submission(signer, newManifest());
+      return () => service.post("/attestations", body);
+    },
+  ],
+  [
+    "an acceptance",
+    95,
+    async () => {
+      const pair = await newPair(service);
+      await done("offer", pair);
+      const body = { ...bodies.accept(pair), auth: await proofOf(service, pair.endorsed) };
+      return () => service.post("/endorsements/accept", body);
+    },
+  ],
+  ["a proof", 20, async () => () => service.get("/log/1/proof")],
+] as const)("%s passes through at most %i files", async (_, most, prepare) => {
+  const files = await filesOnTheWay(prepare);
+  expect(files.length, files.join("\n")).toBeLessThanOrEqual(most);
+  expect(files.length).toBeGreaterThan(5);
+});
