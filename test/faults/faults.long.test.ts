@@ -9,14 +9,12 @@ const SEED = 1;
 /** Of each the earliest case: phase, call, path, error. */
 const KINDS = [
   "create fsync@node log/data.mdb EIO",
-  "create create@node operator.pub.pem ENOSPC",
   "create fdatasync@lmdb log/data.mdb EIO",
   "start open@node published.json EIO",
   "start mkdir@node log EDQUOT",
   "start pwrite64@lmdb log/erasing/data.mdb EIO",
   "start rename@node log/data.mdb EIO",
   "load fdatasync@lmdb log/data.mdb EIO",
-  "load pwrite64@lmdb log/data.mdb EINTR",
   "load pwrite64@lmdb log/data.mdb EIO",
   "load writev@lmdb log/data.mdb short",
   "load statfs64@node log EIO",

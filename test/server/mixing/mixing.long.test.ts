@@ -1,4 +1,4 @@
-/** As `mixing.test.ts`, with more at once, more front ends, and a second round where there are most of them. */
+/** As `mixing.test.ts`, with more at once, more front ends or none, and also over node:http. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Mixture, plans } from "./mix.js";
@@ -6,10 +6,10 @@ import { Mixture, plans } from "./mix.js";
 const EXTENT = { writes: 30, reads: 120, attestations: 80, batches: 12, clients: 6 };
 
 test.each([
-  ["uws", 3, 2],
-  ["uws", 0, 1],
-  ["node", 1, 1],
-] as const)("over %s with %i front ends", async (transport, frontEnds, numRuns) => {
+  ["uws", 3],
+  ["uws", 0],
+  ["node", 1],
+] as const)("over %s with %i front ends", async (transport, frontEnds) => {
   const mixture = await Mixture.open(transport, frontEnds, 12);
   let rounds = 0;
   await fc.assert(
@@ -17,8 +17,8 @@ test.each([
       await mixture.run(deeds);
       rounds++;
     }),
-    { numRuns, endOnFailure: true },
+    { numRuns: 1, endOnFailure: true },
   );
   mixture.close();
-  expect(rounds).toBe(numRuns);
+  expect(rounds).toBe(1);
 });
