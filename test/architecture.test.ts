@@ -1,5 +1,5 @@
 /** The rules of the architecture: which folder may import which (`docs/architecture.md`). */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -45,6 +45,17 @@ const importsOf = (file: string): string[] =>
   );
 
 const FILES = ["wasm", "engine", "server"].flatMap((folder) => [...sources(folder)]);
+
+/** Of whatever a comment names that looks like the path of a source file, what is not there. Declarations may be generated. */
+function namesOfNothing(files: readonly string[]): string[] {
+  const isThere = (by: string, path: string) =>
+    files.some((file) => `/${file}`.endsWith(`/${path}`)) || existsSync(join(root, dirname(by), path));
+  return files.flatMap((file) => {
+    const comments = readFileSync(join(root, file), "utf8").match(/\/\*\*[\s\S]*?\*\/|^\s*\/\/ .*/gm) ?? [];
+    const named = comments.flatMap((comment) => comment.match(/(?<![\w/.-])[\w/-][\w./-]*\.(?:tsx?|mjs)\b/g) ?? []);
+    return named.filter((path) => !path.endsWith(".d.ts") && !isThere(file, path)).map((path) => `${file}: ${path}`);
+  });
+}
 
 /** The files that import themselves through other files, each with the files on the way. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
@@ -260,6 +271,21 @@ function unusedExports(texts: ReadonlyMap<string, string>, entries: readonly str
     return names.flatMap((match) => (isUsed(match[1]!) ? [] : `${file}: ${match[1]}`));
   });
 }
+
+describe("the words of a file", () => {
+  test("begin with what it is", () => {
+    const first = (file: string) =>
+      readFileSync(join(root, file), "utf8")
+        .split("\n")
+        .find((line) => !/^(?:#!|\/\/ biome-ignore)/.test(line));
+    expect(FILES.filter((file) => !/^\/[/*]/.test(first(file)!))).toEqual([]);
+  });
+
+  test("name files that are there", () => {
+    const folders = ["test", "bench", "scripts"];
+    expect(namesOfNothing([...FILES, ...folders.flatMap((folder) => [...sources(folder)])])).toEqual([]);
+  });
+});
 
 describe("what is exported", () => {
   test("is used by another file that is no test, or public", () => {

@@ -1,6 +1,6 @@
+/** Values kept while they are in use: a map that forgets what was not asked for longest. */
 import { LRUCache } from "lru-cache";
 
-/** Values kept while they are in use: a map that forgets what was not asked for longest. */
 export class Recent<K extends string | number, V extends NonNullable<unknown>> extends LRUCache<K, V> {
   constructor(limit: number) {
     // The option `max` would allocate the whole limit at once: 1 MB for each open log.

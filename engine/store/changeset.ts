@@ -165,7 +165,7 @@ export function within<T extends TableName>(
   return from === 0 && to === rows.length ? rows : rows.slice(from, to);
 }
 
-/** The rows after `changes`, of which a later one counts more; `rows` itself where there are none. */
+/** The rows as `changes` leave them; of two changes of a row the later one holds. Without changes, `rows` itself. */
 export function withChanges<T extends TableName>(
   rows: readonly StateRow<T>[],
   changes: readonly Pick<TableChange<T>, "key" | "row">[],

@@ -63,7 +63,7 @@ interface HttpServerOptions {
   readonly routes: readonly Route[];
   /** A sentence that says where the routes are listed; that of the service if absent. */
   readonly directory?: string;
-  /** Who may write. */
+  /** Which pages may write. */
   readonly pages: PageRules;
   /** Null when nothing is limited. */
   readonly limits: Limits | null;

@@ -106,7 +106,7 @@ function hostsOf(origin: string): string[] {
 /** Addresses that stand for all of the machine. */
 const WILDCARDS: ReadonlySet<string> = new Set(["0.0.0.0", "::", ""]);
 
-/** Who may write. Belongs to one `HttpServer`. */
+/** Which pages may write. Each `HttpServer` has its own rules. */
 export interface PageRules {
   /** Whether pages of this origin may write, and see the answer. */
   allows(origin: string): boolean;

@@ -1,6 +1,7 @@
 /**
  * Which addresses deliveries may reach from where the service runs: those of the public internet, but for this machine's own
- * public addresses, and for addresses by which the network's NAT64 leads back to addresses that are not public.
+ * public addresses, and for addresses by which the network's NAT64 leads back to addresses that are not public. Also how the
+ * addresses of a name are found, without the system's own resolver.
  */
 
 import { Resolver } from "node:dns/promises";

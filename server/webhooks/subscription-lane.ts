@@ -1,4 +1,4 @@
-/** The deliveries of one subscription, as far as the deliverer knows of them. Everything here is memory. */
+/** The deliveries of one subscription, as far as the deliverer knows of them, and whose turn it is. Everything here is memory. */
 import type { WebhookFilter } from "../../engine/registry/events/webhooks.js";
 import { WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";

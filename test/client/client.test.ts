@@ -1,4 +1,5 @@
 /** The client against the real service: the effect of each method, and the data that the client stores. */
+import { inspect } from "node:util";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { parsePublicKey, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import {
@@ -31,6 +32,15 @@ async function registered() {
   await made.client.keys.register({ pseudonym: "Ada" });
   return made;
 }
+
+test("who prints a client, or writes it as JSON, shows no token", () => {
+  const token = "a token that nobody may see";
+  const session = { token, fingerprint: newSigner().fingerprint, pseudonym: "Ada", expires_at: "2999-01-01T00:00:00Z" };
+  const client = createClient({ server: service.url, session });
+  expect(inspect(client, { depth: null, showHidden: true, getters: false })).toContain(service.url);
+  expect(inspect(client, { depth: null, showHidden: true, getters: false })).not.toContain(token);
+  expect(JSON.stringify(client)).not.toContain(token);
+});
 
 describe("signing", () => {
   const document = () => newManifest().document;

@@ -65,7 +65,7 @@ test("a record without batch and rows", () => {
   expect(recordOf(bare.body, [], true).record).toMatchObject({ batch: null, rows: [] });
 });
 
-/** The same record in format 1, whose head has the SHA-256 of the batch. */
+/** The same record in format 1. The head of that format holds the SHA-256 of the batch. */
 function inFormat1(body: Buffer): Buffer {
   const former = Buffer.from(body);
   former[0] = 1;

@@ -27,7 +27,7 @@ export interface TestFile {
   readonly executed: Readonly<Record<string, Executed>>;
 }
 
-/** By test file, e.g. `test/log/tree.test.ts`. */
+/** By test file, e.g. `test/log/log.test.ts`. */
 export type CoverageMap = Record<string, TestFile>;
 
 /** Tests that take minutes, tests that do not test the build, and tests that need a browser or the registry. */

@@ -59,6 +59,19 @@ describe("a subscription with a full window", () => {
   });
 });
 
+test("without subscriptions no entry is read; the first one gets what comes behind it, in the same batch too", async () => {
+  const post = await openPost();
+  const read = vi.spyOn(post.world.registry.webhooks, "eventAt");
+  await post.world.append(...notes(50));
+  await post.quiet();
+  expect(read).not.toHaveBeenCalled();
+  expect(post.deliverer.unread).toBe(0);
+  const [, { id }] = await Promise.all([post.world.append(note), post.subscribe(), post.world.append(note, note)]);
+  await post.done();
+  expect(entriesOf(post.arrivals, id)).toEqual([52, 53]);
+  expect(Math.min(...read.mock.calls.map(([leafIndex]) => leafIndex))).toBeGreaterThanOrEqual(50);
+});
+
 describe("a restart", () => {
   test("goes on at the cursors: nothing is lost, and what was recorded is not repeated", async () => {
     const post = await openPost();

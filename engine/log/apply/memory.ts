@@ -1,6 +1,7 @@
 /**
  * A thread's memory of a log: the right edge of its trees, the keys that sign its heads, and the postings of the newest
- * entries that are not in a run on disk yet. In the writer's thread it is ahead of the disk while batches are on their way.
+ * entries that are not in a run on disk yet. In the writer's thread it is ahead of the disk while batches are on their way, and
+ * there it also files the words of titles that an older version left out.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";

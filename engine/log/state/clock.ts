@@ -1,6 +1,5 @@
-import { canonicalTimestamp } from "../../verify/tree/entry.js";
-
 /** Time as the log writes it: whole microseconds since the epoch as a number, and `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
+import { canonicalTimestamp } from "../../verify/tree/entry.js";
 
 /** Microseconds since the epoch. A clock may step backwards; the sequencer clamps. */
 export type Clock = () => number;
@@ -65,7 +64,7 @@ export function instantOf(timestamp: string): string | undefined {
   return canonicalTimestamp(`${date}T${minutes}:${seconds}${fraction ? `.${fraction}` : ""}${spelled(offset)}`);
 }
 
-/** The same of a stored entry, in microseconds; 0 where the text means none, which no writer lets in. */
+/** Microseconds of a stored entry's timestamp. A text that names no instant gives 0; no writer appends one. */
 export function microsOf(timestamp: string): number {
   const instant = instantOf(timestamp);
   return instant === undefined ? 0 : parseTimestamp(instant);

@@ -1,4 +1,4 @@
-/** Webhook subscriptions as rows. */
+/** Webhook subscriptions as rows, and which of them want an event. */
 
 import type { Value } from "../../contract/types.js";
 import type * as contract from "../../contract/webhooks.js";

@@ -4,7 +4,7 @@ import { TERM_BYTES } from "./term.js";
 
 /** Source of the blocks of runs. */
 export interface BlockSource {
-  /** A block of a run, or a bitmap (`maps.ts`), valid until the next call. */
+  /** A block of a run, or a bitmap (below), valid until the next call. */
   block(run: number, number: number): Buffer | undefined;
 }
 

@@ -124,7 +124,7 @@ export interface RunRow {
 }
 
 /**
- * An endorsement, except everything that depends on the clock: `endorsementStatus` (`endorsementevents.ts`) computes
+ * An endorsement, except everything that depends on the clock: `endorsementStatus` (`engine/registry/events/endorsements.ts`) computes
  * its status. `institutional_metadata` and `external_identifiers` are canonical JSON texts, so that the client's choice
  * of members does not affect how rows are encoded.
  */

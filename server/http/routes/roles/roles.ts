@@ -1,3 +1,7 @@
+/**
+ * The route tables of logs that are not written here, or not any more: by a node of a replicated log unless it leads, by a
+ * mirror of another service's log, and of a log that has ended. No route of their own is here.
+ */
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { isOrigin } from "../../../../engine/contract/origin.js";
 import type { Log } from "../../../../engine/log/log.js";

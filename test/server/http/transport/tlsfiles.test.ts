@@ -1,4 +1,4 @@
-/** The files of TLS, checked before a library gets them. The command's own answers are in `test/server/http/tls.test.ts`. */
+/** The files of TLS, checked before a library gets them. The command's own answers are in `test/server/http/tls.long.test.ts`. */
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
