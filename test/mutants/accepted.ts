@@ -55,7 +55,7 @@ export function staleEntries(list: readonly Accepted[], dist: string): string[] 
     })
     .map(
       ({ file, line, kind, original }) =>
-        `${file} has no mutant "${kind}" of \`${original}\` on the line \`${line}\` any more.`,
+        `${file} has no mutant "${kind}" of \`${squeezed(original)}\` on the line \`${line}\` any more.`,
     );
 }
 

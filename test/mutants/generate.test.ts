@@ -2,6 +2,9 @@
 import { expect, test } from "vitest";
 import { edits, planted, sample } from "./generate.js";
 
+/** A key of two values, as code. */
+const key = (one: string, other: string) => `\`\${${one}}:\${${other}}\``;
+
 /** Every mutant of the code, as code. */
 const mutated = (code: string) => [...edits(code)].map((edit) => planted(code, edit));
 
@@ -16,12 +19,12 @@ test.each<[code: string, ...mutants: string[]]>([
   ["a || b || c;", "a || b;", "a || c;", "b || c;"],
   ["!a;", "a;"],
   ["f(true);", ";", "f(false);"],
-  ["x = 7;", "x = 8;", "x = 6;"],
-  ["x = 0;", "x = 1;"],
-  ['x = "code";', 'x = "";'],
-  ["x = `sha256:$" + "{y}`;", 'x = "";'],
-  ["x = [a];", "x = [];"],
-  ["x = { a, ...b };", "x = {  ...b };", "x = { a,  };"],
+  ["const x = 7;", "const x = 8;", "const x = 6;"],
+  ["const x = 0;", "const x = 1;"],
+  ['const x = "code";', 'const x = "";'],
+  ["const x = `sha256:$" + "{y}`;", 'const x = "";'],
+  ["const x = [a];", "const x = [];"],
+  ["const x = { a, ...b };", "const x = {  ...b };", "const x = { a,  };"],
   [
     "if (a === b) c(); else d();",
     "if (true) c(); else d();",
@@ -29,15 +32,21 @@ test.each<[code: string, ...mutants: string[]]>([
     "if (a === b) ; else d();",
     "if (a === b) c(); else ;",
   ],
-  ["x = a ? b : c;", "x = true ? b : c;", "x = false ? b : c;"],
+  ["const x = a ? b : c;", "const x = true ? b : c;", "const x = false ? b : c;"],
   ["while (a) b();", "while (false) b();", "while (a) ;"],
-  ["x = a.some(f);", "x = a.every(f);"],
-  ["x = a.filter(f);", "x = a;"],
-  ["x = Math.min(a, b);", "x = Math.max(a, b);"],
+  ["const x = a.some(f);", "const x = a.every(f);"],
+  ["const x = a.filter(f);", "const x = a;"],
+  ["const x = Math.min(a, b);", "const x = Math.max(a, b);"],
   ["x.y = z;", ";"],
-  ["await f();", ";"],
+  ["x = z;", ";"],
+  ["await f();", ";", "f();"],
+  ["a(); b();", "; b();", "a(); ;", "b(); a();"],
+  ["const a = 1n; b();", "const a = 2n; b();", "const a = 1n; ;"],
+  ["f(a, b.c);", ";", "f(b.c, a);"],
+  [`const x = ${key("a", "b")};`, 'const x = "";', `const x = ${key('""', "b")};`, `const x = ${key("a", '""')};`],
+  ["try { a; } finally { b; }", "{ b; } { a; }"],
   ["throw e;", ";"],
-  ["x = /^a$/;", "x = /a$/;", "x = /^a/;"],
+  ["const x = /^a$/;", "const x = /a$/;", "const x = /^a/;"],
   ["const f = () => g();", "const f = () => undefined;"],
   ["function f() { return g; }", "function f() { return undefined; }"],
 ])("%s", (code, ...expected) => {
@@ -47,12 +56,12 @@ test.each<[code: string, ...mutants: string[]]>([
 test.each([
   'import a from "a";',
   'export * from "a";',
-  'x = new Error("code");',
-  'x = "A sentence.";',
+  'const x = new Error("code");',
+  'const x = "A sentence.";',
   'logger.info("code", 7);',
-  'x = { title: "code" };',
+  'const x = { title: "code" };',
   "const WAIT_MS = 5000;",
-  "x = setTimeout(f, 5000);",
+  "const x = setTimeout(f, 5000);",
   "while (true) break;",
 ])("nothing in: %s", (code) => {
   expect(mutated(code)).toEqual([]);

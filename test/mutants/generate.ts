@@ -1,6 +1,6 @@
 /** Mutants: all small faults that can be planted in the compiled code, each identified by its place in the source. */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { parseAst } from "vite";
@@ -60,7 +60,28 @@ function positions(code: string): (offset: number) => [line: number, column: num
 }
 
 /** The mutants of one compiled file. @throws Error if it does not exist or has no source map */
-export function mutantsOf(dist: string, built: string): Mutant[] {
+export const mutantsOf = (dist: string, built: string): Mutant[] => located(dist, built, edits);
+
+/** A fault that somebody chose by hand. */
+export interface Chosen {
+  /** Stands in the mutant's id in the place of its kind. */
+  readonly id: string;
+  readonly built: string;
+  /** Part of the compiled file that occurs in it once. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The mutant of a chosen fault. @throws Error if the file has no such part, or more than one */
+export function mutantOf(dist: string, { id, built, from, to }: Chosen): Mutant {
+  return located(dist, built, (code) => {
+    const start = code.indexOf(from);
+    if (start < 0 || code.includes(from, start + 1)) throw new Error(`${id}: ${built} must contain this once: ${from}`);
+    return [{ kind: id, start, end: start + from.length, replacement: to }];
+  })[0]!;
+}
+
+function located(dist: string, built: string, editsOfCode: (code: string) => Iterable<Edit>): Mutant[] {
   const code = readFileSync(join(dist, built), "utf8");
   const map = JSON.parse(readFileSync(join(dist, `${built}.map`), "utf8"));
   const sources = new SourceMap(map);
@@ -72,7 +93,7 @@ export function mutantsOf(dist: string, built: string): Mutant[] {
     seen.set(name, (seen.get(name) ?? 0) + 1);
     return seen.get(name)!;
   };
-  return [...edits(code)].map((edit) => {
+  return [...editsOfCode(code)].map((edit) => {
     const entry = sources.findEntry(...place(edit.start)) as { originalLine?: number; originalColumn?: number };
     const line = (entry.originalLine ?? 0) + 1;
     const column = (entry.originalColumn ?? 0) + 1;
@@ -100,7 +121,8 @@ export function builtFiles(dist: string, path: string): string[] {
     if (WITHOUT_BEHAVIOUR.some((pattern) => pattern.test(name))) return;
     if (statSync(join(dist, name)).isDirectory())
       for (const entry of readdirSync(join(dist, name)).sort()) look(join(name, entry));
-    else if (name.endsWith(".js")) found.push(name);
+    // A bundled library has no source map.
+    else if (name.endsWith(".js") && existsSync(join(dist, `${name}.map`))) found.push(name);
   };
   look(below.replace(/\.tsx?$/, ".js"));
   return found;

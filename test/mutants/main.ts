@@ -7,7 +7,7 @@ import { readArguments, refuse, wholeNumber } from "../reliability/command.js";
 import { DIST } from "../reliability/planted.js";
 import { readAccepted, staleEntries } from "./accepted.js";
 import { Coverage } from "./coverage.js";
-import { builtFiles, type Mutant, mutantsOf, sample } from "./generate.js";
+import { builtFiles, type Chosen, type Mutant, mutantOf, mutantsOf, sample } from "./generate.js";
 import { describeMutant, isOpen, openVerdicts, scoreLine, scores } from "./report.js";
 import { runMutants, type Verdict } from "./run.js";
 import { Sandbox } from "./sandbox.js";
@@ -24,8 +24,10 @@ Options:
   --base REV     What --changed compares with; default HEAD.
   --sample N     N mutants of each file or folder, chosen at random.
   --seed S       Chooses others; default 1.
+  --kind KIND    Only faults of this kind, such as drop-await or swap-order; can be repeated.
   --only ID      This mutant alone, and which test kills it.
   --again FILE   Those that were not killed in the run that wrote FILE with --json.
+  --planted FILE Faults chosen by hand: a JSON list of {"id", "built", "from", "to"}, texts of the build.
   --tests PATH   Only tests below PATH; can be repeated. Default all that are fast enough.
   --budget S     Seconds that the tests of one mutant may take where nothing is wrong; default 60. Slower ones are left out.
   --workers N    Mutants at a time; default 1.
@@ -39,6 +41,7 @@ Exit code: 0 nothing survived, 1 something did, 2 the command line or the list o
 Examples:
   npm run mutants -- engine/verify server/http/gate.ts
   npm run mutants -- --sample 100 --seed 2 engine/registry
+  npm run mutants -- --planted faults.json --json verdicts.json
   npm run mutants -- --only engine/log/tree/tree.ts:31:14:boundary`;
 
 const { values: options, positionals } = readArguments(help, {
@@ -46,8 +49,10 @@ const { values: options, positionals } = readArguments(help, {
   base: { type: "string" },
   sample: { type: "string" },
   seed: { type: "string" },
+  kind: { type: "string", multiple: true },
   only: { type: "string" },
   again: { type: "string" },
+  planted: { type: "string" },
   tests: { type: "string", multiple: true },
   budget: { type: "string" },
   workers: { type: "string" },
@@ -96,6 +101,11 @@ function asked(ids: ReadonlySet<string> | null): string[] {
   return [...new Set(places)];
 }
 
+function readPlanted(path: string): Mutant[] {
+  const list = JSON.parse(readFileSync(path, "utf8")) as Chosen[];
+  return list.map((fault) => mutantOf(DIST, fault));
+}
+
 function builtOf(path: string): string[] {
   try {
     return builtFiles(DIST, path);
@@ -109,7 +119,9 @@ function chosen(folders: readonly string[], ids: ReadonlySet<string> | null): Mu
   const all = folders.flatMap((folder) => {
     const built = builtOf(folder);
     if (!built.length) refuse(`There is no code to plant faults in at ${folder}.`);
-    const mutants = built.flatMap((file) => mutantsOf(DIST, file));
+    const mutants = built
+      .flatMap((file) => mutantsOf(DIST, file))
+      .filter(({ kind }) => options.kind?.includes(kind) ?? true);
     return ids ? mutants.filter(({ id }) => ids.has(id)) : sample(mutants, count, seed);
   });
   for (const id of ids ?? [])
@@ -147,10 +159,11 @@ async function main(): Promise<number> {
   for (const sentence of stale) console.error(sentence);
   if (stale.length) return 2;
 
+  const byHand = options.planted ? readPlanted(options.planted) : null;
   const ids = named();
-  const folders = asked(ids);
+  const folders = byHand ? [...new Set(byHand.map(({ file }) => file))] : asked(ids);
   if (!folders.length && !options.measure) refuse("Name a file or folder, or use --changed.");
-  const mutants = chosen(folders, ids);
+  const mutants = byHand ?? chosen(folders, ids);
   if (options.list) {
     for (const mutant of mutants) console.log(describeMutant(mutant));
     console.log(`${mutants.length} mutants`);
@@ -172,7 +185,7 @@ async function main(): Promise<number> {
     root,
     coverage,
     tests,
-    accepted: options.only ? [] : accepted,
+    accepted: options.only || byHand ? [] : accepted,
     workers,
     budgetMs,
     signal: stopped.signal,

@@ -12,6 +12,8 @@ export interface Edit {
   readonly replacement: string;
 }
 
+type MakeEdit = (kind: string, part: { readonly start: number; readonly end: number }, replacement: string) => Edit;
+
 const BINARY: ReadonlyMap<string, readonly [kind: string, replacement: string]> = new Map(
   Object.entries({
     "<": ["boundary", "<="],
@@ -105,12 +107,7 @@ export function isSilent(node: Node, code: string): boolean {
 export function* editsOf(node: Node, ancestors: readonly Node[], code: string): Generator<Edit> {
   const parent = ancestors.at(-1);
   const text = (part: Node) => code.slice(part.start, part.end);
-  const edit = (kind: string, part: { start: number; end: number }, replacement: string): Edit => ({
-    kind,
-    start: part.start,
-    end: part.end,
-    replacement,
-  });
+  const edit: MakeEdit = (kind, { start, end }, replacement) => ({ kind, start, end, replacement });
   /** Replaces the operator between two operands. */
   const operator = (kind: string, left: Node, right: Node, from: string, to: string): Edit => {
     const start = left.end + code.slice(left.end, right.start).indexOf(from);
@@ -168,8 +165,23 @@ export function* editsOf(node: Node, ancestors: readonly Node[], code: string): 
     case "TemplateLiteral": {
       const fixed = node.quasis.map((quasi) => quasi.value.raw).join("");
       if (fixed && isCodeText(fixed)) yield edit("text", node, '""');
+      // A key of several values, one of which is forgotten. Sentences are not behaviour.
+      if (node.expressions.length > 1 && !/[a-z] /i.test(fixed))
+        for (const part of node.expressions) yield edit("drop-part", part, '""');
       break;
     }
+    case "AwaitExpression":
+      yield edit("drop-await", node, text(node.argument));
+      break;
+    case "BlockStatement":
+    case "Program":
+      yield* orderEdits(node.body, edit, text);
+      break;
+    case "TryStatement":
+      // What is given back before the work that needs it. An error of that work still reaches the caller.
+      if (node.finalizer && !node.handler)
+        yield edit("early-finally", node, `${text(node.finalizer)} ${text(node.block)}`);
+      break;
     case "ArrayExpression":
       if (node.elements.length) yield edit("array", node, "[]");
       break;
@@ -188,6 +200,7 @@ export function* editsOf(node: Node, ancestors: readonly Node[], code: string): 
         if (to) yield edit("method", property, to);
         if (LEFT_OUT.has(property.name)) yield edit("drop-method", node, text(object));
       }
+      if (!text(node.callee).startsWith("Math.")) yield* mixUps(node.arguments, edit, text);
       break;
     case "ReturnStatement":
       if (node.argument && !/^(undefined|null|true|false)$/.test(text(node.argument)))
@@ -201,7 +214,7 @@ export function* editsOf(node: Node, ancestors: readonly Node[], code: string): 
       if (isGuarded(node, ancestors)) break;
       if (does.type === "CallExpression" && does.callee.type !== "Super" && !isSilent(does, code))
         yield edit("drop-call", node, ";");
-      if (does.type === "AssignmentExpression" && does.left.type === "MemberExpression")
+      if (does.type === "AssignmentExpression" && /^(MemberExpression|Identifier)$/.test(does.left.type))
         yield edit("drop-assignment", node, ";");
       break;
     }
@@ -211,10 +224,31 @@ export function* editsOf(node: Node, ancestors: readonly Node[], code: string): 
   }
 }
 
+/** Effects in the other order: two neighbours that each do something. A declaration stays before what follows it. */
+function* orderEdits(statements: readonly Node[], edit: MakeEdit, text: (part: Node) => string): Generator<Edit> {
+  for (const [i, first] of statements.entries()) {
+    const second = statements[i + 1];
+    if (first.type !== "ExpressionStatement" || !second || !DOING.has(second.type)) continue;
+    if (first.expression.type === "CallExpression" && first.expression.callee.type === "Super") continue;
+    yield edit("swap-order", { start: first.start, end: second.end }, `${text(second)} ${text(first)}`);
+  }
+}
+const DOING = new Set(["ExpressionStatement", "IfStatement", "ForOfStatement", "TryStatement"]);
+
+/** Two values that stand beside each other, mixed up. */
+function* mixUps(values: readonly Node[], edit: MakeEdit, text: (part: Node) => string): Generator<Edit> {
+  for (const [i, first] of values.entries()) {
+    const second = values[i + 1];
+    if (!second || !NAMED.has(first.type) || !NAMED.has(second.type)) continue;
+    yield edit("swap-values", { start: first.start, end: second.end }, `${text(second)}, ${text(first)}`);
+  }
+}
+const NAMED = new Set(["Identifier", "MemberExpression"]);
+
 function* literalEdits(
   node: Extract<Node, { type: "Literal" }>,
   ancestors: readonly Node[],
-  edit: (kind: string, part: Node, replacement: string) => Edit,
+  edit: MakeEdit,
 ): Generator<Edit> {
   const parent = ancestors.at(-1);
   if (parent?.type === "Property" && parent.key === node) return;
