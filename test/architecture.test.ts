@@ -309,3 +309,26 @@ describe("what is exported", () => {
     expect(unusedExports(texts, ["engine/index.ts"])).toEqual(["engine/b.ts: LIMIT"]);
   });
 });
+
+/**
+ * Names that stand for one thing each in two rooms that nobody reads together: what the client exports beside the engine, the
+ * trees of both kinds, which are called by their file (`rfc6962.leafHash`), and a command beside what it does.
+ */
+const TWINS = {
+  client: ["Answer", "GraphAnswer", "GraphFilter", "LogReader", "Signer", "Store", "Writers"],
+  trees: ["EMPTY_ROOT", "leafHash", "nodeHash", "verifyConsistency", "verifyInclusion", "kernel"],
+  commands: ["restore"],
+};
+
+test("an exported name has one meaning", () => {
+  const places = new Map<string, Set<string>>();
+  for (const file of FILES)
+    for (const [, name] of readFileSync(join(root, file), "utf8").matchAll(
+      /^export (?:async )?(?:const|function|class|interface|type|abstract class) (\w+)/gm,
+    ))
+      places.set(name!, (places.get(name!) ?? new Set()).add(file));
+  // A resource of the contract has its schema there, and its type where it is made or read.
+  const isResource = (files: ReadonlySet<string>) => [...files].some((file) => isWithin(file, "engine/contract"));
+  const several = [...places].filter(([, files]) => files.size > 1 && !isResource(files)).map(([name]) => name);
+  expect(several.sort()).toEqual(Object.values(TWINS).flat().sort());
+});

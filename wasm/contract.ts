@@ -75,7 +75,7 @@ export interface Kernel {
  */
 
 /** Bytes of a node, a leaf hash or a digest. */
-export const NODE = 32;
+export const NODE_BYTES = 32;
 
 export function assertBytes(value: unknown, name: string): asserts value is Uint8Array {
   if (!(value instanceof Uint8Array)) throw new TypeError(`${name} must be a Uint8Array`);
@@ -88,7 +88,7 @@ export function assertLength(value: unknown, length: number, name: string): void
 }
 
 /** Checks that the value is any number of items of `unit` bytes, possibly none; returns that number. */
-export function countOf(value: unknown, unit: number, name: string): number {
+export function unitsIn(value: unknown, unit: number, name: string): number {
   assertBytes(value, name);
   if (value.length % unit !== 0)
     throw new RangeError(`${name} must be a multiple of ${unit} bytes, not ${value.length}`);

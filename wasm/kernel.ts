@@ -6,18 +6,18 @@ import {
   assertLength,
   assertSize,
   assertVersion,
-  countOf,
   type Extension,
   type Kernel,
-  NODE,
+  NODE_BYTES,
   type NodeRun,
   type Sha256,
   type TreeVersion,
+  unitsIn,
 } from "./contract.js";
 import type { KernelModule } from "./module.js";
 import { sha256, WasmSha256 } from "./stream.js";
 
-const PAIR = 2 * NODE;
+const PAIR = 2 * NODE_BYTES;
 
 /** Hashes so many pairs of nodes from the input to the output of the instance. */
 type HashPairs = (pairs: number) => void;
@@ -41,34 +41,34 @@ export class WasmKernel implements Kernel {
 
   leaf(digest: Uint8Array, version: TreeVersion): Uint8Array {
     assertVersion(version);
-    assertLength(digest, NODE, "digest");
+    assertLength(digest, NODE_BYTES, "digest");
     const { memory, input, output } = this.#wasm;
     memory.set(digest, input);
     this.#wasm.hashLeaves(1, version);
-    return memory.slice(output, output + NODE);
+    return memory.slice(output, output + NODE_BYTES);
   }
 
   node(left: Uint8Array, right: Uint8Array, version: TreeVersion): Uint8Array {
     assertVersion(version);
-    assertLength(left, NODE, "left");
-    assertLength(right, NODE, "right");
+    assertLength(left, NODE_BYTES, "left");
+    assertLength(right, NODE_BYTES, "right");
     const { memory, input, output } = this.#wasm;
     memory.set(left, input);
-    memory.set(right, input + NODE);
+    memory.set(right, input + NODE_BYTES);
     this.#wasm.hashNodes(1, version);
-    return memory.slice(output, output + NODE);
+    return memory.slice(output, output + NODE_BYTES);
   }
 
   leaves(digests: Uint8Array, version: TreeVersion): Uint8Array {
     assertVersion(version);
-    const count = countOf(digests, NODE, "digests");
+    const count = unitsIn(digests, NODE_BYTES, "digests");
     const { memory, input, output, capacity } = this.#wasm;
-    const hashes = new Uint8Array(count * NODE);
+    const hashes = new Uint8Array(count * NODE_BYTES);
     for (let done = 0; done < count; done += capacity) {
       const piece = Math.min(capacity, count - done);
-      memory.set(digests.subarray(done * NODE, (done + piece) * NODE), input);
+      memory.set(digests.subarray(done * NODE_BYTES, (done + piece) * NODE_BYTES), input);
       this.#wasm.hashLeaves(piece, version);
-      hashes.set(memory.subarray(output, output + piece * NODE), done * NODE);
+      hashes.set(memory.subarray(output, output + piece * NODE_BYTES), done * NODE_BYTES);
     }
     return hashes;
   }
@@ -96,18 +96,18 @@ export class WasmKernel implements Kernel {
   }
 
   #parents(nodes: Uint8Array, hash: HashPairs): Uint8Array {
-    const hashes = new Uint8Array(countOf(nodes, PAIR, "nodes") * NODE);
+    const hashes = new Uint8Array(unitsIn(nodes, PAIR, "nodes") * NODE_BYTES);
     this.#parentsInto(nodes, hashes, hash);
     return hashes;
   }
 
   #subtree(nodes: Uint8Array, hash: HashPairs): Uint8Array {
-    const count = countOf(nodes, NODE, "nodes");
+    const count = unitsIn(nodes, NODE_BYTES, "nodes");
     if (!Number.isInteger(Math.log2(count))) throw new RangeError(`nodes must be a power of two, not ${count}`);
-    const hashes = new Uint8Array((count - 1) * NODE);
+    const hashes = new Uint8Array((count - 1) * NODE_BYTES);
     let level = nodes;
     let end = 0;
-    while (level.length > NODE) {
+    while (level.length > NODE_BYTES) {
       const above = hashes.subarray(end, end + level.length / 2);
       this.#parentsInto(level, above, hash);
       end += above.length;
@@ -123,7 +123,7 @@ export class WasmKernel implements Kernel {
       const piece = Math.min(capacity / 2, count - done);
       memory.set(nodes.subarray(done * PAIR, (done + piece) * PAIR), input);
       hash(piece);
-      hashes.set(memory.subarray(output, output + piece * NODE), done * NODE);
+      hashes.set(memory.subarray(output, output + piece * NODE_BYTES), done * NODE_BYTES);
     }
   }
 }
@@ -146,38 +146,38 @@ function extend(
 ): Extension {
   assertVersion(version);
   assertSize(size, "size");
-  assertLength(peaks, peakCount(size) * NODE, "peaks");
-  const count = countOf(digests, NODE, "digests");
+  assertLength(peaks, peakCount(size) * NODE_BYTES, "peaks");
+  const count = unitsIn(digests, NODE_BYTES, "digests");
   assertSize(size + count, "the new size");
   if (typeof withRoots !== "boolean") throw new TypeError("withRoots must be a boolean");
 
   const { memory } = wasm;
-  const roots = new Uint8Array(withRoots ? count * NODE : 0);
+  const roots = new Uint8Array(withRoots ? count * NODE_BYTES : 0);
   const runs: NodeRun[] = [];
   for (const level of STORED_LEVELS) {
     const firstIndex = completeNodes(size, level);
     const added = completeNodes(size + count, level) - firstIndex;
-    if (level === 0 || added > 0) runs.push({ level, firstIndex, hashes: new Uint8Array(added * NODE) });
+    if (level === 0 || added > 0) runs.push({ level, firstIndex, hashes: new Uint8Array(added * NODE_BYTES) });
   }
 
   memory.set(peaks, wasm.peaks);
   for (let done = 0; done < count; done += wasm.extendCapacity) {
     const piece = Math.min(wasm.extendCapacity, count - done);
     const before = size + done;
-    memory.set(digests.subarray(done * NODE, (done + piece) * NODE), wasm.input);
+    memory.set(digests.subarray(done * NODE_BYTES, (done + piece) * NODE_BYTES), wasm.input);
     wasm.extend(before, piece, version, withRoots ? 1 : 0);
-    if (withRoots) roots.set(memory.subarray(wasm.output, wasm.output + piece * NODE), done * NODE);
+    if (withRoots) roots.set(memory.subarray(wasm.output, wasm.output + piece * NODE_BYTES), done * NODE_BYTES);
     let stored = wasm.runs;
     for (const { level, firstIndex, hashes } of runs) {
       const first = completeNodes(before, level);
-      const length = (completeNodes(before + piece, level) - first) * NODE;
+      const length = (completeNodes(before + piece, level) - first) * NODE_BYTES;
       const from = level === 0 ? wasm.leaves : stored;
-      hashes.set(memory.subarray(from, from + length), (first - firstIndex) * NODE);
+      hashes.set(memory.subarray(from, from + length), (first - firstIndex) * NODE_BYTES);
       if (level !== 0) stored += length;
     }
   }
   return {
-    peaks: memory.slice(wasm.peaks, wasm.peaks + peakCount(size + count) * NODE),
+    peaks: memory.slice(wasm.peaks, wasm.peaks + peakCount(size + count) * NODE_BYTES),
     roots,
     runs,
   };

@@ -2,7 +2,7 @@
  * Plain SHA-256 over a kernel. A hash in progress keeps its state and unfinished block here, in JavaScript, and copies
  * them to WebAssembly for each call, so any number of hashes may be in progress.
  */
-import { assertBytes, NODE, type Sha256 } from "./contract.js";
+import { assertBytes, NODE_BYTES, type Sha256 } from "./contract.js";
 import type { KernelModule } from "./module.js";
 
 const BLOCK = 64;
@@ -10,11 +10,11 @@ const BLOCK = 64;
 /** SHA-256 of `data`, in one call to WebAssembly if it fits. */
 export function sha256(wasm: KernelModule, data: Uint8Array): Uint8Array {
   assertBytes(data, "data");
-  if (data.length > wasm.capacity * NODE) return new WasmSha256(wasm).update(data).digest();
+  if (data.length > wasm.capacity * NODE_BYTES) return new WasmSha256(wasm).update(data).digest();
   wasm.restart();
   wasm.memory.set(data, wasm.input);
   wasm.finish(data.length, data.length);
-  return wasm.memory.slice(wasm.output, wasm.output + NODE);
+  return wasm.memory.slice(wasm.output, wasm.output + NODE_BYTES);
 }
 
 export class WasmSha256 implements Sha256 {
@@ -28,7 +28,7 @@ export class WasmSha256 implements Sha256 {
   constructor(wasm: KernelModule) {
     this.#wasm = wasm;
     wasm.restart();
-    this.#state = wasm.memory.slice(wasm.stream, wasm.stream + NODE);
+    this.#state = wasm.memory.slice(wasm.stream, wasm.stream + NODE_BYTES);
   }
 
   update(data: Uint8Array): this {
@@ -45,7 +45,7 @@ export class WasmSha256 implements Sha256 {
     let waiting = buffered;
     let taken = 0;
     while (waiting + data.length - taken >= BLOCK) {
-      const available = Math.min(waiting + data.length - taken, this.#wasm.capacity * NODE);
+      const available = Math.min(waiting + data.length - taken, this.#wasm.capacity * NODE_BYTES);
       const blocks = Math.floor(available / BLOCK);
       const end = taken + blocks * BLOCK - waiting;
       memory.set(data.subarray(taken, end), input + waiting);
@@ -53,7 +53,7 @@ export class WasmSha256 implements Sha256 {
       taken = end;
       waiting = 0;
     }
-    this.#state.set(memory.subarray(stream, stream + NODE));
+    this.#state.set(memory.subarray(stream, stream + NODE_BYTES));
     this.#tail.set(data.subarray(taken));
     return this;
   }
@@ -65,7 +65,7 @@ export class WasmSha256 implements Sha256 {
     const buffered = this.#length % BLOCK;
     this.#resume(buffered);
     this.#wasm.finish(buffered, this.#length);
-    return memory.slice(output, output + NODE);
+    return memory.slice(output, output + NODE_BYTES);
   }
 
   /** Copies the state and the first `buffered` bytes of the tail to the memory of WebAssembly. */

@@ -5,7 +5,7 @@
  */
 import Type, { type TProperties } from "typebox";
 import { KEY_ALGORITHMS } from "../verify/keys/contract.js";
-import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type Span } from "../verify/keys/limits.js";
+import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type TextLimits } from "../verify/keys/limits.js";
 
 /**
  * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keywords in its value with
@@ -14,7 +14,7 @@ import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type Span } from ".
 export const DOCUMENTED = "documented";
 
 /** A text whose length the engine checks. */
-export const bounded = ({ min, max }: Span, description: string) =>
+export const bounded = ({ min, max }: TextLimits, description: string) =>
   Type.String({ description, [DOCUMENTED]: { ...(min > 0 ? { minLength: min } : {}), maxLength: max } });
 
 const FINGERPRINT = {
@@ -84,7 +84,7 @@ export const TRUNCATED = {
 };
 
 /** A page of a list under the member that `items` names. */
-export function pageOf<T extends TProperties>(items: T, title: string) {
+export function pageSchema<T extends TProperties>(items: T, title: string) {
   const paging = {
     page: Type.Integer({ description: "As asked for." }),
     per_page: Type.Integer({ description: "As asked for." }),

@@ -6,7 +6,7 @@
 import type { LogExtent, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema/schema.js";
 import { foldName } from "./accounts/accounts.js";
-import { countOf } from "./trust/commands.js";
+import { configCount } from "./trust/commands.js";
 
 export const PRIVATE_CHECKS: readonly PrivateCheck[] = [
   checkUsers,
@@ -113,7 +113,8 @@ function* checkTrustConfigs(rows: PrivateRows): Iterable<string> {
     else if (newest > key && row.status === "active") yield `trustConfigs ${key}: it is active, but not the newest.`;
   }
   const all = rows.get("trustConfigHeads", "");
-  if (countOf(all) !== count) yield `trustConfigHeads "": ${countOf(all)} are counted, but trustConfigs has ${count}.`;
+  if (configCount(all) !== count)
+    yield `trustConfigHeads "": ${configCount(all)} are counted, but trustConfigs has ${count}.`;
   for (const { key, row } of rows.range("trustConfigHeads"))
     if (key === "" ? row.id !== last : rows.get("trustConfigs", row.id)?.fingerprint !== key)
       yield `trustConfigHeads ${JSON.stringify(key)}: ${row.id} is not its newest configuration.`;

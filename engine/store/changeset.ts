@@ -156,7 +156,7 @@ export interface StateRow<T extends TableName> {
 }
 
 /** The rows with `start` <= key < `end`; `rows` itself where these are all. */
-export function within<T extends TableName>(
+export function rowsBetween<T extends TableName>(
   rows: readonly StateRow<T>[],
   start: Key,
   end: Key,

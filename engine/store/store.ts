@@ -35,7 +35,7 @@ import {
   view,
 } from "./lmdb/environment.js";
 import { encodedBytes, Growth } from "./lmdb/growth.js";
-import { DEFAULT_MIN_FREE_BYTES, Health, Room, unreadable } from "./lmdb/health.js";
+import { DEFAULT_MIN_FREE_BYTES, failedRead, Health, Room } from "./lmdb/health.js";
 import { DATA_FILE } from "./lmdb/inspect.js";
 import { Reserve } from "./lmdb/reserve.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
@@ -232,7 +232,7 @@ class LmdbStore implements Store {
     try {
       return rows?.get(key, this.#at);
     } catch (cause) {
-      throw unreadable(cause);
+      throw failedRead(cause);
     }
   }
 

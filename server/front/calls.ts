@@ -58,7 +58,7 @@ export function callsBy(send: (call: Call) => Promise<unknown>): WriterCalls {
 }
 
 /** Answers a call, in the writer's thread. */
-export function answer(shared: Shared, { object, method, args }: Call): unknown {
+export function answerCall(shared: Shared, { object, method, args }: Call): unknown {
   const called = shared[object] as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
   return called[method]!(...args);
 }

@@ -9,8 +9,8 @@ import { commandNamed } from "../../engine/log/state/commands.js";
 import type { Committed } from "../../engine/log/state/executor.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
-import { below } from "../process/tracing.js";
-import { answer, type Shared } from "./calls.js";
+import { inTrace } from "../process/tracing.js";
+import { answerCall, type Shared } from "./calls.js";
 import {
   type BatchHead,
   type CallId,
@@ -61,7 +61,7 @@ export class WriterSide {
 
   #take(message: CommandMessage): void {
     const traceparent = message[5];
-    if (traceparent) below(traceparent, () => this.#enqueue(message));
+    if (traceparent) inTrace(traceparent, () => this.#enqueue(message));
     else this.#enqueue(message);
   }
 
@@ -121,7 +121,9 @@ export class WriterSide {
   async #call({ id, traceparent, ...call }: ToWriter & { kind: "call" }): Promise<void> {
     try {
       const { shared } = this.#parts;
-      const value = await (traceparent ? below(traceparent, () => answer(shared, call)) : answer(shared, call));
+      const value = await (traceparent
+        ? inTrace(traceparent, () => answerCall(shared, call))
+        : answerCall(shared, call));
       this.send({ kind: "answer", id, value });
     } catch (error) {
       this.send({ kind: "refusal", id, fault: faultOf(error) });

@@ -10,7 +10,7 @@ import { traceOf } from "../process/tracing.js";
 import { parseBody, type UploadBounds, Uploads } from "./body/body.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Measures } from "./observing/measures.js";
-import { answered, requestSpan, within } from "./observing/spans.js";
+import { answered, asStep, requestSpan } from "./observing/spans.js";
 import type { PageRules } from "./origins.js";
 import {
   checkedContext,
@@ -39,7 +39,7 @@ import { Answer, furtherLine, json, writeAnswer } from "./transport/answer.js";
 import { kept } from "./transport/caching.js";
 import type { Network } from "./transport/client-address.js";
 import { PendingBytes } from "./transport/pending.js";
-import { addressOf, Request } from "./transport/request.js";
+import { Request, remoteAddress } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
 import type {
   ConnectionCount,
@@ -191,7 +191,7 @@ export class HttpServer {
     const prepared = resource.routes.get(method === "HEAD" ? "GET" : method);
     const request = new Request(incoming, method, resource.params.length);
     if (this.#asksAddress || prepared?.route.asksAddress)
-      request.address = addressOf(request, response, trustedProxies);
+      request.address = remoteAddress(request, response, trustedProxies);
     const refusal = unreadable(request) ?? (prepared && WRITES.has(method) ? pages.refusalOf(request) : null);
     const exchange: Exchange = {
       response,
@@ -263,7 +263,7 @@ export class HttpServer {
       if (isWanted && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
-      value = span ? within(span, () => this.#made(exchange, body)) : this.#made(exchange, body);
+      value = span ? asStep(span, () => this.#made(exchange, body)) : this.#made(exchange, body);
     } catch (error) {
       this.#refuse(exchange, error);
       return;

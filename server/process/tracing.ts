@@ -11,7 +11,7 @@ const FORM = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16
 export const traceOf = (header: string): string => spanOf(header)?.traceId ?? "";
 
 /** Does `work` below the span that a text names, whether or not its form is right. */
-export function below<T>(traceparent: string, work: () => T): T {
+export function inTrace<T>(traceparent: string, work: () => T): T {
   const span = spanOf(traceparent);
   return context.with(span ? trace.setSpanContext(ROOT_CONTEXT, span) : ROOT_CONTEXT, work);
 }

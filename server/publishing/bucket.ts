@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { AwsV4Signer } from "aws4fetch";
 import { CairnlogError } from "../../engine/base/error.js";
-import { ClientError, unreachable } from "../client/base/error.js";
+import { ClientError, silenceReason } from "../client/base/error.js";
 import { DIRECTIVES } from "../http/transport/caching.js";
 import { TYPES } from "../http/transport/static.js";
 import type { Stored, StoredFile, Target } from "./target.js";
@@ -182,7 +182,7 @@ export class BucketTarget implements Target {
     try {
       response = await this.#fetch(`${endpoint}/${bucket}${path}`, init);
     } catch (cause) {
-      throw new ClientError("no-answer", unreachable(endpoint, cause), { cause });
+      throw new ClientError("no-answer", silenceReason(endpoint, cause), { cause });
     }
     const { status } = response;
     const bytes = new Uint8Array(await response.arrayBuffer());

@@ -12,9 +12,9 @@ import { ClientError } from "../client/base/error.js";
 import type { LogEnd } from "../client/base/types.js";
 import type { AuthenticTiles } from "../client/log/authentic.js";
 import { FULL_TILE, HASH_BYTES } from "../client/log/served.js";
-import { type BundledEntry, bundleFault, leafOf, parseBundle } from "../client/static/bundle.js";
-import { endOf, goesOn } from "../client/static/end.js";
-import { entriesPath, OPERATOR_KEY, parseRunPath, runPath, runsOf, type Span } from "../client/static/layout.js";
+import { type BundledEntry, bundleFault, leafIndexOf, parseBundle } from "../client/static/bundle.js";
+import { goesOn, logEndOf } from "../client/static/end.js";
+import { entriesPath, type LeafRange, OPERATOR_KEY, parseRunPath, runPath, runsOf } from "../client/static/layout.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
 import { compressedBundle, type EntrySource, headFault } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";
@@ -86,7 +86,7 @@ export class Content {
 
   /** How the log ended, when the newest bundle was taken; null if it may grow. */
   get end(): LogEnd | null {
-    return endOf(this.#newest, this.#size);
+    return logEndOf(this.#newest, this.#size);
   }
 
   /**
@@ -181,7 +181,7 @@ export class Content {
 
   /** The place of an entry, all of which are in the target by now. */
   async #leafIndexOf(id: number): Promise<number> {
-    const leafIndex = await leafOf(id, this.#size, async (index) => {
+    const leafIndex = await leafIndexOf(id, this.#size, async (index) => {
       const path = entriesPath(index, Math.min(FULL_TILE, this.#size - index * FULL_TILE));
       const bytes = (await this.#target.read(path))?.bytes;
       const entries = bytes && (await parseBundle(bytes));
@@ -208,16 +208,16 @@ export class Content {
 /** Runs of the index that a larger one replaced a day ago, by paths of a listing. */
 export async function oldRuns(target: Target, size: number): Promise<readonly string[]> {
   const current = runsOf(size);
-  const fences: { readonly run: Span; readonly isOld: boolean }[] = [];
-  const paths: { readonly run: Span; readonly path: string }[] = [];
+  const fences: { readonly run: LeafRange; readonly isOld: boolean }[] = [];
+  const paths: { readonly run: LeafRange; readonly path: string }[] = [];
   for await (const { path, modified } of target.list("index")) {
     const run = parseRunPath(path);
     if (!run) continue;
     paths.push({ run, path });
     if (path === runPath(run, "fence")) fences.push({ run, isOld: Date.now() - modified > LEFT_FOR_MS });
   }
-  const isCurrent = ({ from, to }: Span) => current.some((run) => run.from === from && run.to === to);
-  const isReplaced = (run: Span) =>
+  const isCurrent = ({ from, to }: LeafRange) => current.some((run) => run.from === from && run.to === to);
+  const isReplaced = (run: LeafRange) =>
     fences.some((other) => other.isOld && other.run.to <= size && isCovered(run, other.run));
   return paths.flatMap(({ run, path }) => (!isCurrent(run) && isReplaced(run) ? [path] : []));
 }

@@ -9,8 +9,8 @@ import { isCut, withholdingFault, withholdingIn, withoutName } from "../../engin
 import type { Entry } from "../../engine/verify/index.js";
 import { FULL_TILE } from "../client/log/served.js";
 import { parseBundle } from "../client/static/bundle.js";
-import { entriesPath, parseRunPath, runPath, type Span } from "../client/static/layout.js";
-import { PART_RECORDS, RECORD_BYTES } from "../client/static/run.js";
+import { entriesPath, type LeafRange, parseRunPath, runPath } from "../client/static/layout.js";
+import { HASH_RECORD_BYTES, PART_RECORDS } from "../client/static/run.js";
 import { objectsOf } from "./runs.js";
 import { compressedBundle } from "./source.js";
 import type { Target } from "./target.js";
@@ -41,7 +41,7 @@ export async function takeBack(target: Target, withheld: Withheld, gone: (path: 
     const { records, parts } = await recordsIn(target, run);
     const left = withoutLeaf(records, withheld.leafIndex);
     for (const [path, bytes] of objectsOf(run, left)) await replace(path, bytes);
-    const needed = Math.ceil(left.length / RECORD_BYTES / PART_RECORDS);
+    const needed = Math.ceil(left.length / HASH_RECORD_BYTES / PART_RECORDS);
     for (let part = needed; part < parts; part++) await target.remove(runPath(run, part));
   }
 }
@@ -69,8 +69,8 @@ async function withoutPayload(target: Target, path: string, { by, leafIndex }: W
 }
 
 /** Runs of the index that may have a leaf, also those that a larger one has replaced. */
-async function runsWith(target: Target, leafIndex: number): Promise<readonly Span[]> {
-  const runs: Span[] = [];
+async function runsWith(target: Target, leafIndex: number): Promise<readonly LeafRange[]> {
+  const runs: LeafRange[] = [];
   for await (const { path } of target.list("index")) {
     const run = parseRunPath(path);
     if (run && path === runPath(run, "fence") && run.from <= leafIndex && leafIndex < run.to) runs.push(run);
@@ -79,7 +79,10 @@ async function runsWith(target: Target, leafIndex: number): Promise<readonly Spa
 }
 
 /** What the parts of a run hold, whatever its fence says. */
-async function recordsIn(target: Target, run: Span): Promise<{ readonly records: Buffer; readonly parts: number }> {
+async function recordsIn(
+  target: Target,
+  run: LeafRange,
+): Promise<{ readonly records: Buffer; readonly parts: number }> {
   const parts: Uint8Array[] = [];
   for (;;) {
     const stored = await target.read(runPath(run, parts.length));
@@ -92,10 +95,10 @@ async function recordsIn(target: Target, run: Span): Promise<{ readonly records:
 export function withoutLeaf(records: Uint8Array, leafIndex: number): Buffer {
   const all = Buffer.from(records.buffer, records.byteOffset, records.byteLength);
   const kept: Buffer[] = [];
-  for (let at = 0; at < all.length; at += RECORD_BYTES) {
-    const record = all.subarray(at, at + RECORD_BYTES);
+  for (let at = 0; at < all.length; at += HASH_RECORD_BYTES) {
+    const record = all.subarray(at, at + HASH_RECORD_BYTES);
     const isTwice = kept.at(-1)?.equals(record) ?? false;
-    if (!isTwice && record.readBigUInt64BE(RECORD_BYTES - 8) !== BigInt(leafIndex)) kept.push(record);
+    if (!isTwice && record.readBigUInt64BE(HASH_RECORD_BYTES - 8) !== BigInt(leafIndex)) kept.push(record);
   }
   return Buffer.concat(kept);
 }

@@ -21,7 +21,6 @@ import { UWS_IDLE_S } from "../http/transport/transport.js";
 import { LOG_LEVELS } from "../process/logger.js";
 import {
   anyPath,
-  anyText,
   calendars,
   fingerprints,
   fraction,
@@ -31,10 +30,10 @@ import {
   type Kind,
   line,
   logLevel,
-  logName,
   nativeCode,
   networks,
   onOff,
+  optionalLogName,
   optionalOrigin,
   optionalPath,
   origins,
@@ -42,6 +41,7 @@ import {
   replicationVerify,
   signerAddress,
   socketAddress,
+  textSetting,
   transportName,
   writersRule,
 } from "./settingvalues.js";
@@ -103,7 +103,7 @@ export const TABLE = {
     name: "HOST",
     fallback: "127.0.0.1",
     about: "address to listen on; 0.0.0.0 or :: listens on all",
-    ...anyText,
+    ...textSetting,
   },
   publicUrls: {
     name: "SERVICE_PUBLIC_URL",
@@ -199,7 +199,7 @@ export const TABLE = {
     fallbackShown:
       "for a new log the host of SERVICE_PUBLIC_URL, otherwise cairnlog/ and 16 digits of the operator's fingerprint",
     about: "name of the log in its checkpoints; choose a host and path that you own, and never change it",
-    ...logName,
+    ...optionalLogName,
   },
   tlogOrigin: {
     name: "SERVICE_TLOG_ORIGIN",
@@ -207,7 +207,7 @@ export const TABLE = {
     fallbackShown: "the log's name and /tlog",
     about:
       "origin of the checkpoints at /tlog/checkpoint: the public address of /tlog without https://; never change it",
-    ...logName,
+    ...optionalLogName,
   },
   checkpointIntervalSeconds: {
     name: "SERVICE_CHECKPOINT_INTERVAL_S",

@@ -114,7 +114,7 @@ const isHostName = (part: string): boolean =>
 export const hostNames = (most: number): Kind<readonly string[]> => listed(different(most, HOST_FORM, isHostName));
 
 /** The text as it is. */
-export const anyText = textual((text) => text);
+export const textSetting = textual((text) => text);
 
 /** One line of text for people; null where none is given. */
 export const line = (limit: number) =>
@@ -187,7 +187,7 @@ export const optionalOrigin = optional((text) => {
 });
 
 /** Null where none is given. */
-export const logName = optional((text) => {
+export const optionalLogName = optional((text) => {
   if (!isNoteName(text)) throw new Error("a name without spaces, control characters and plus signs");
   return text;
 });

@@ -8,7 +8,7 @@ import ipaddr from "ipaddr.js";
 const MAX_AT_ADDRESS = 4;
 
 /** What counts as one address: of IPv6 a /64, which one machine may have for itself. */
-export function placeOf(address: string): string {
+export function addressBlock(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (parsed.kind() === "ipv4") return parsed.toString();
@@ -63,7 +63,7 @@ export class Held {
   enter(addresses: readonly string[]): string[] {
     if (this.#isOver) return [];
     return addresses.filter((address) => {
-      const place = placeOf(address);
+      const place = addressBlock(address);
       if (!this.#held.has(place)) {
         if (!this.#places.enter(place)) return false;
         this.#held.add(place);
@@ -74,7 +74,7 @@ export class Held {
 
   /** Gives back all places but that of the address that was connected to. @returns whether it has that */
   keep(address: string): boolean {
-    const place = placeOf(address);
+    const place = addressBlock(address);
     if (!this.#held.has(place)) return false;
     for (const other of this.#held) if (other !== place) this.#leave(other);
     return true;

@@ -5,7 +5,7 @@
 import { isIPv6, type LookupFunction } from "node:net";
 import { literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
 import { exchange, type RawAnswer } from "../outgoing/exchange.js";
-import { AddressPlaces, Held, placeOf } from "./address-places.js";
+import { AddressPlaces, addressBlock, Held } from "./address-places.js";
 import type { DeliveryRequest } from "./message.js";
 import { dnsResolver, PublicAddresses, type Resolve } from "./public-addresses.js";
 
@@ -63,7 +63,7 @@ class Busy extends Error {
 
   constructor(address: string) {
     super();
-    this.place = placeOf(address);
+    this.place = addressBlock(address);
   }
 }
 

@@ -3,7 +3,7 @@
  * old end would be over too soon, and let twice as much pass.
  */
 import { expect, test } from "vitest";
-import { append } from "#cairnlog/engine/log/state/commands.js";
+import { appendEvents } from "#cairnlog/engine/log/state/commands.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
 import { takeFromQuota } from "#cairnlog/engine/registry/shared/quota.js";
@@ -34,7 +34,7 @@ const WINDOWS: readonly [name: string, seconds: number, (log: LogWriter, clock: 
   [
     "a budget of bytes",
     24 * HOUR_S,
-    (log) => () => log.execute(append, { events }, { client: "192.0.2.1", isReached: false }),
+    (log) => () => log.execute(appendEvents, { events }, { client: "192.0.2.1", isReached: false }),
   ],
   [
     "wrong tries",

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import { HashedFile, linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { HashedFile, linesOf, readBackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { anyEvent } from "../anyevent.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
@@ -125,7 +125,7 @@ describe("a manifest", () => {
   function readOf(text: string) {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "manifest.json"), text);
-    return readManifest(folder);
+    return readBackupManifest(folder);
   }
   const without = (name: string) => Object.fromEntries(Object.entries(SOUND).filter(([member]) => member !== name));
 
@@ -134,7 +134,7 @@ describe("a manifest", () => {
     expect(readOf(JSON.stringify({ ...SOUND, later: 1 }))).toEqual({ ...SOUND, later: 1 });
     const empty = { ...SOUND, tree_size: 0, entry_hash: null, head: null, segments: [] };
     expect(readOf(JSON.stringify(empty))).toEqual(empty);
-    expect(readManifest(temporaryFolder())).toBeUndefined();
+    expect(readBackupManifest(temporaryFolder())).toBeUndefined();
   });
 
   test("lacks no member", () => {
@@ -243,7 +243,7 @@ describe("a manifest", () => {
     for (const text of ["", "{", "x"]) expect(() => readOf(text)).toThrow(corrupt(/^The manifest of .* is damaged\.$/));
     const folder = temporaryFolder();
     mkdirSync(join(folder, "manifest.json"));
-    expect(() => readManifest(folder)).toThrow(expect.objectContaining({ code: "EISDIR" }));
+    expect(() => readBackupManifest(folder)).toThrow(expect.objectContaining({ code: "EISDIR" }));
   });
 });
 
@@ -291,7 +291,7 @@ test("drafts of processes that have ended are removed, and no others", async () 
   ])
     writeFileSync(join(to, name), "half of something");
   await backUp({ path, to, operatorKey: testOperator.public.pem });
-  const { segments, private_rows } = readManifest(to)!;
+  const { segments, private_rows } = readBackupManifest(to)!;
   expect(readdirSync(to).sort()).toEqual([...kept, "manifest.json", segments[0]!.file, private_rows.file].sort());
   expect(private_rows.file).toBe(`private-1-${private_rows.sha256.slice(0, 16)}.ndjson`);
 });

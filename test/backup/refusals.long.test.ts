@@ -15,7 +15,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import { type BackupManifest, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { type BackupManifest, readBackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
@@ -153,7 +153,7 @@ beforeAll(async () => {
 function changedBackup(
   change: { segment?: (lines: string[]) => string[]; rows?: (text: string) => string; manifest?: object } = {},
 ): string {
-  const manifest = readManifest(backup)!;
+  const manifest = readBackupManifest(backup)!;
   const folder = temporaryFolder();
   const put = <T extends BackupManifest["private_rows"]>(entry: T, edit: (text: string) => string): T => {
     const text = edit(readFileSync(join(backup, entry.file), "utf8"));
@@ -188,7 +188,7 @@ async function restored(from: string, options: Partial<Parameters<typeof restore
 
 describe("a restore", () => {
   const manifest = (change: (manifest: BackupManifest) => object) =>
-    changedBackup({ manifest: change(readManifest(backup)!) });
+    changedBackup({ manifest: change(readBackupManifest(backup)!) });
 
   test("brings back entries, private rows and the keys, for whoever has one of them", async () => {
     for (const key of [undefined, testOperator.public.pem, second.public.pem]) {
@@ -196,7 +196,7 @@ describe("a restore", () => {
       expect({ entries, fromMirror, operator }).toEqual({ entries: 3, fromMirror: 0, operator: second.fingerprint });
       const store = openStore({ path, mapSize: MAP_SIZE });
       expect(store.get("passwords", "a key")).toEqual({ hash: "a hash" });
-      const { meta } = readManifest(backup)!;
+      const { meta } = readBackupManifest(backup)!;
       expect(store.get("meta", "log")).toEqual(meta);
       expect(meta).toMatchObject({ key_id: second.fingerprint, first_key_id: testOperator.fingerprint });
       await store.close();
@@ -269,11 +269,11 @@ describe("a restore", () => {
 
   test("of a log without heads has none afterwards, and an earlier version's backup of one key needs no chain", async () => {
     const from = changedBackup({ segment: (lines) => lines.slice(0, 4) });
-    const whole = readManifest(backup)!;
-    const [only] = readManifest(from)!.segments;
+    const whole = readBackupManifest(backup)!;
+    const [only] = readBackupManifest(from)!.segments;
     const [entry] = readFileSync(join(from, only!.file), "utf8").split("\n").slice(2);
     const changed = {
-      ...readManifest(from)!,
+      ...readBackupManifest(from)!,
       operators: undefined,
       operator_key: testOperator.public.pem,
       meta: { ...whole.meta, key_id: testOperator.fingerprint, first_key_id: undefined },
@@ -332,7 +332,7 @@ describe("a restore", () => {
       [518, 518],
     ]);
     expect(readdirSync(folder)).toEqual(["log"]);
-    const { segments } = readManifest(from)!;
+    const { segments } = readBackupManifest(from)!;
     const file = join(from, segments[0]!.file);
     writeFileSync(file, readFileSync(file, "utf8").replace('{"n":510}', '{"n":511}'));
     await expect(restored(from)).rejects.toEqual(

@@ -7,7 +7,7 @@ import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { readConfig } from "#cairnlog/server/cli/connection/config-file.js";
 import { readObject } from "#cairnlog/server/cli/files/objects.js";
 import { readPublicKey } from "#cairnlog/server/cli/files/public-key.js";
-import { readKey, readSecret } from "#cairnlog/server/cli/files/secrets.js";
+import { privateKeyIn, readSecret } from "#cairnlog/server/cli/files/secrets.js";
 import { readSigners } from "#cairnlog/server/cli/files/signers.js";
 import { loadEnvFile } from "#cairnlog/server/cli/operate/env-file.js";
 import { verifyFile } from "#cairnlog/server/cli/verifying/bundles.js";
@@ -47,7 +47,7 @@ test("the configuration", () => {
 
 test("keys, passphrases and lists of signers", async () => {
   expect(readPublicKey(marked("key.pub.pem", own.pem)).fingerprint).toBe(own.fingerprint);
-  expect((await readKey(marked("key.pem", pem))).public.fingerprint).toBe(own.fingerprint);
+  expect((await privateKeyIn(marked("key.pem", pem))).public.fingerprint).toBe(own.fingerprint);
   expect(readSecret(marked("passphrase", "secret\r\n"))).toBe("secret");
   expect(readSigners([marked("signers", `ada@example.org ${own.fingerprint}\n`)])).toMatchObject([
     { fingerprint: own.fingerprint },

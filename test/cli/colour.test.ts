@@ -1,7 +1,7 @@
 /** Colours: on a terminal that has them, and nowhere else; and what other parties wrote cannot add any. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { verdictOf } from "#cairnlog/engine/verify/index.js";
-import { bundleText } from "#cairnlog/server/cli/printing/verdict.js";
+import { bundleReport } from "#cairnlog/server/cli/printing/verdict.js";
 import { facts, table } from "#cairnlog/server/cli/terminal/table.js";
 
 const { isTTY, hasColors } = process.stdout;
@@ -16,7 +16,7 @@ afterEach(() => {
 const FAILED = verdictOf([{ name: "format", ok: false, detail: "\u001b[32mfine" }]);
 
 test("verdicts are red and green on a terminal, and escapes of others are shown as text", () => {
-  const shown = bundleText("a\u001b[0m.txt", FAILED, null);
+  const shown = bundleReport("a\u001b[0m.txt", FAILED, null);
   expect(shown).toBe(
     "a\\u{1b}[0m.txt: \u001b[31mNOT verified\u001b[39m\n  \u001b[31mWRONG \u001b[39m format: \\u{1b}[32mfine",
   );
@@ -27,7 +27,7 @@ test.each([
   ["a file", { isTTY: false }],
 ])("there are none on %s", (_, stream) => {
   Object.assign(process.stdout, stream);
-  expect(bundleText("a.txt", FAILED, null)).not.toContain("\u001b");
+  expect(bundleReport("a.txt", FAILED, null)).not.toContain("\u001b");
   expect(facts([["name", "value"]])).toBe("name  value");
   expect(table(["A"], [["b"]]).styled).toBe("A\nb");
 });

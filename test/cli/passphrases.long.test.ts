@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { encryptPrivateKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
-import { newPassphrase, readKey, readSecret } from "#cairnlog/server/cli/files/secrets.js";
+import { newPassphrase, privateKeyIn, readSecret } from "#cairnlog/server/cli/files/secrets.js";
 import { UsageError } from "#cairnlog/server/cli/line/usage.js";
 import { readWebhookSecret } from "#cairnlog/server/cli/log/webhook-listen.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -74,13 +74,13 @@ describe("an encrypted key", () => {
 
   test("is opened by the passphrase in a file, or in the one that CAIRNLOG_PASSPHRASE_FILE names", async () => {
     vi.stubEnv("CAIRNLOG_PASSPHRASE_FILE", wrong);
-    expect((await readKey(key, right)).public.fingerprint).toBe(signer.fingerprint);
+    expect((await privateKeyIn(key, right)).public.fingerprint).toBe(signer.fingerprint);
     vi.stubEnv("CAIRNLOG_PASSPHRASE_FILE", right);
-    expect((await readKey(key)).public.fingerprint).toBe(signer.fingerprint);
+    expect((await privateKeyIn(key)).public.fingerprint).toBe(signer.fingerprint);
   });
 
   test("is opened by no other", async () => {
-    await expect(readKey(key, wrong)).rejects.toMatchObject({
+    await expect(privateKeyIn(key, wrong)).rejects.toMatchObject({
       code: "invalid-key",
       message: `The passphrase does not open ${key}.`,
       cause: { code: "invalid-key" },
@@ -99,7 +99,7 @@ describe("a new passphrase", () => {
     const made = await cairnlog(["keygen", "--out", at("made.pem"), "--passphrase"]);
     expect(made).toMatchObject({ code: 0, stderr: "" });
     expect(readFileSync(at("made.pem"), "utf8")).toContain("BEGIN ENCRYPTED PRIVATE KEY");
-    const opened = await readKey(at("made.pem"));
+    const opened = await privateKeyIn(at("made.pem"));
     expect(made.stdout).toContain(opened.public.fingerprint);
   });
 
@@ -142,7 +142,7 @@ describe("on a terminal", () => {
   test("a key's passphrase is asked for once", async () => {
     const signer = newSigner();
     const key = file("asked.pem", encryptPrivateKey(signer.privateKey, "open sesame"));
-    const [opened] = await Promise.all([readKey(key), type("open sesame\r")]);
+    const [opened] = await Promise.all([privateKeyIn(key), type("open sesame\r")]);
     expect(opened.public.fingerprint).toBe(signer.fingerprint);
     expect(shown).toBe(`Passphrase of ${key}: \n`);
   });

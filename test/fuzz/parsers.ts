@@ -61,7 +61,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
     await module("engine/crypto/hardware");
   const { Faults }: typeof import("#cairnlog/engine/registry/shared/input.js") =
     await module("engine/registry/shared/input");
-  const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/events/predicatelanguage.js") =
+  const { readPredicates, satisfies: judge }: typeof import("#cairnlog/engine/registry/events/predicatelanguage.js") =
     await module("engine/registry/events/predicatelanguage");
   const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") = await module(
     "engine/registry/attestations/manifest",

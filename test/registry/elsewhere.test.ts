@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { append } from "#cairnlog/engine/log/state/commands.js";
+import { appendEvents } from "#cairnlog/engine/log/state/commands.js";
 import { openRegistryReader } from "#cairnlog/engine/registry/registry.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld, registration } from "./world.js";
 
@@ -24,8 +24,8 @@ test("is read, and every command is refused", async () => {
   expect([log.size, keys.find(signer.fingerprint).status]).toEqual([1, "active"]);
   const refused = [
     writer.append({ event_type: "note", payload: {} }),
-    writer.execute(append, { events: [] }),
-    new Promise((resolve, reject) => writer.enqueue(append, { events: [] }, resolve, reject)),
+    writer.execute(appendEvents, { events: [] }),
+    new Promise((resolve, reject) => writer.enqueue(appendEvents, { events: [] }, resolve, reject)),
     writer.signHead(),
     keys.register(registration(nodeSigner())),
   ];

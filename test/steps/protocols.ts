@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { linesOf, readBackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
@@ -88,7 +88,7 @@ async function rowsOf(path: string): Promise<number> {
 
 /** Reads every file that the manifest names. */
 async function lookAtBackup(folder: string): Promise<Found> {
-  const manifest = existsSync(folder) ? readManifest(folder) : undefined;
+  const manifest = existsSync(folder) ? readBackupManifest(folder) : undefined;
   if (!manifest) return null;
   let lines = 0;
   for (const file of [...manifest.segments, manifest.private_rows])

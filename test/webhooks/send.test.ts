@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
 import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
-import { AddressPlaces, Held, placeOf } from "#cairnlog/server/webhooks/address-places.js";
+import { AddressPlaces, addressBlock, Held } from "#cairnlog/server/webhooks/address-places.js";
 import { type AttemptResult, httpSender } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 
@@ -298,7 +298,7 @@ describe("an address", () => {
 
   test("that has no place leaves the others of its name to be tried", async () => {
     const places = new AddressPlaces();
-    for (let taken = 0; taken < 4; taken++) places.enter(placeOf("127.0.0.2"));
+    for (let taken = 0; taken < 4; taken++) places.enter(addressBlock("127.0.0.2"));
     const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.2", "127.0.0.1"], places });
     expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
   });
@@ -322,8 +322,8 @@ describe("an address", () => {
   });
 
   test("of IPv6 is a /64; IPv4 in IPv6 is IPv4", () => {
-    expect(placeOf("2606:4700::1")).toBe(placeOf("2606:4700:0:0:ffff::2"));
-    expect(placeOf("2606:4700::1")).not.toBe(placeOf("2606:4700:0:1::1"));
-    expect(placeOf("::ffff:1.2.3.4")).toBe("1.2.3.4");
+    expect(addressBlock("2606:4700::1")).toBe(addressBlock("2606:4700:0:0:ffff::2"));
+    expect(addressBlock("2606:4700::1")).not.toBe(addressBlock("2606:4700:0:1::1"));
+    expect(addressBlock("::ffff:1.2.3.4")).toBe("1.2.3.4");
   });
 });

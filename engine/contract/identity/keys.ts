@@ -13,7 +13,7 @@ import {
   PLACE,
   Pseudonym,
   PublicKeyPem,
-  pageOf,
+  pageSchema,
   Timestamp,
   TRUNCATED,
 } from "../common.js";
@@ -39,7 +39,7 @@ const SUMMARY = {
 
 export const KeySummary = Type.Object(SUMMARY, { title: "KeySummary" });
 
-export const KeyPage = pageOf(
+export const KeyPage = pageSchema(
   { keys: Type.Array(KeySummary, { description: "In order of registration." }), ...TRUNCATED },
   "KeyPage",
 );

@@ -11,7 +11,7 @@ import {
   nullable,
   PAGE_QUERY,
   PERIOD,
-  pageOf,
+  pageSchema,
   Timestamp,
   TreeSize,
   TreeVersion,
@@ -103,7 +103,7 @@ export const AuditTrailQuery = Type.Object({
   tags: Type.Optional(Tags),
 });
 
-export const EntryPage = pageOf(
+export const EntryPage = pageSchema(
   {
     entries: Type.Array(Entry, { description: "Oldest first." }),
     names: Type.Optional(

@@ -10,7 +10,7 @@ import {
   LeafIndex,
   optional,
   PAGE_QUERY,
-  pageOf,
+  pageSchema,
 } from "../common.js";
 import { EntryDigests } from "../log/log.js";
 
@@ -98,7 +98,7 @@ export const ClaimEntry = Type.Object(
   { title: "ClaimEntry" },
 );
 
-export const ClaimPage = pageOf(
+export const ClaimPage = pageSchema(
   { entries: Type.Array(ClaimEntry, { description: "Oldest first; empty if there are none." }) },
   "ClaimPage",
 );

@@ -10,7 +10,7 @@ import {
   nullable,
   optional,
   PAGE_QUERY,
-  pageOf,
+  pageSchema,
   Timestamp,
   TRUNCATED,
 } from "../common.js";
@@ -117,7 +117,7 @@ export const EndorsementReceipt = Type.Object(
   { title: "EndorsementReceipt" },
 );
 
-export const EndorsementPage = pageOf(
+export const EndorsementPage = pageSchema(
   { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }), ...TRUNCATED },
   "EndorsementPage",
 );
@@ -142,7 +142,7 @@ export const RevocationAlert = Type.Object(
 
 export const AlertReceipt = Type.Object({ alert: RevocationAlert, log_entry: Entry }, { title: "AlertReceipt" });
 
-export const AlertPage = pageOf(
+export const AlertPage = pageSchema(
   { alerts: Type.Array(RevocationAlert, { description: "Oldest first." }), ...TRUNCATED },
   "AlertPage",
 );

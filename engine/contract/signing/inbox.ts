@@ -1,7 +1,7 @@
 /** The inbox of a key: notifications about requests to it and by it, and about the end of its webhooks. */
 import Type from "typebox";
 import { ENDED_REASONS, NOTIFICATION_KINDS } from "../../verify/keys/contract.js";
-import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageSchema, Timestamp } from "../common.js";
 
 export const Notification = Type.Object(
   {
@@ -26,7 +26,7 @@ export const Notification = Type.Object(
   { title: "Notification" },
 );
 
-export const NotificationPage = pageOf(
+export const NotificationPage = pageSchema(
   { notifications: Type.Array(Notification, { description: "Newest first." }) },
   "NotificationPage",
 );

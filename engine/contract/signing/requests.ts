@@ -22,7 +22,7 @@ import {
   nullable,
   optional,
   PAGE_QUERY,
-  pageOf,
+  pageSchema,
   Timestamp,
 } from "../common.js";
 import { AUTH } from "../identity/auth.js";
@@ -105,7 +105,7 @@ export const AttestationRequest = Type.Object(
   { title: "AttestationRequest" },
 );
 
-export const RequestPage = pageOf(
+export const RequestPage = pageSchema(
   {
     requests: Type.Array(Type.Object({ ...SUMMARY, responses: Responses }, { title: "AttestationRequestSummary" }), {
       description: "Oldest first.",

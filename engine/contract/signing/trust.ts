@@ -9,7 +9,7 @@ import {
   MAX_GRAPH_DEPTH,
   MAX_HOPS,
 } from "../../verify/keys/limits.js";
-import { EntryId, Fingerprint, nullable, optional, Pseudonym, pageOf, Timestamp, TRUNCATED } from "../common.js";
+import { EntryId, Fingerprint, nullable, optional, Pseudonym, pageSchema, Timestamp, TRUNCATED } from "../common.js";
 import { AUTH } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";
 import { Category, EndorsementStatus } from "./endorsements.js";
@@ -166,7 +166,7 @@ export const TrustConfig = Type.Object(
   { title: "TrustConfig" },
 );
 
-export const TrustConfigPage = pageOf(
+export const TrustConfigPage = pageSchema(
   { trust_configs: Type.Array(TrustConfig, { description: "Oldest first." }) },
   "TrustConfigPage",
 );

@@ -14,7 +14,7 @@ const SHOWN_CHARACTERS = 200;
  * The key in the answer to `key`.
  * @throws CairnlogError `signer-unavailable` for an answer in another form; `invalid-key` for a key that cannot be used
  */
-export function readKey(answer: unknown): ServerKey {
+export function signerKeyIn(answer: unknown): ServerKey {
   checkRefusal(answer);
   const { protocol, public_key } = membersOf(answer);
   if (protocol !== PROTOCOL || typeof public_key !== "string")

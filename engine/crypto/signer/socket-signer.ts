@@ -8,7 +8,7 @@ import { verifySync } from "../keys/signatures.js";
 import type { ServerKey } from "../keys/spki.js";
 import type { Pool } from "../pool/pool.js";
 import { SignatureVerifier } from "../pool/verifier.js";
-import { checkRefusal, PROTOCOL, readKey, readSignatures } from "./answers.js";
+import { checkRefusal, PROTOCOL, readSignatures, signerKeyIn } from "./answers.js";
 import { SignerConnection, unavailable } from "./connection.js";
 import type { OperatorKey } from "./operator-key.js";
 
@@ -71,7 +71,7 @@ export async function signerAt(address: string, options: SignerOptions = {}): Pr
 /** Asks for the key. If that fails, the connection is of no use and ends. */
 async function keyBehind(connection: SignerConnection, deadlineMs: number): Promise<ServerKey> {
   try {
-    return readKey(await connection.ask({ request: "key", protocol: PROTOCOL }, deadlineMs));
+    return signerKeyIn(await connection.ask({ request: "key", protocol: PROTOCOL }, deadlineMs));
   } catch (error) {
     connection.end(error as CairnlogError);
     throw error;

@@ -50,7 +50,8 @@ export function parseConnectionString(text: string): ConnectionString {
 }
 
 /** `host:port`, for people. */
-export const nameOf = ({ host, port }: ServerAddress): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+export const hostAndPort = ({ host, port }: ServerAddress): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 function placeOf(text: string): ServerAddress {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text);

@@ -4,7 +4,7 @@
  */
 import type { ConnectionOptions } from "node:tls";
 import { CairnlogError } from "../../base/error.js";
-import { type ConnectionString, nameOf, type ServerAddress } from "./connection-string.js";
+import { type ConnectionString, hostAndPort, type ServerAddress } from "./connection-string.js";
 import { CopyReader, type CopyRow } from "./copy.js";
 
 /** Milliseconds in which a server must accept a connection. */
@@ -131,18 +131,18 @@ export class PgConnection {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#client.connection.stream.destroy();
-    this.#broken(new Error(`${nameOf(this.place)}: the connection has ended`));
+    this.#broken(new Error(`${hostAndPort(this.place)}: the connection has ended`));
   }
 
   /** One statement at a time. */
   async #within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-    if (!this.#isOpen) throw new Error(`${nameOf(this.place)}: the connection has ended`);
+    if (!this.#isOpen) throw new Error(`${hostAndPort(this.place)}: the connection has ended`);
     let timer: NodeJS.Timeout | undefined;
     const broken = new Promise<never>((_, reject) => {
       this.#broken = reject;
       timer = setTimeout(() => {
         this.close();
-        reject(new Error(`${nameOf(this.place)}: no answer in ${milliseconds} ms`));
+        reject(new Error(`${hostAndPort(this.place)}: no answer in ${milliseconds} ms`));
       }, milliseconds);
     });
     // Whoever loses the race may still fail.

@@ -12,5 +12,5 @@ export const notLeading = (): CairnlogError =>
 export const refusedByServer = (cause: Error): CairnlogError =>
   new CairnlogError("storage-failed", `PostgreSQL refused a record: ${cause.message}.`, { cause });
 
-export const unreachable = (cause: unknown): CairnlogError =>
+export const serverSilent = (cause: unknown): CairnlogError =>
   new CairnlogError("storage-failed", `PostgreSQL does not answer: ${(cause as Error).message}.`, { cause });

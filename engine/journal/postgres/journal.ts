@@ -23,10 +23,10 @@ import { type Columns, columnsOf } from "./columns.js";
 import { loadDriver } from "./connection.js";
 import { parseConnectionString } from "./connection-string.js";
 import { erasing } from "./erasing.js";
-import { notLeading, refusedByServer, UNDEFINED_TABLE, unreachable } from "./faults.js";
+import { notLeading, refusedByServer, serverSilent, UNDEFINED_TABLE } from "./faults.js";
 import { type ServerStatus, Servers } from "./servers.js";
 import {
-  append,
+  appendRecord,
   beat,
   GENESIS,
   hashAt,
@@ -164,7 +164,7 @@ export class PostgresJournal implements Journal {
         return this.#seen;
       }
     } catch (cause) {
-      if ((cause as { code?: unknown }).code !== UNDEFINED_TABLE) throw unreachable(cause);
+      if ((cause as { code?: unknown }).code !== UNDEFINED_TABLE) throw serverSilent(cause);
     }
     throw new CairnlogError(
       "precondition-failed",
@@ -183,7 +183,7 @@ export class PostgresJournal implements Journal {
       const found = readLines((row?.rows ?? "") as string).find(({ table }) => table === "meta");
       return found?.row as LogMeta | undefined;
     } catch (cause) {
-      throw unreachable(cause);
+      throw serverSilent(cause);
     }
   }
 
@@ -218,7 +218,7 @@ export class PostgresJournal implements Journal {
    *   record for another reason, and nothing of it is there
    */
   async #append(columns: Columns, held: Held): Promise<boolean> {
-    const statement = append(columns, held.holder, held.sequence);
+    const statement = appendRecord(columns, held.holder, held.sequence);
     let isUnknown = false;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       const outcome = await this.#writer.run(statement);
@@ -390,7 +390,7 @@ export class PostgresJournal implements Journal {
   /** Asks whoever leads to give the lead to the node at this address. @throws CairnlogError `storage-failed` */
   async want(url: string): Promise<void> {
     const outcome = await this.#writer.lock.run(() => this.#writer.run(want(url)));
-    if (outcome.kind !== "done") throw unreachable(outcome.error);
+    if (outcome.kind !== "done") throw serverSilent(outcome.error);
   }
 
   /**

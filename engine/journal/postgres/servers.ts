@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Lock } from "../../base/lock.js";
 import { PgConnection, type Sql } from "./connection.js";
-import { type ConnectionString, nameOf, type ServerAddress } from "./connection-string.js";
+import { type ConnectionString, hostAndPort, type ServerAddress } from "./connection-string.js";
 
 /** Milliseconds in which a server must answer a question of a few bytes. */
 const QUESTION_MS = 1_000;
@@ -51,7 +51,7 @@ class Server {
   constructor(target: ConnectionString, place: ServerAddress) {
     this.#target = target;
     this.place = place;
-    this.status = { address: nameOf(place), role: "unreachable", timeline: null, trouble: null };
+    this.status = { address: hostAndPort(place), role: "unreachable", timeline: null, trouble: null };
   }
 
   /** Whether a question is under way. */

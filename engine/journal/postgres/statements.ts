@@ -84,7 +84,7 @@ const inserted = ({ sequence, hash, epoch, firstIndex, body, publicRows }: Colum
   [sequence, hash, epoch, firstIndex, body, publicRows] as const;
 
 /** Appends a record; its answer has `count` 1, or 0 if the condition did not hold. */
-export function append(columns: Columns, holder: string, acked: number): Sql {
+export function appendRecord(columns: Columns, holder: string, acked: number): Sql {
   const { size, previous, privateRows, changes } = columns;
   const values = [...inserted(columns), size, acked, holder, previous];
   if (privateRows === null) return { name: "cairnlog-append", text: APPEND + COUNT, values };

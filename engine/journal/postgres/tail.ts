@@ -12,7 +12,7 @@ import { recordOf } from "../record.js";
 import { type RecordedChange, readLines, readRowLine } from "../rows.js";
 import type { PgConnection } from "./connection.js";
 import { bigintOf, type CopyRow } from "./copy.js";
-import { unreachable } from "./faults.js";
+import { serverSilent } from "./faults.js";
 import type { Servers } from "./servers.js";
 import {
   GENESIS,
@@ -139,7 +139,7 @@ async function asked<T>(servers: Servers, question: (connection: PgConnection) =
   try {
     return await servers.askPrimary(question);
   } catch (error) {
-    throw error instanceof CairnlogError ? error : unreachable(error);
+    throw error instanceof CairnlogError ? error : serverSilent(error);
   }
 }
 

@@ -39,7 +39,7 @@ interface DerivableEntry extends Edge {
 }
 
 /** Writes the rows derived from `entry`, which comes after `before`, and adds its terms. */
-export function derive(
+export function deriveRows(
   entry: DerivableEntry,
   before: Edge,
   projection: Projection,

@@ -14,7 +14,7 @@ import { eventMisfit } from "../../verify/events/eventcheck.js";
 import { eventIn, isWithheld, withholdableFault, withholdingFault } from "../../verify/events/withheld.js";
 import { canonicalJson, canonicalJsonWithin } from "../../verify/json/canonical.js";
 import { checkIJson, MAX_DEPTH, parseJson } from "../../verify/json/ijson.js";
-import { anyObject, nullable, objectOf, positiveInteger, text, where } from "../../verify/json/shape.js";
+import { anyObject, anyText, objectOf, orNull, positiveInteger, where } from "../../verify/json/shape.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest, isCut } from "../../verify/tree/entry.js";
 import { isProofOf } from "../anchor/proof.js";
 import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/entries.js";
@@ -80,10 +80,10 @@ const PRIMARY = "sha2-256";
 const NAMES = ["sha2-512", "sha3-256", "blake3"] as const satisfies readonly DigestName[];
 
 const ENTRY = objectOf(
-  { ...ENTRY_MEMBERS, payload: nullable(anyObject) },
+  { ...ENTRY_MEMBERS, payload: orNull(anyObject) },
   {
     chain_version: where("1 or 2", (v) => v === 1 || v === 2),
-    ots_proof: nullable(text),
+    ots_proof: orNull(anyText),
     withheld_by: positiveInteger,
   },
   "ignored",

@@ -26,7 +26,7 @@ import { headOf } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import type { Projection } from "../state/projection.js";
 import { CommittedRows, LayeredState } from "../state/rows.js";
-import { derive } from "./derive.js";
+import { deriveRows } from "./derive.js";
 import type { CheckedEntry, HistoryReader, Predecessor } from "./entry.js";
 import { checkHead } from "./head.js";
 import type { LogMemory } from "./memory.js";
@@ -141,7 +141,7 @@ export class Intake {
     const headTime = checkHeads(checked, roots, frontier.lastTimestamp, memory.operators);
     let before: Edge = this.#last;
     for (const entry of entries) {
-      derive(entry, before, projection, this.#state, this.#layer.terms);
+      deriveRows(entry, before, projection, this.#state, this.#layer.terms);
       before = entry;
     }
     const last = entries.at(-1)!;

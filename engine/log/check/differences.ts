@@ -15,7 +15,7 @@ import {
   type TableName,
 } from "../../store/schema/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
-import { derive, storedEntry } from "../apply/derive.js";
+import { deriveRows, storedEntry } from "../apply/derive.js";
 import type { EntryReader } from "../read/reader.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import type { Projection } from "../state/projection.js";
@@ -141,7 +141,7 @@ export class Replay implements RowSource {
     for (let index = from; index < to; index++) {
       const entry = storedEntry(this.#reader, index);
       if (!entry) continue;
-      derive(entry, this.#last, this.#projection, state, this.#layer.terms);
+      deriveRows(entry, this.#last, this.#projection, state, this.#layer.terms);
       this.#last = entry;
     }
   }

@@ -14,7 +14,7 @@ import { checkFormat } from "../../store/migrations.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
-import { anyObject, isObject, nullable, objectOf } from "../../verify/json/shape.js";
+import { anyObject, isObject, objectOf, orNull } from "../../verify/json/shape.js";
 import type { Checkpoint } from "../../verify/note/checkpoint.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -36,7 +36,7 @@ import { verifyLog } from "./verify.js";
 const STEP_ENTRIES = 1024;
 /** Number of sentences in the report; `counts` counts all differences. */
 const MAX_SENTENCES = 1000;
-const ENTRY = objectOf({ ...ENTRY_MEMBERS, payload: nullable(anyObject) }, {}, "ignored");
+const ENTRY = objectOf({ ...ENTRY_MEMBERS, payload: orNull(anyObject) }, {}, "ignored");
 
 /**
  * The area of a difference. `entries`: batches, entries and heads, without which nothing can be derived; `derived`:
@@ -131,7 +131,7 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
     isComplete && !options.skipsPostings
       ? [new RunCheck(store.postings, "postings", size, report), new RunCheck(store.words, "words", size, report)]
       : [];
-  const trees = await derive(store, scratch, size, options, (replay) => {
+  const trees = await deriveAnew(store, scratch, size, options, (replay) => {
     for (const each of runs) each.check(replay.terms);
   });
   for (const each of runs) each.finish();
@@ -215,7 +215,7 @@ function checkBatches(store: Store, findings: Findings): number {
  * Puts the rows and tiles that the entries make into `scratch`; `step` is called with every replayed stretch.
  * @returns the trees that the entries make
  */
-export async function derive(
+export async function deriveAnew(
   store: Store,
   scratch: Store,
   size: number,

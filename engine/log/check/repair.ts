@@ -17,7 +17,7 @@ import { type Difference, rowDifferences, tileDifferences } from "./differences.
 import {
   checkLog,
   commitRepairs,
-  derive,
+  deriveAnew,
   isPlausibleStart,
   type LogCheckOptions,
   type LogCheckReport,
@@ -58,7 +58,7 @@ export async function rebuildLog(
     await store.rfc6962.clear();
     const postings = new Postings(store.postings);
     try {
-      await derive(store, scratch, size, options, async (replay, to) => {
+      await deriveAnew(store, scratch, size, options, async (replay, to) => {
         postings.add(to, replay.terms);
         await postings.settle();
       });

@@ -8,7 +8,7 @@ import { BLOCK_RECORDS, MapBuilder, mayContain, probeOf, RECORD_BYTES } from "..
 import { blocksOf, fencesOf, positionOf, RunReader, type StoredRun } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { isFiltered, POSTING } from "../../store/schema/schema.js";
-import { text } from "../read/candidates.js";
+import { beginningWith } from "../read/candidates.js";
 
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
 
@@ -111,7 +111,7 @@ export class RunCheck {
 
   /** Words of titles that nobody looks up any more, because this version folds them in another way. */
   #earlierWords(run: StoredRun): number {
-    const { low, high } = text(POSTING.earlierTitleWord, "");
+    const { low, high } = beginningWith(POSTING.earlierTitleWord, "");
     const { first, end } = this.#reader.span(run, low, high);
     return end - first;
   }

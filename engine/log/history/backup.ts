@@ -31,7 +31,7 @@ import {
   type BackupSegment,
   DRAFT,
   HashedFile,
-  readManifest,
+  readBackupManifest,
   replaceManifest,
 } from "./backupformat.js";
 
@@ -86,7 +86,7 @@ export async function backUp(
     chmodSync(to, 0o700);
     flushFolders(to);
     removeDrafts(to);
-    earlier = readManifest(to);
+    earlier = readBackupManifest(to);
     moment = await readMoment(store, earlier, options);
   } finally {
     await store.close();
@@ -162,7 +162,7 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
     withheld: withheld.leaves,
     private_rows,
   };
-  if (readManifest(to)?.made_at !== earlier?.made_at)
+  if (readBackupManifest(to)?.made_at !== earlier?.made_at)
     throw new CairnlogError("precondition-failed", `Another process has changed the backup in ${to} at the same time.`);
   await replaceManifest(to, manifest);
   const named = new Set([...segments, private_rows].map(({ file }) => file));

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder } from "../../base/files.js";
 import type { LogMeta } from "../../store/schema/rows.js";
-import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
+import { anyObject, anyText, arrayOf, hexHash, index, objectOf, orNull, where } from "../../verify/json/shape.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../../verify/tree/operators.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 
@@ -62,12 +62,12 @@ const FILE = { file: FILE_NAME, bytes: index, sha256: hexHash };
 const SHAPE = objectOf(
   {
     format: where(JSON.stringify(BACKUP_FORMAT), (value) => value === BACKUP_FORMAT),
-    operator_key: text,
+    operator_key: anyText,
     meta: anyObject,
     tree_size: index,
-    entry_hash: nullable(hexHash),
-    head: nullable(TREE_HEAD),
-    made_at: text,
+    entry_hash: orNull(hexHash),
+    head: orNull(TREE_HEAD),
+    made_at: anyText,
     segments: arrayOf(objectOf({ ...FILE, from: index, to: index })),
     private_rows: objectOf(FILE),
   },
@@ -76,7 +76,7 @@ const SHAPE = objectOf(
 );
 
 /** The manifest of the backup in `folder`; undefined if there is none. @throws CairnlogError `corrupt-log` */
-export function readManifest(folder: string): BackupManifest | undefined {
+export function readBackupManifest(folder: string): BackupManifest | undefined {
   let json: string;
   try {
     json = readFileSync(join(folder, MANIFEST), "utf8");

@@ -28,7 +28,7 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
-import { derive, refilingFor } from "../apply/derive.js";
+import { deriveRows, refilingFor } from "../apply/derive.js";
 import {
   type CheckedEntry,
   createHistoryReader,
@@ -362,7 +362,7 @@ export class HistoryWriter {
     const state = new LayeredState(this.#store, this.#applier.postings, [layer]);
     let previous: Edge = this.#last;
     for (const entry of entries) {
-      derive(entry, previous, this.#projection, state, layer.terms);
+      deriveRows(entry, previous, this.#projection, state, layer.terms);
       previous = entry;
       const { event, otsProof } = entry;
       if (otsProof) importAnchor(event, entry.entryHash, otsProof, state);

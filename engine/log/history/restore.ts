@@ -25,7 +25,7 @@ import { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
 import type { Projection } from "../state/projection.js";
 import { rootAt } from "../tree/proofs.js";
-import { type BackupManifest, linesOf, readManifest } from "./backupformat.js";
+import { type BackupManifest, linesOf, readBackupManifest } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
 /** Private rows written at once. */
@@ -79,7 +79,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
       "already-exists",
       `There is already a log in ${path}, and restore does not overwrite it. Move it away first. If it has a newer head, give that head with --published.`,
     );
-  const manifest = readManifest(from);
+  const manifest = readBackupManifest(from);
   if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
   const operators = await operatorsOf(manifest, options.operatorKey);
   checkMayGoOn(manifest, options);

@@ -33,7 +33,7 @@ export function applyWithholding(event: LoggedEvent, state: DerivedWriter): void
 }
 
 /** @throws CairnlogError `already-exists` for a payload that is withheld */
-export const withholdPayload = define("log.withhold", (transaction: Transaction, withholding: Withholding): void => {
+const withholdPayload = define("log.withhold", (transaction: Transaction, withholding: Withholding): void => {
   const row = transaction.get("withheld", withholding.entry_id);
   if (row?.entry_hash === withholding.entry_hash) throw withheldBefore(withholding.entry_id, row.withheld_by);
   transaction.append(eventOf(PAYLOAD_WITHHELD, withholding));

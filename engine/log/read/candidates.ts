@@ -68,7 +68,7 @@ export function weigh(condition: SearchCondition): Weighed {
 }
 
 /** The entries that may match a condition whose ranges are terms. Valid until the next append. */
-export const listed = ({ condition, ranges }: Weighed): Walkable =>
+export const candidateEntries = ({ condition, ranges }: Weighed): Walkable =>
   union(condition.postings().flatMap((source) => ranges.map(({ low }) => source.list(low))));
 
 /**
@@ -131,7 +131,7 @@ export function digits(kind: PostingKind, hex: string): Candidates {
 }
 
 /** The terms of a kind that begin with this text. */
-export function text(kind: PostingKind, beginning: string): Candidates {
+export function beginningWith(kind: PostingKind, beginning: string): Candidates {
   const low = textPrefixTerm(kind, beginning);
   const bytes = Buffer.byteLength(beginning, "utf8");
   const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");

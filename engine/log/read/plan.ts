@@ -12,13 +12,13 @@ import { membersIn } from "../../verify/events/withheld.js";
 import { SEARCH_MEMBERS } from "../../verify/keys/contract.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import {
+  beginningWith,
   type CandidatePostings,
   type Candidates,
+  candidateEntries,
   digits,
   gathered,
-  listed,
   type SearchCondition,
-  text,
   type Weighed,
   weigh,
 } from "./candidates.js";
@@ -69,7 +69,7 @@ export function* planned(conditions: readonly SearchCondition[], others: Others,
     const isGathered = !isListed && count <= most;
     if (exact?.().length === count) made.push(exact);
     else {
-      if (isListed) made.push(() => listed(one));
+      if (isListed) made.push(() => candidateEntries(one));
       else if (isGathered) gathering.push(one);
       if ((!isListed && !isGathered) || !isCertain) checked.push(condition);
     }
@@ -109,8 +109,10 @@ export function titleConditions(sources: TitleSources, title: string): SearchCon
     const before = earlier[i];
     return {
       ranges: [
-        text(POSTING.titleWord, word),
-        ...(before === undefined ? [] : [{ ...text(POSTING.earlierTitleWord, before), ...(isSame ? {} : UNCERTAIN) }]),
+        beginningWith(POSTING.titleWord, word),
+        ...(before === undefined
+          ? []
+          : [{ ...beginningWith(POSTING.earlierTitleWord, before), ...(isSame ? {} : UNCERTAIN) }]),
       ],
       postings: () => sources.titles(),
       matches: (entry) =>
@@ -176,7 +178,7 @@ function* candidates(term: string, complete: string | undefined): Iterable<Candi
     const hex = term.slice(PREFIX.length);
     if (HEX.test(hex)) yield digits(POSTING.prefixedHash, hex);
   }
-  yield text(POSTING.fieldText, term);
+  yield beginningWith(POSTING.fieldText, term);
 }
 
 /** The search rules, applied to one entry; `term` is folded. */

@@ -69,7 +69,7 @@ export interface PlainEvent {
 }
 
 /** Appends events that become neighbours in one batch. */
-export const append = define(
+export const appendEvents = define(
   "log.append",
   (transaction: Transaction, { events }: { readonly events: readonly PlainEvent[] }) => {
     for (const event of events) transaction.append(event);

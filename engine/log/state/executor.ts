@@ -6,7 +6,7 @@ import { CairnlogError } from "../../base/error.js";
 import type { TableChange } from "../../store/changeset.js";
 import type { TableName } from "../../store/schema/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { append, type Command, type PlainEvent } from "./commands.js";
+import { appendEvents, type Command, type PlainEvent } from "./commands.js";
 import type { EventInput } from "./projection.js";
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
@@ -115,7 +115,7 @@ export function appendBy(
     const reason = "append takes events: { event_type, payload }, a text that is not empty and an object.";
     return Promise.reject(new CairnlogError("invalid-input", reason));
   }
-  return writer.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
+  return writer.execute(appendEvents, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
 }
 
 /**

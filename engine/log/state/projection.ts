@@ -116,7 +116,7 @@ export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): 
  * All terms of an event, one behind the other, but for those of its entry's hashes. They depend on neither its place nor its
  * time, so they can be made before it has them.
  */
-export function termsOf({ event_type, payload }: EventInput, projection: Projection): string {
+export function eventTerms({ event_type, payload }: EventInput, projection: Projection): string {
   let terms = "";
   const collector = {
     add(term: string): void {

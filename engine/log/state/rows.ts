@@ -1,8 +1,8 @@
 /** Rows as commands see them: those on disk, under the layers of the batches that are on their way there. */
 import { Recent } from "../../base/recent.js";
 import { compareKeys } from "../../native/lmdb.js";
-import { type Layer, type StateRow, type TableChange, withChanges, within } from "../../store/changeset.js";
-import { unreadable } from "../../store/lmdb/health.js";
+import { type Layer, rowsBetween, type StateRow, type TableChange, withChanges } from "../../store/changeset.js";
+import { failedRead } from "../../store/lmdb/health.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { DerivedTable, Key, KeyOf, PrivateTable, RowOf, TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
@@ -47,7 +47,7 @@ export class CommittedRows implements Pick<Store, "get" | "range"> {
       rows = [...this.#store.range(table)];
       this.#tables.set(table, rows);
     }
-    return within(rows, start, end);
+    return rowsBetween(rows, start, end);
   }
 
   /** Has `observer` called for every batch that changes rows of a table; it takes the place of an earlier one. */
@@ -127,6 +127,6 @@ function reading<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    throw unreadable(cause);
+    throw failedRead(cause);
   }
 }

@@ -9,7 +9,7 @@
 import { CairnlogError } from "../../base/error.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Rfc6962Rows } from "../../store/postings/contract.js";
-import { below, type PostingList } from "../../store/postings/lists.js";
+import { listBelow, type PostingList } from "../../store/postings/lists.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema/schema.js";
 import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../../store/store.js";
 import type { InclusionProof } from "../../verify/bundle/format.js";
@@ -33,7 +33,7 @@ import { Rfc6962Tree } from "../rfc6962/tree.js";
 import { microsOf } from "../state/clock.js";
 import { EntryReceipt } from "../state/entry.js";
 import type { Receipt } from "../state/executor.js";
-import { type EventInput, type Projection, termsOf } from "../state/projection.js";
+import { type EventInput, eventTerms, type Projection } from "../state/projection.js";
 import { type ConsistencyProof, consistencyPath, inclusionPath, publishedTile } from "../tree/proofs.js";
 import { TILE_WIDTH } from "../tree/tree.js";
 
@@ -183,12 +183,12 @@ export abstract class LogView {
     const { postings } = this.#parts.memory;
     const list = postings.list(term);
     // To a reader beside the writer, runs on disk may be ahead of what it was told.
-    return this.withheld.list(term, postings.size > this.#size ? below(list, this.#size) : list);
+    return this.withheld.list(term, postings.size > this.#size ? listBelow(list, this.#size) : list);
   }
 
   /** The terms of an event that a command will append; see `PreparedEvent`. */
   termsOf(event: EventInput): string {
-    return termsOf(event, this.#parts.projection);
+    return eventTerms(event, this.#parts.projection);
   }
 
   /** The entry with this id as it is served (JSON), not to be written to; or undefined. */

@@ -21,7 +21,13 @@ import { type Clock, formatTimestamp } from "../state/clock.js";
 import type { Command, Transaction } from "../state/commands.js";
 import { finishEntry, type SecondaryDigests } from "../state/entry.js";
 import type { BudgetLimits, Committed, Payer } from "../state/executor.js";
-import { addDigestTerm, type LoggedEvent, type PreparedEvent, type Projection, termsOf } from "../state/projection.js";
+import {
+  addDigestTerm,
+  eventTerms,
+  type LoggedEvent,
+  type PreparedEvent,
+  type Projection,
+} from "../state/projection.js";
 import { type CommittedRows, LayeredState } from "../state/rows.js";
 import { Budgets } from "./budgets.js";
 
@@ -247,7 +253,7 @@ class BatchTransaction extends LayeredState implements Transaction {
     this.#units += canonicalPayload.length;
     applyWithholding(event, this);
     this.#projection.apply(event, this);
-    this.#layer.terms.addEach(terms ?? termsOf(event, this.#projection), leafIndex);
+    this.#layer.terms.addEach(terms ?? eventTerms(event, this.#projection), leafIndex);
     return event;
   }
 

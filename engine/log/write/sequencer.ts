@@ -26,7 +26,7 @@ import { CommittedRows } from "../state/rows.js";
 import { CommitDelay } from "./commit-delay.js";
 import { type FormedBatch, Forming, type FormingParts, type QueuedCommand } from "./forming.js";
 import { WriteSpans } from "./spans.js";
-import { answer, Signing, Writing } from "./writing.js";
+import { answerBatch, Signing, Writing } from "./writing.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
@@ -247,7 +247,7 @@ export class Sequencer {
       this.#report(batch, (wasSigned - started) / 1000, took / 1000);
       this.#commitDelay?.answered(batch.ran.length, this.#queue.length, took);
       span?.end();
-      answer(batch, signed, this.#parts.signer.fingerprint);
+      answerBatch(batch, signed, this.#parts.signer.fingerprint);
     } catch (error) {
       span?.fail(error);
       this.#fail(batch, error);

@@ -110,7 +110,7 @@ export class Writing {
 }
 
 /** Answers every command of a batch that is on disk. @param keyId fingerprint of the key that signed its heads */
-export function answer(batch: FormedBatch, heads: SignedHeads, keyId: string): void {
+export function answerBatch(batch: FormedBatch, heads: SignedHeads, keyId: string): void {
   for (const { waiting, isRefused, outcome, from, to } of batch.ran) {
     if (isRefused) {
       waiting.reject(outcome);

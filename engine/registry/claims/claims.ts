@@ -22,7 +22,7 @@ import { Tries } from "../access/tries.js";
 import { committedState } from "../accounts/accounts.js";
 import type { Credentials } from "../accounts/credentials.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "../events/projection.js";
-import { type Paging, readPaging } from "../keys/directory.js";
+import { type PageRequest, readPaging } from "../keys/directory.js";
 import { invalidInput } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { checkPoster, postClaim } from "./commands.js";
@@ -113,7 +113,7 @@ export class Claims {
    * Claims with a lookup key, oldest first (`GET /claims`). Anybody who knows the key may read them.
    * @throws CairnlogError `invalid-input` for a page below 1, not 1 to 200 a page, or a page of more than 8 MiB
    */
-  async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
+  async list(lookupKey: string, paging: PageRequest = {}): Promise<ClaimPage> {
     const { page, per_page } = readPaging(paging);
     const found = this.#log.postings(claimLookupTerm(lookupKey));
     const total = found.length;

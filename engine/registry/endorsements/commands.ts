@@ -9,7 +9,7 @@ import type { EndorsementRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/keys/contract.js";
 import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "../events/endorsements.js";
-import { requireActive, requireKey } from "../events/keys.js";
+import { requireActive, requireKnownKey } from "../events/keys.js";
 import { invalidInput } from "../shared/input.js";
 import type { OfferContent } from "./input.js";
 
@@ -44,8 +44,8 @@ export const offerEndorsement = define(
       activation_delay_seconds,
     }: Parties & Settings & { readonly content: OfferContent; readonly may_endorse: boolean },
   ): EndorsementRow => {
-    requireKey(transaction, endorser_fingerprint, operator_fingerprint);
-    requireKey(transaction, endorsed_fingerprint, operator_fingerprint);
+    requireKnownKey(transaction, endorser_fingerprint, operator_fingerprint);
+    requireKnownKey(transaction, endorsed_fingerprint, operator_fingerprint);
     requireActive(transaction, endorser_fingerprint);
     requireActive(transaction, endorsed_fingerprint);
     if (!may_endorse) throw new CairnlogError("forbidden", "The key has less trust than it takes to endorse others.");
@@ -84,10 +84,10 @@ export const acceptEndorsement = define(
       readonly note: string | null;
     },
   ): EndorsementRow => {
-    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    requireKnownKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
     const row = transaction.get("endorsements", input.offer_entry_id)!;
     // A key that is only named by imported history is not registered, so it is not active.
-    requireKey(transaction, row.endorser_fingerprint, input.operator_fingerprint);
+    requireKnownKey(transaction, row.endorser_fingerprint, input.operator_fingerprint);
     requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
     requireActive(transaction, row.endorser_fingerprint);
@@ -107,8 +107,8 @@ export const withdrawEndorsement = define(
     transaction: Transaction,
     input: Settings & Parties & { readonly offer_entry_id: number; readonly note: string },
   ): EndorsementRow => {
-    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
-    requireKey(transaction, input.endorser_fingerprint, input.operator_fingerprint);
+    requireKnownKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    requireKnownKey(transaction, input.endorser_fingerprint, input.operator_fingerprint);
     const row = transaction.get("endorsements", input.offer_entry_id)!;
     requireParty(row, "endorser", input.endorser_fingerprint);
     if (row.endorsed_fingerprint !== input.endorsed_fingerprint)
@@ -130,7 +130,7 @@ export const revokeAcceptance = define(
     transaction: Transaction,
     input: Settings & { readonly offer_entry_id: number; readonly endorsed_fingerprint: string; readonly note: string },
   ): EndorsementRow => {
-    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    requireKnownKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
     const row = transaction.get("endorsements", input.offer_entry_id)!;
     requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
@@ -160,8 +160,8 @@ export const fileAlert = define(
       readonly evidence: string | null;
     },
   ): RevocationAlert => {
-    requireKey(transaction, endorser_fingerprint, operator_fingerprint);
-    requireKey(transaction, compromised_fingerprint, operator_fingerprint);
+    requireKnownKey(transaction, endorser_fingerprint, operator_fingerprint);
+    requireKnownKey(transaction, compromised_fingerprint, operator_fingerprint);
     requireActive(transaction, endorser_fingerprint);
     if (
       !isRelated(transaction, endorser_fingerprint, compromised_fingerprint) &&

@@ -18,7 +18,7 @@ import {
   type Acceptance,
   type AcceptanceRevocation,
   type Alert,
-  type Offer,
+  type OfferBody,
   readEntryId,
   readNote,
   readOffer,
@@ -63,7 +63,7 @@ export class Endorsements {
    *   either; `forbidden` if the endorser has too little trust; `already-exists` while an offer in this category
    *   between the two is open or in force; and as `Log.append` does
    */
-  async offer(offer: Offer, client: Caller | null = null): Promise<EndorsementReceipt> {
+  async offer(offer: OfferBody, client: Caller | null = null): Promise<EndorsementReceipt> {
     const input = members(offer);
     const content = readOffer(input);
     const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);

@@ -18,7 +18,7 @@ import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 /** Maximum nesting of arrays and objects, so that readers of I-JSON can parse an entry and a page of entries. */
 const MAX_METADATA_DEPTH = 16;
 
-export type Offer = Body<typeof contract.OfferEndorsement>;
+export type OfferBody = Body<typeof contract.OfferEndorsement>;
 
 export type Acceptance = Body<typeof contract.AcceptEndorsement>;
 

@@ -23,7 +23,7 @@ import {
   endorsementTime,
   type RevocationAlert,
 } from "../events/endorsements.js";
-import { type Paging, readPaging } from "../keys/directory.js";
+import { type PageRequest, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { invalidInput } from "../shared/input.js";
 import type { ExternalIdentifier } from "./identifiers.js";
@@ -106,7 +106,7 @@ export class EndorsementQueries {
    * Alerts that a key is compromised, oldest first (`GET /endorsements/revocation-alerts/{fingerprint}`).
    * @throws CairnlogError `not-found` if there is no such key; `invalid-input`
    */
-  async alerts(fingerprint: string, paging: Paging = {}): Promise<AlertPage> {
+  async alerts(fingerprint: string, paging: PageRequest = {}): Promise<AlertPage> {
     const { page, per_page } = readPaging(paging);
     const key = this.#parts.keys.find(fingerprint).fingerprint;
     const start = (page - 1) * per_page;

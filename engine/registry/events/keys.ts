@@ -181,7 +181,7 @@ export const statusWords = ({ status, named }: KeyStanding): string =>
  * Checks that a key with this fingerprint exists. Only the operator key may have no row. Part of a command.
  * @throws CairnlogError `not-found`
  */
-export function requireKey(transaction: Transaction, fingerprint: string, operatorFingerprint: string): void {
+export function requireKnownKey(transaction: Transaction, fingerprint: string, operatorFingerprint: string): void {
   if (fingerprint !== operatorFingerprint && !transaction.get("keys", fingerprint)) throw unknownKey();
 }
 

@@ -225,7 +225,7 @@ interface Judgement {
 }
 
 /** Whether a request satisfies predicates. Never throws, and stops as soon as the result is known. */
-export function judge({ root }: Predicates, subject: Subject): Judgement {
+export function satisfies({ root }: Predicates, subject: Subject): Judgement {
   let steps = 0;
   const holds = (node: Node): boolean => {
     steps++;

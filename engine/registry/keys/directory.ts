@@ -30,7 +30,7 @@ const MAX_CANDIDATES = 10_000;
 const REACH = 100_000;
 
 /** Pages count from 1. */
-export type Paging = Partial<Value<typeof PageQuery>>;
+export type PageRequest = Partial<Value<typeof PageQuery>>;
 
 /** One page of key rows. */
 export interface RowPage {
@@ -43,7 +43,7 @@ export interface RowPage {
 }
 
 /** Keys in order of registration. @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
-export function listKeys(log: Log, paging: Paging): RowPage {
+export function listKeys(log: Log, paging: PageRequest): RowPage {
   return exactPage(log, log.postings(KEY_CREATED_TERM), readPaging(paging));
 }
 
@@ -53,7 +53,7 @@ export function listKeys(log: Log, paging: Paging): RowPage {
  * Other work runs in between.
  * @throws CairnlogError `invalid-input` for a text that no pseudonym can contain, and as `listKeys` does
  */
-export async function searchKeys(log: Log, text: unknown, paging: Paging): Promise<RowPage> {
+export async function searchKeys(log: Log, text: unknown, paging: PageRequest): Promise<RowPage> {
   const { page, per_page } = readPaging(paging);
   const faults = new Faults();
   const needle = foldPseudonym(readPseudonym(text, "/pseudonym", faults) ?? "");
@@ -91,7 +91,7 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
  * A page of a list whose every item is a result. Imported history may contain events that claim to create a key but did
  * not. Such an event counts in `total` and leaves a gap in its page.
  */
-function exactPage(log: Log, list: PostingList, { page, per_page }: Required<Paging>): RowPage {
+function exactPage(log: Log, list: PostingList, { page, per_page }: Required<PageRequest>): RowPage {
   const rows: KeyRow[] = [];
   const start = (page - 1) * per_page;
   for (let rank = start; rank < Math.min(list.length, start + per_page); rank++) {
@@ -110,7 +110,7 @@ function createdRow(log: Log, leafIndex: number): KeyRow | undefined {
 }
 
 /** @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
-export function readPaging({ page = 1, per_page = DEFAULT_PER_PAGE }: Paging): Required<Paging> {
+export function readPaging({ page = 1, per_page = DEFAULT_PER_PAGE }: PageRequest): Required<PageRequest> {
   if (!Number.isSafeInteger(page) || page < 1)
     throw invalidInput("/page", "The page must be an integer of at least 1.");
   if (!Number.isSafeInteger(per_page) || per_page < 1 || per_page > MAX_PER_PAGE)
@@ -123,7 +123,7 @@ export function readPaging({ page = 1, per_page = DEFAULT_PER_PAGE }: Paging): R
  * @param advice a sentence that says how to reach further ones
  * @throws CairnlogError `invalid-input` if they are more than `REACH`
  */
-export function skippedBefore({ page, per_page }: Required<Paging>, total: number, advice: string): number | null {
+export function skippedBefore({ page, per_page }: Required<PageRequest>, total: number, advice: string): number | null {
   const skipped = (page - 1) * per_page;
   if (skipped >= total) return null;
   if (skipped > REACH) throw invalidInput("/page", `Only the first ${REACH} of this list have pages. ${advice}`);

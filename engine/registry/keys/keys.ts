@@ -19,7 +19,7 @@ import { canonicalFingerprint, plainKey, readPseudonym, statusAt, unknownKey } f
 import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { registerKey } from "./commands.js";
-import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
+import { listKeys, type PageRequest, type RowPage, searchKeys } from "./directory.js";
 import { checkPossession } from "./possession.js";
 
 type KeySummary = Value<typeof contract.KeySummary>;
@@ -141,7 +141,7 @@ export class Keys {
   }
 
   /** Every registered key, in order of registration (`GET /keys`). @throws CairnlogError `invalid-input` */
-  list(paging: Paging = {}): KeyPage {
+  list(paging: PageRequest = {}): KeyPage {
     return this.#page(listKeys(this.#parts.log, paging));
   }
 
@@ -149,7 +149,7 @@ export class Keys {
    * The keys whose pseudonym contains `pseudonym`, ignoring case, in order of registration (`GET /keys/search`).
    * @throws CairnlogError `invalid-input`
    */
-  async search(pseudonym: string, paging: Paging = {}): Promise<KeyPage> {
+  async search(pseudonym: string, paging: PageRequest = {}): Promise<KeyPage> {
     return this.#page(await searchKeys(this.#parts.log, pseudonym, paging));
   }
 

@@ -10,7 +10,7 @@ import type { PolicyRow, RequestRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { DEADLINE_DAYS } from "../../verify/keys/limits.js";
 import { requireActive } from "../events/keys.js";
-import { judge } from "../events/predicatelanguage.js";
+import { satisfies } from "../events/predicatelanguage.js";
 import { isRequestId, MAX_OTHER_RESPONSES, nonceKey, policiesAt, predicatesOf, roomFor } from "../events/requests.js";
 import { confirmedChain } from "../keys/succession.js";
 import { invalidInput } from "../shared/input.js";
@@ -207,7 +207,7 @@ export const unknownTarget = () => new CairnlogError("not-found", "The target is
 function judged(policy: PolicyRow, asked: Asked): PolicyRow["default_action_on_failure"] | "needs-trust" {
   const predicates = predicatesOf({ predicates: JSON.parse(policy.predicates) as unknown })!;
   if (predicates.usesTrust && asked.requester_trust === null) return "needs-trust";
-  const { holds } = judge(predicates, {
+  const { holds } = satisfies(predicates, {
     attestation_type: asked.attestation_type,
     requester_fingerprint: asked.requester_fingerprint,
     requester_trust: asked.requester_trust ?? undefined,

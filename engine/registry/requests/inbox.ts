@@ -7,7 +7,7 @@ import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { membersIn } from "../../verify/events/withheld.js";
 import type { NotificationKind } from "../../verify/keys/contract.js";
-import { type Paging, readPaging } from "../keys/directory.js";
+import { type PageRequest, readPaging } from "../keys/directory.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { markRead } from "./commands.js";
 import { inboxOf, type Notification, notificationView } from "./notifications.js";
@@ -37,7 +37,7 @@ export class Inbox {
    * @param unread true for unread ones, false for read ones, undefined for all
    * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
    */
-  list(fingerprint: string, { unread, ...paging }: Paging & { readonly unread?: boolean }): NotificationPage {
+  list(fingerprint: string, { unread, ...paging }: PageRequest & { readonly unread?: boolean }): NotificationPage {
     const { page, per_page } = readPaging(paging);
     const all = this.#log.rows("notifications", ...inboxOf(fingerprint));
     const selected = unread === undefined ? all : all.filter(({ row }) => row.read !== unread);

@@ -15,8 +15,8 @@ import {
   NAMING,
   NONCE,
   REASON,
-  type Span,
   STATEMENT,
+  type TextLimits,
 } from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { boundedText, Faults, members } from "../shared/input.js";
@@ -45,7 +45,7 @@ export interface CheckedResponse {
 export function readRequest(request: RequestInput): CheckedRequest {
   const input = members(request);
   const faults = new Faults();
-  const text = (name: string, span: Span) => boundedText(input[name], `/${name}`, span, faults);
+  const text = (name: string, span: TextLimits) => boundedText(input[name], `/${name}`, span, faults);
   readNamedKey(input.requester_fingerprint, "/requester_fingerprint", faults);
   const target = text("target_fingerprint", NAMING);
   const attestation_type = text("attestation_type", ATTESTATION_TYPE);
@@ -99,6 +99,6 @@ function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
 }
 
 /** An optional text may be empty, whatever a required one must have. */
-function optionalText(value: unknown, path: string, { max }: Span, faults: Faults): string | null {
+function optionalText(value: unknown, path: string, { max }: TextLimits, faults: Faults): string | null {
   return value === undefined || value === null ? null : (boundedText(value, path, { min: 0, max }, faults) ?? null);
 }

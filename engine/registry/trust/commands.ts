@@ -51,13 +51,13 @@ export const createTrustConfig = define(
     transaction.put("trustConfigs", id, row);
     transaction.put("trustConfigHeads", fingerprint, { id, ...(head && { earlier: head.id }) });
     const isRemoved = remove(transaction, head?.earlier);
-    transaction.put("trustConfigHeads", NEWEST, { ...all, id, count: countOf(all) + (isRemoved ? 0 : 1) });
+    transaction.put("trustConfigHeads", NEWEST, { ...all, id, count: configCount(all) + (isRemoved ? 0 : 1) });
     return servedConfig(id, row);
   },
 );
 
 /** How many rows there are. Ids had no gaps as long as rows were not counted. */
-export const countOf = (all: TrustConfigHead | undefined): number => all?.count ?? all?.id ?? 0;
+export const configCount = (all: TrustConfigHead | undefined): number => all?.count ?? all?.id ?? 0;
 
 /** @returns whether there was one */
 function remove(transaction: Transaction, id: number | undefined): boolean {
@@ -74,7 +74,7 @@ function tidy(transaction: Transaction): void {
   if (!all) return;
   const from = (all.tidied ?? 0) + 1;
   const tidied = Math.min(all.id, from + TIDIED_AT_ONCE - 1);
-  let count = countOf(all);
+  let count = configCount(all);
   for (const { key, row } of transaction.range("trustConfigs", from, tidied + 1)) {
     const head = transaction.get("trustConfigHeads", row.fingerprint)!;
     const { earlier = 0 } = head;

@@ -6,11 +6,11 @@ import type * as contract from "../../contract/signing/trust.js";
 import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { type Paging, readPaging, skippedBefore } from "../keys/directory.js";
+import { type PageRequest, readPaging, skippedBefore } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { countOf, createTrustConfig, NEWEST, revokeTrustConfig, servedConfig, withoutConfig } from "./commands.js";
+import { configCount, createTrustConfig, NEWEST, revokeTrustConfig, servedConfig, withoutConfig } from "./commands.js";
 import { readTrustPolicy } from "./config.js";
 
 type TrustConfig = Value<typeof contract.TrustConfig>;
@@ -67,9 +67,9 @@ export class TrustConfigs {
   }
 
   /** Every configuration that is kept, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
-  list(paging: Paging = {}): TrustConfigPage {
+  list(paging: PageRequest = {}): TrustConfigPage {
     const { page, per_page } = readPaging(paging);
-    const total = countOf(this.#parts.log.row("trustConfigHeads", NEWEST));
+    const total = configCount(this.#parts.log.row("trustConfigHeads", NEWEST));
     const offset = skippedBefore({ page, per_page }, total, "GET /trust-configs/{fingerprint} gives that of a key.");
     if (offset === null) return { trust_configs: [], page, per_page, total };
     const rows = this.#parts.log.rows("trustConfigs", 0, Number.MAX_SAFE_INTEGER, { offset, limit: per_page });

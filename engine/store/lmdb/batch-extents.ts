@@ -18,7 +18,7 @@ import {
   BIG,
   keyEnd,
   type LeafPage,
-  leafOf,
+  leafPageOf,
   nodeAt,
   numberOf,
   OVERFLOW,
@@ -216,7 +216,7 @@ export class BatchExtents {
       this.#file ??= new PlaceFile(new PageFile(join(this.#path, DATA_FILE)), this.#keptEnds);
       const meta = this.#file.file.meta();
       if (typeof meta === "string") return undefined;
-      const page = leafOf(this.#file.file, meta, "batches", index);
+      const page = leafPageOf(this.#file.file, meta, "batches", index);
       if (page) this.#keep(read(this.#file, page, meta.pageSize));
       return this.at(index);
     } catch {

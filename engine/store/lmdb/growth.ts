@@ -11,7 +11,7 @@ import { keyValueToBuffer } from "../../native/lmdb.js";
 import type { Key } from "../schema/schema.js";
 import {
   keyEnd,
-  MAX_DEPTH,
+  MAX_LEVELS,
   META_PAGES,
   NODE_HEADER,
   nodeAt,
@@ -185,7 +185,7 @@ interface TouchedPages {
 function touchedPages(file: PageFile, pageSize: number, tree: TreeRoot, keys: readonly Buffer[]): TouchedPages {
   const { root, depth } = tree;
   if (root === undefined || !keys.length) return { leaves: 0, branches: 0 };
-  if (depth < 1 || depth > MAX_DEPTH) throw new RangeError(`A tree has ${depth} levels.`);
+  if (depth < 1 || depth > MAX_LEVELS) throw new RangeError(`A tree has ${depth} levels.`);
   let [leaves, branches] = [0, 0];
   /** Of the keys [from, to), all below the page. */
   const visit = (number: number, level: number, from: number, to: number): void => {

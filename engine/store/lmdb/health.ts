@@ -94,7 +94,7 @@ const MAP_FULL = -30792;
  * What a failed read is to those who asked. After a failed write LMDB gives no new reading transaction to any thread of the
  * process (MDB_PANIC), and threads that only read hear of the failure a moment later.
  */
-export const unreadable = (cause: unknown): CairnlogError =>
+export const failedRead = (cause: unknown): CairnlogError =>
   cause instanceof CairnlogError
     ? cause
     : new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
@@ -120,7 +120,7 @@ export class Health {
     try {
       return read();
     } catch (cause) {
-      throw unreadable(cause);
+      throw failedRead(cause);
     }
   }
 
@@ -130,7 +130,7 @@ export class Health {
     try {
       yield* read();
     } catch (cause) {
-      throw unreadable(cause);
+      throw failedRead(cause);
     }
   }
 

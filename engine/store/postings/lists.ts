@@ -95,7 +95,7 @@ export const joined = (segments: readonly Segment[]): PostingList => ({
 });
 
 /** The part of `list` that is below `end`. */
-export function below(list: PostingList, end: number): PostingList {
+export function listBelow(list: PostingList, end: number): PostingList {
   const length = list.seek(end);
   return {
     length,

@@ -17,7 +17,7 @@ import {
   view,
 } from "../lmdb/environment.js";
 import { encodedBytes, Growth } from "../lmdb/growth.js";
-import { type Health, type Room, unreadable } from "../lmdb/health.js";
+import { failedRead, type Health, type Room } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
 import type { RunRow } from "../schema/rows.js";
 import type { PostingTables, Rfc6962Rows } from "./contract.js";
@@ -199,7 +199,7 @@ function runTables(
       try {
         return view(handles()[blocksName], [run, number], at());
       } catch (cause) {
-        throw unreadable(cause);
+        throw failedRead(cause);
       }
     },
     runIds: () => health.reading(() => [...(runs()?.getKeys(at()) ?? [])]),

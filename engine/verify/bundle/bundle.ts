@@ -32,7 +32,7 @@ import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";
 import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
 import { checkInclusion } from "./inclusion.js";
-import { type BundleCheck, type BundleVerdict, type Condition, judge, verdictOf } from "./verdict.js";
+import { type BundleCheck, type BundleVerdict, bundleCheck, type Condition, verdictOf } from "./verdict.js";
 import { checkWithheld, withPayload } from "./withheld.js";
 
 /** The values that the verifier provides. */
@@ -75,7 +75,7 @@ export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise
     const checked = withPayload(given);
     const signature = await checkSignature(checked);
     const checks = [
-      judge("format", `The file is a complete ${BUNDLE_FORMAT} bundle.`, []),
+      bundleCheck("format", `The file is a complete ${BUNDLE_FORMAT} bundle.`, []),
       checkFile(checked, trust.fileHash),
       checkManifest(checked),
       signature,
@@ -98,7 +98,7 @@ export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise
 function checkFile({ manifest }: AttestationBundle, fileHash: string): BundleCheck {
   const actual = normaliseContentHash(fileHash);
   const stated = normaliseContentHash(manifest.document.content_hash);
-  return judge("file", "The file's SHA-256 is the manifest's content hash.", [
+  return bundleCheck("file", "The file's SHA-256 is the manifest's content hash.", [
     [actual !== undefined, "The hash of the file at hand is not a SHA-256 in hexadecimal."],
     [stated !== undefined, "The manifest's content hash is not a SHA-256 in hexadecimal."],
     [actual === stated, "The file is not the one that was attested."],
@@ -108,7 +108,7 @@ function checkFile({ manifest }: AttestationBundle, fileHash: string): BundleChe
 function checkManifest(bundle: AttestationBundle): BundleCheck {
   const { manifest, entry, private_title } = bundle;
   const event = logged(entry);
-  return judge("manifest", "The manifest is the one whose hash, title and tags the log recorded.", [
+  return bundleCheck("manifest", "The manifest is the one whose hash, title and tags the log recorded.", [
     [
       normaliseContentHash(event.manifest_hash) === `sha256:${manifestHash(manifest)}`,
       "The manifest's hash is not the one in the log entry.",
@@ -128,7 +128,7 @@ async function checkSignature({ manifest, attestation, public_key, entry }: Atte
   try {
     key = parsePublicKey(public_key);
   } catch (error) {
-    return judge("signature", "", [[false, (error as Error).message]]);
+    return bundleCheck("signature", "", [[false, (error as Error).message]]);
   }
   const signature = decodeBase64(attestation.signature);
   const prior = manifest.attestations.length;
@@ -145,7 +145,7 @@ async function checkSignature({ manifest, attestation, public_key, entry }: Atte
   const how = covers === "document-and-prior" ? "with" : "without";
   const others = ` ${how} the ${prior} attestation(s) in it, whose own signatures are not checked here`;
   const told = `The signature of ${key.fingerprint} (${key.algorithm}) covers the manifest${prior ? others : ""}. ${signedWords(signedMembers(manifest))}`;
-  return judge("signature", told, [
+  return bundleCheck("signature", told, [
     [public_key === key.pem, "The public key is not in its normal PEM spelling."],
     [attestation.signer_key_fingerprint === key.fingerprint, "The signer's fingerprint is not that of the public key."],
     [attestation.signature_algorithm === key.algorithm, "The signature algorithm is not that of the public key."],
@@ -161,7 +161,7 @@ async function checkSignature({ manifest, attestation, public_key, entry }: Atte
 function checkAttestation(bundle: AttestationBundle): BundleCheck {
   const { manifest, attestation } = bundle;
   const expected = attestedPayload(manifest, attestation, "");
-  return judge("attestation", "The attestation is, field by field, the one that the log recorded.", [
+  return bundleCheck("attestation", "The attestation is, field by field, the one that the log recorded.", [
     ...recorded(
       bundle,
       "attestation_id",
@@ -200,23 +200,27 @@ function recorded(
 const spelt = (name: string): string => name.replaceAll("_", " ");
 
 function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: string | undefined): BundleCheck {
-  return judge("entry", "The log entry's hashes are those of its content, and its event type fits the attestation.", [
-    ...checkEntry(entry).map((problem): Condition => [false, problem.message]),
+  return bundleCheck(
+    "entry",
+    "The log entry's hashes are those of its content, and its event type fits the attestation.",
     [
-      canonicalTimestamp(entry.timestamp) === entry.timestamp,
-      "The entry's timestamp is not in its canonical spelling.",
+      ...checkEntry(entry).map((problem): Condition => [false, problem.message]),
+      [
+        canonicalTimestamp(entry.timestamp) === entry.timestamp,
+        "The entry's timestamp is not in its canonical spelling.",
+      ],
+      [
+        isPredicateOf(entry.event_type, logged(entry).attestation_type, predicateBase),
+        "The entry's event type is not the predicate of the attestation's type.",
+      ],
+      // Ids ascend from 1, and imported histories may skip some. Nothing more is known about an id.
+      [entry.id > proof.leaf_index, "The entry's id is lower than its place in the tree allows."],
+      [
+        (entry.previous_hash === null) === (proof.leaf_index === 0),
+        "The first entry of a log alone has no previous hash.",
+      ],
     ],
-    [
-      isPredicateOf(entry.event_type, logged(entry).attestation_type, predicateBase),
-      "The entry's event type is not the predicate of the attestation's type.",
-    ],
-    // Ids ascend from 1, and imported histories may skip some. Nothing more is known about an id.
-    [entry.id > proof.leaf_index, "The entry's id is lower than its place in the tree allows."],
-    [
-      (entry.previous_hash === null) === (proof.leaf_index === 0),
-      "The first entry of a log alone has no previous hash.",
-    ],
-  ]);
+  );
 }
 
 async function checkTreeHead(
@@ -234,7 +238,7 @@ async function checkTreeHead(
   const operatorKey = keys.keyAt(tree_head.tree_size);
   const isHandedOver = operatorKey.fingerprint !== pinned.fingerprint;
   const how = isHandedOver ? `, to which the log was handed over by the pinned key ${pinned.fingerprint}` : "";
-  return judge("tree-head", `The tree head is signed by the operator key ${operatorKey.fingerprint}${how}.`, [
+  return bundleCheck("tree-head", `The tree head is signed by the operator key ${operatorKey.fingerprint}${how}.`, [
     [fault === "", `The chain of operator keys does not hold: ${fault}`],
     // Offline, nothing shows that such a head is the beginning of the log that the pinned key took over.
     [
@@ -266,7 +270,7 @@ function checkSigner({ entry }: AttestationBundle, allowed: BundleTrust["signers
   return !found
     ? []
     : [
-        judge("signer", `The signer is ${valid?.name ?? "one that you named"}.`, [
+        bundleCheck("signer", `The signer is ${valid?.name ?? "one that you named"}.`, [
           [found.length > 0, "The signer is none of those that you named."],
           [!found.length || !!valid, "The signer was not allowed to sign at the entry's time."],
         ]),

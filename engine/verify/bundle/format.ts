@@ -6,15 +6,15 @@ import type { PrivateTitle } from "../events/hashed.js";
 import type { Attestation, Manifest } from "../events/manifest.js";
 import {
   anyObject,
+  anyText,
   arrayOf,
   type Fitting,
   hexHash,
   index,
   type MembersOf,
-  nullable,
   objectOf,
+  orNull,
   positiveInteger,
-  text,
   where,
 } from "../json/shape.js";
 import { ENTRY_MEMBERS, type Entry } from "../tree/entry.js";
@@ -81,7 +81,7 @@ export const BUNDLE = objectOf(
     format: where(`"${BUNDLE_FORMAT}"`, (value) => value === BUNDLE_FORMAT),
     manifest: objectOf(
       {
-        document: objectOf({ title: text, content_hash: text }, {}, "ignored"),
+        document: objectOf({ title: anyText, content_hash: anyText }, {}, "ignored"),
         attestations: arrayOf(anyObject),
       },
       {},
@@ -89,23 +89,23 @@ export const BUNDLE = objectOf(
     ),
     attestation: objectOf(
       {
-        id: text,
-        type: text,
-        scope: objectOf({ content_hash: text }),
-        signer_key_fingerprint: text,
-        signature_algorithm: text,
-        signature: text,
-        timestamp: text,
+        id: anyText,
+        type: anyText,
+        scope: objectOf({ content_hash: anyText }),
+        signer_key_fingerprint: anyText,
+        signature_algorithm: anyText,
+        signature: anyText,
+        timestamp: anyText,
       },
-      { intent_statement: nullable(text) },
+      { intent_statement: orNull(anyText) },
     ),
-    public_key: text,
+    public_key: anyText,
     entry: objectOf(
       {
         ...entry,
-        payload: nullable(objectOf(ATTESTED_MEMBERS, ATTESTED_FURTHER)),
+        payload: orNull(objectOf(ATTESTED_MEMBERS, ATTESTED_FURTHER)),
       },
-      { ots_proof: text, withheld_by: positiveInteger },
+      { ots_proof: anyText, withheld_by: positiveInteger },
     ),
     proof: objectOf({
       ...place,
@@ -120,7 +120,7 @@ export const BUNDLE = objectOf(
   },
   {
     operators: OPERATOR_CHAIN,
-    private_title: objectOf({ title: text, salt: text }),
+    private_title: objectOf({ title: anyText, salt: anyText }),
     withholding: objectOf({ ...place, entry: objectOf(entry) }),
   },
 );

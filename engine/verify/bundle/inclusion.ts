@@ -1,7 +1,7 @@
 /** Places of entries in the tree that a bundle's proof leads to. */
 import { leafHash, verifyInclusion } from "../tree/merkle.js";
 import type { AttestationBundle, InclusionProof } from "./format.js";
-import { type BundleCheck, judge } from "./verdict.js";
+import { type BundleCheck, bundleCheck } from "./verdict.js";
 
 /** Whether an entry is where it says, in the tree of `proof`. */
 export const isIncluded = (
@@ -20,7 +20,7 @@ export const isIncluded = (
 
 export function checkInclusion({ entry: { entry_hash }, proof }: AttestationBundle): BundleCheck {
   const { leaf_index, tree_size, tree_version } = proof;
-  return judge("inclusion", `The entry is leaf ${leaf_index} of the tree of ${tree_size} leaves.`, [
+  return bundleCheck("inclusion", `The entry is leaf ${leaf_index} of the tree of ${tree_size} leaves.`, [
     [proof.entry_hash === entry_hash, "The proof is for an entry with another hash."],
     [proof.leaf_hash === leafHash(entry_hash, tree_version), "The proof's leaf hash is not that of the entry."],
     [leaf_index < tree_size, "The leaf index lies outside the tree."],

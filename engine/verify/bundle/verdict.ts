@@ -56,7 +56,7 @@ export function verdictOf(
 /** A condition, and the sentence that reports its failure. */
 export type Condition = readonly [holds: boolean, otherwise: string];
 
-export function judge(name: BundleCheck["name"], success: string, conditions: readonly Condition[]): BundleCheck {
+export function bundleCheck(name: BundleCheck["name"], success: string, conditions: readonly Condition[]): BundleCheck {
   const failures = conditions.filter(([holds]) => !holds).map(([, otherwise]) => otherwise);
   return { name, ok: failures.length === 0, detail: failures.length === 0 ? success : failures.join(" ") };
 }

@@ -9,12 +9,12 @@ import {
   assertLength,
   assertVersion,
   type Kernel,
-  NODE,
+  NODE_BYTES,
   type TreeVersion,
 } from "../../../wasm/contract.js";
 import { toHex, utf8 } from "./encoding.js";
 
-const DIGITS = 2 * NODE;
+const DIGITS = 2 * NODE_BYTES;
 /** The first byte of what is hashed for a leaf and for a node in version 2. Version 1 has none. */
 const LEAF = 0;
 const INNER = 1;
@@ -35,13 +35,13 @@ export const kernel: Pick<Kernel, "sha256" | "leaf" | "node"> = {
   },
   leaf(digest, version) {
     assertVersion(version);
-    assertLength(digest, NODE, "digest");
+    assertLength(digest, NODE_BYTES, "digest");
     return hash(LEAF, version, digest);
   },
   node(left, right, version) {
     assertVersion(version);
-    assertLength(left, NODE, "left");
-    assertLength(right, NODE, "right");
+    assertLength(left, NODE_BYTES, "left");
+    assertLength(right, NODE_BYTES, "right");
     return hash(INNER, version, left, right);
   },
 };

@@ -1,27 +1,27 @@
 /** The payload of an attestation's log entry: the members that say what was attested, by whom and how, and what they follow from. */
-import { arrayOf, fits, hexHash, nullable, text } from "../json/shape.js";
+import { anyText, arrayOf, fits, hexHash, orNull } from "../json/shape.js";
 import { MAX_TAG_CHARACTERS, MAX_TAGS } from "../keys/limits.js";
 import type { Attestation, Manifest } from "./manifest.js";
 
 /** Members that every such payload has. */
 export const ATTESTED_MEMBERS = {
-  attestation_id: text,
-  attestation_type: text,
-  signer_key_fingerprint: text,
-  document_hash: text,
-  manifest_hash: text,
-  document_title: text,
-  signature_algorithm: text,
-  signature: text,
-  timestamp: text,
+  attestation_id: anyText,
+  attestation_type: anyText,
+  signer_key_fingerprint: anyText,
+  document_hash: anyText,
+  manifest_hash: anyText,
+  document_title: anyText,
+  signature_algorithm: anyText,
+  signature: anyText,
+  timestamp: anyText,
 };
 
 /** Members that it may have. */
 export const ATTESTED_FURTHER = {
-  intent_statement: nullable(text),
+  intent_statement: orNull(anyText),
   /** SHA-256 of the signed bytes, bare hex. Present only if these are not the manifest as it was submitted. */
   signed_payload_hash: hexHash,
-  tags: arrayOf(text),
+  tags: arrayOf(anyText),
 };
 
 /** The tags that the log takes over from a manifest: all of them or none. */

@@ -6,16 +6,16 @@
 
 import {
   anyObject,
+  anyText,
   arrayOf,
   hexHash,
   type JsonObject,
   type MembersOf,
-  nullable,
   objectOf,
   oneOf,
+  orNull,
   positiveInteger,
   type Shape,
-  text,
 } from "../json/shape.js";
 import {
   type AuditScope,
@@ -76,23 +76,23 @@ const kind = <M extends Members>(
 ): KindOf<M> => ({ ...COMMON, ...described });
 
 const KEY = {
-  fingerprint: text,
-  public_key: text,
-  pseudonym: text,
+  fingerprint: anyText,
+  public_key: anyText,
+  pseudonym: anyText,
   key_algorithm: oneOf(...KEY_ALGORITHMS),
-  expiration_date: nullable(text),
+  expiration_date: orNull(anyText),
 };
 
 const ENDORSEMENT = {
-  endorser_key_fingerprint: text,
-  endorsed_key_fingerprint: text,
+  endorser_key_fingerprint: anyText,
+  endorsed_key_fingerprint: anyText,
   category: oneOf(...ENDORSEMENT_CATEGORIES),
-  valid_until: nullable(text),
-  institutional_metadata: nullable(anyObject),
-  external_identifiers: nullable(arrayOf(objectOf({ type: text, value: text }))),
+  valid_until: orNull(anyText),
+  institutional_metadata: orNull(anyObject),
+  external_identifiers: orNull(arrayOf(objectOf({ type: anyText, value: anyText }))),
 };
 /** An event that accepts or ends an endorsement repeats the offer and names its entry. */
-const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: nullable(text) };
+const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: orNull(anyText) };
 const OF_ENDORSEMENTS = {
   keys: ["endorser_key_fingerprint", "endorsed_key_fingerprint"],
   changesGraph: true,
@@ -111,7 +111,7 @@ const OF_REPLACEMENTS = {
 export const EVENT_KINDS = {
   key_registration: kind({
     // The signature proves possession of the key; null if nobody has proven it.
-    payload: { ...KEY, possession_signature: nullable(text) },
+    payload: { ...KEY, possession_signature: orNull(anyText) },
     keys: ["fingerprint"],
     added: ["possession_signature"],
     // The graph stays: a new key has no endorsements, and a busy log has many registrations.
@@ -123,7 +123,7 @@ export const EVENT_KINDS = {
   }),
   key_succession: kind({
     // The signature is by the new key; null if nobody has proven to hold it.
-    payload: { old_fingerprint: text, ...KEY, new_key_signature: nullable(text) },
+    payload: { old_fingerprint: anyText, ...KEY, new_key_signature: orNull(anyText) },
     ...OF_REPLACEMENTS,
     added: ["new_key_signature"],
     label: "Key replaced",
@@ -131,7 +131,7 @@ export const EVENT_KINDS = {
     about: ["old_fingerprint"],
   }),
   key_revocation: kind({
-    payload: { fingerprint: text },
+    payload: { fingerprint: anyText },
     keys: ["fingerprint"],
     actor: "fingerprint",
     changesGraph: true,
@@ -144,15 +144,15 @@ export const EVENT_KINDS = {
   operator_key_rotation: kind({
     // Both keys are here whole, so that the log says of itself who signed it. What they sign: `rotationMessage`.
     payload: {
-      old_fingerprint: text,
-      old_public_key: text,
-      fingerprint: text,
-      public_key: text,
+      old_fingerprint: anyText,
+      old_public_key: anyText,
+      fingerprint: anyText,
+      public_key: anyText,
       key_algorithm: oneOf(...KEY_ALGORITHMS),
       tree_size: positiveInteger,
       root_hash: hexHash,
-      old_key_signature: text,
-      new_key_signature: text,
+      old_key_signature: anyText,
+      new_key_signature: anyText,
     },
     ...OF_REPLACEMENTS,
     label: "Operator key replaced",
@@ -161,7 +161,7 @@ export const EVENT_KINDS = {
   }),
   log_frozen: kind({
     // The last entry that a log can have. The head of its size is the operator's signature over it.
-    payload: { successor: nullable(objectOf({ url: text, vkey: text })), reason: text },
+    payload: { successor: orNull(objectOf({ url: anyText, vkey: anyText })), reason: anyText },
     scope: "keys",
     label: "Log frozen",
     tone: "warning",
@@ -169,7 +169,7 @@ export const EVENT_KINDS = {
   }),
   log_continues: kind({
     // The first entry of a log that goes on from a frozen one: the last head of that, and the key that signed it.
-    payload: { predecessor: objectOf({ url: text, operator_key: text, tree_head: TREE_HEAD }) },
+    payload: { predecessor: objectOf({ url: anyText, operator_key: anyText, tree_head: TREE_HEAD }) },
     scope: "keys",
     label: "Log continued",
     tone: "info",
@@ -181,8 +181,8 @@ export const EVENT_KINDS = {
       entry_id: positiveInteger,
       entry_hash: hexHash,
       payload_hash: hexHash,
-      reason: text,
-      basis: nullable(text),
+      reason: anyText,
+      basis: orNull(anyText),
     },
     // Graphs show names.
     changesGraph: true,
@@ -222,10 +222,10 @@ export const EVENT_KINDS = {
   }),
   endorser_revocation_alert: kind({
     payload: {
-      endorser_key_fingerprint: text,
-      compromised_key_fingerprint: text,
-      reason: text,
-      evidence: nullable(text),
+      endorser_key_fingerprint: anyText,
+      compromised_key_fingerprint: anyText,
+      reason: anyText,
+      evidence: orNull(anyText),
     },
     keys: ["endorser_key_fingerprint", "compromised_key_fingerprint"],
     actor: "endorser_key_fingerprint",
@@ -237,16 +237,16 @@ export const EVENT_KINDS = {
   }),
   attestation_request: kind({
     payload: {
-      request_id: text,
-      requester_fingerprint: text,
-      target_fingerprint: text,
-      attestation_type: text,
-      nonce: text,
-      intent_statement: nullable(text),
+      request_id: anyText,
+      requester_fingerprint: anyText,
+      target_fingerprint: anyText,
+      attestation_type: anyText,
+      nonce: anyText,
+      intent_statement: orNull(anyText),
       claims: anyObject,
-      deadline: text,
+      deadline: anyText,
       status: oneOf("open", "held"),
-      policy_entry_id: nullable(positiveInteger),
+      policy_entry_id: orNull(positiveInteger),
     },
     keys: ["requester_fingerprint", "target_fingerprint"],
     actor: "requester_fingerprint",
@@ -256,11 +256,11 @@ export const EVENT_KINDS = {
   }),
   attestation_request_response: kind({
     payload: {
-      request_id: text,
-      responder_fingerprint: text,
+      request_id: anyText,
+      responder_fingerprint: anyText,
       decision: oneOf(...DECISIONS),
-      attestation_id: nullable(text),
-      reason: nullable(text),
+      attestation_id: orNull(anyText),
+      reason: orNull(anyText),
     },
     keys: ["responder_fingerprint"],
     actor: "responder_fingerprint",
@@ -270,10 +270,10 @@ export const EVENT_KINDS = {
   }),
   request_policy: kind({
     payload: {
-      target_fingerprint: text,
+      target_fingerprint: anyText,
       predicates: anyObject,
       default_action_on_failure: oneOf(...POLICY_ACTIONS),
-      effective_from: text,
+      effective_from: anyText,
     },
     keys: ["target_fingerprint"],
     actor: "target_fingerprint",
@@ -283,12 +283,12 @@ export const EVENT_KINDS = {
   }),
   encrypted_claim: kind({
     payload: {
-      commitment_alg: text,
-      ephemeral_public_key: text,
-      nonce: text,
-      ciphertext: text,
-      commitment: text,
-      lookup_key: text,
+      commitment_alg: anyText,
+      ephemeral_public_key: anyText,
+      nonce: anyText,
+      ciphertext: anyText,
+      commitment: anyText,
+      lookup_key: anyText,
     },
     // No actor: the log does not contain who posts a claim.
     scope: "claims",

@@ -35,7 +35,7 @@ export function where<T = unknown>(what: string, test: (value: unknown) => boole
   return (value, path) => (test(value) ? undefined : `${path === "" ? "The value" : path} must be ${what}.`);
 }
 
-export const text: Shape<string> = where("a string", (value) => typeof value === "string");
+export const anyText: Shape<string> = where("a string", (value) => typeof value === "string");
 export const hexHash: Shape<string> = where("64 lower-case hexadecimal characters", isHexHash);
 export const anyObject: Shape<JsonObject> = where("an object", isObject);
 export const positiveInteger: Shape<number> = where(
@@ -50,7 +50,7 @@ export function oneOf<const T extends string>(...texts: readonly T[]): Shape<T> 
 }
 
 /** A shape that also accepts null. */
-export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+export function orNull<T>(shape: Shape<T>): Shape<T | null> {
   return (value, path) => (value === null ? undefined : shape(value, path));
 }
 

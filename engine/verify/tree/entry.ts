@@ -13,13 +13,13 @@ import { kernel } from "../bytes/kernel.js";
 import { canonicalJson } from "../json/canonical.js";
 import {
   anyObject,
+  anyText,
   arrayOf,
   hexHash,
   type JsonObject,
-  nullable,
   objectOf,
+  orNull,
   positiveInteger,
-  text,
   where,
 } from "../json/shape.js";
 
@@ -90,19 +90,23 @@ const DIGESTS: Readonly<Record<string, (preimage: Uint8Array) => Uint8Array>> = 
 /** The members that every entry has. Version 1 never hashed the timestamp, so old entries may have one in any form. */
 export const ENTRY_MEMBERS = {
   id: positiveInteger,
-  timestamp: text,
-  event_type: text,
+  timestamp: anyText,
+  event_type: anyText,
   payload: anyObject,
-  previous_hash: nullable(hexHash),
+  previous_hash: orNull(hexHash),
   entry_hash: hexHash,
   entry_hashes: arrayOf(
-    objectOf({ algorithm: text, digest_hex: text, is_primary: where("true or false", (v) => typeof v === "boolean") }),
+    objectOf({
+      algorithm: anyText,
+      digest_hex: anyText,
+      is_primary: where("true or false", (v) => typeof v === "boolean"),
+    }),
   ),
 };
 
 const ENTRY = objectOf(
-  { ...ENTRY_MEMBERS, payload: nullable(anyObject) },
-  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: text, withheld_by: positiveInteger },
+  { ...ENTRY_MEMBERS, payload: orNull(anyObject) },
+  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: anyText, withheld_by: positiveInteger },
   "ignored",
 );
 

@@ -9,7 +9,7 @@
  */
 import { CairnlogError, inputError } from "../../base/error.js";
 import { decodeBase64, isPrefixedHash, utf8 } from "../bytes/encoding.js";
-import { arrayOf, hexHash, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
+import { anyText, arrayOf, hexHash, objectOf, orNull, positiveInteger, where } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 
@@ -56,12 +56,17 @@ const DOMAIN = "cairnlog-operator-key-rotation/v1";
 export const OPERATOR_CHAIN = arrayOf(
   objectOf({
     key_id: where("a fingerprint", isPrefixedHash),
-    algorithm: text,
-    public_key: text,
+    algorithm: anyText,
+    public_key: anyText,
     from_size: positiveInteger,
-    until_size: nullable(positiveInteger),
-    rotation: nullable(
-      objectOf({ entry_id: positiveInteger, root_hash: hexHash, old_key_signature: text, new_key_signature: text }),
+    until_size: orNull(positiveInteger),
+    rotation: orNull(
+      objectOf({
+        entry_id: positiveInteger,
+        root_hash: hexHash,
+        old_key_signature: anyText,
+        new_key_signature: anyText,
+      }),
     ),
   }),
 );

@@ -1,6 +1,6 @@
 /** Signed tree heads: the operator's signed statement about the log at one size. */
 import { decodeBase64, utf8 } from "../bytes/encoding.js";
-import { hexHash, objectOf, positiveInteger, text, where } from "../json/shape.js";
+import { anyText, hexHash, objectOf, positiveInteger, where } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import { canonicalTimestamp } from "./entry.js";
@@ -26,9 +26,9 @@ export interface TreeHead {
 export const TREE_HEAD_MEMBERS = {
   tree_size: positiveInteger,
   root_hash: hexHash,
-  signature: text,
+  signature: anyText,
   timestamp: where("an ISO 8601 date and time with an offset", (value) => canonicalTimestamp(value) !== undefined),
-  key_id: text,
+  key_id: anyText,
   tree_version: where("1 or 2", (value) => value === 1 || value === 2),
 };
 

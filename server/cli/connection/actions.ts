@@ -5,7 +5,7 @@ import type { OptionTable, Values } from "../line/subcommand.js";
 import { written } from "../terminal/output.js";
 import { printable } from "../terminal/printable.js";
 import { type Styled, table } from "../terminal/table.js";
-import { type ConnectionValues, report, reported, withClient } from "./connection.js";
+import { type ConnectionValues, printAnswer, reported, withClient } from "./connection.js";
 
 /** The result of an action, for programs and for people. */
 export interface Done {
@@ -34,7 +34,7 @@ export async function runAction<T extends OptionTable>(
     return { ...done, text: typeof done.text !== "function" ? done.text : values.json ? "" : await done.text() };
   });
   if (keptIn === undefined) {
-    report(values, answer, text);
+    printAnswer(values, answer, text);
     return 0;
   }
   const isWritten = await written(`${reported(values, answer, text)}\n`, () =>
@@ -64,7 +64,7 @@ export async function tabled<T>(
 }
 
 /** A list as one answer, and as text with a line for each item. */
-export async function listed<T>(items: AsyncIterable<T>, line: (item: T) => string): Promise<Done> {
+export async function listAnswer<T>(items: AsyncIterable<T>, line: (item: T) => string): Promise<Done> {
   const answer: T[] = [];
   for await (const item of items) answer.push(item);
   return { answer, text: answer.length ? answer.map(line).join("\n") : "none" };

@@ -42,7 +42,7 @@ function home(): string {
 export const configPath = (): string => join(configFolder(), "config.json");
 
 /** The address of a service in one spelling: without a slash at its end, and without the path of the API. */
-export const addressOf = (server: string): string => server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+export const serverAddress = (server: string): string => server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
 
 /** What is remembered; nothing without a file. @throws CairnlogError `invalid-input` for a damaged file */
 export function readConfig(): Config {
@@ -62,7 +62,7 @@ export function readConfig(): Config {
 /** What is remembered for the service at this address. @throws CairnlogError `invalid-input` */
 export function rememberedFor(server: string): ServiceConfig {
   const { services } = readConfig();
-  const address = addressOf(server);
+  const address = serverAddress(server);
   return Object.hasOwn(services, address) ? services[address]! : {};
 }
 

@@ -7,15 +7,15 @@ import { subcommandWithActions, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { coloured, facts, type Styled } from "../terminal/table.js";
 import {
-  addressOf,
   type Config,
   configPath,
   readConfig,
   rememberedFor,
   type ServiceConfig,
+  serverAddress,
   writeConfig,
 } from "./config-file.js";
-import { READING_OPTIONS, report } from "./connection.js";
+import { printAnswer, READING_OPTIONS } from "./connection.js";
 import { addressesIn, checkAddress, namedServers, serverOf } from "./service.js";
 import { StateFolder } from "./state.js";
 
@@ -61,14 +61,14 @@ cairnlog config set operator-key operator.pub.pem --server https://log.example`,
 /** @param given undefined to forget the value */
 function change(setting: Setting, given: string | undefined, values: Given): number {
   if (setting === "server") {
-    const addresses = addressesIn(given ?? "").map((part) => addressOf(checkAddress(part, "URL")));
+    const addresses = addressesIn(given ?? "").map((part) => serverAddress(checkAddress(part, "URL")));
     if (given !== undefined && !addresses.length) throw new UsageError("URL is missing");
     const server = addresses.length ? addresses.join(",") : undefined;
     const { server: _, ...rest } = readConfig();
     writeConfig(server === undefined ? rest : { ...rest, server });
     return said(values, { server: server ?? null }, server ? `server is ${server}` : "no server is remembered");
   }
-  const address = addressOf(serverOf(values.server));
+  const address = serverAddress(serverOf(values.server));
   const member = setting === "key" ? "key" : "operator_key";
   const { [member]: _, ...rest } = rememberedFor(address);
   const value = given === undefined ? undefined : setting === "key" ? keyFile(given) : readPublicKey(given).pem;
@@ -82,12 +82,12 @@ function change(setting: Setting, given: string | undefined, values: Given): num
 }
 
 function forget(operands: readonly string[], values: Given): number {
-  const address = addressOf(checkAddress(only(operands, "URL"), "URL"));
+  const address = serverAddress(checkAddress(only(operands, "URL"), "URL"));
   const { key, operator_fingerprint } = serviceView(address, values.state);
   new StateFolder(address, values.state).forget();
   const config = readConfig();
   if (Object.hasOwn(config.services, address)) writeConfig(withService(config, address, key === null ? {} : { key }));
-  report(
+  printAnswer(
     values,
     { server: address, forgotten: { operator_fingerprint } },
     operator_fingerprint === null
@@ -103,7 +103,7 @@ function withService(config: Config, address: string, service: ServiceConfig): C
 }
 
 function said(values: Given, answer: object, text: string): number {
-  report(values, { ...answer, file: configPath() }, text);
+  printAnswer(values, { ...answer, file: configPath() }, text);
   return 0;
 }
 
@@ -117,10 +117,10 @@ function show(operands: readonly string[], values: Given): number {
   none(operands);
   const kept = readConfig();
   const servers = namedServers(values.server);
-  const addresses = new Set([...Object.keys(kept.services), ...servers.slice(0, 1).map(addressOf)]);
+  const addresses = new Set([...Object.keys(kept.services), ...servers.slice(0, 1).map(serverAddress)]);
   const services = [...addresses].map((address) => ({ address, ...serviceView(address, values.state) }));
   const named = servers.length ? servers.join(",") : undefined;
-  report(values, { file: configPath(), server: named ?? null, services }, described(named, services));
+  printAnswer(values, { file: configPath(), server: named ?? null, services }, described(named, services));
   return 0;
 }
 

@@ -123,7 +123,7 @@ function keyFileOf(values: ConnectionValues): string | undefined {
 }
 
 /** Refuses a command that must sign, before anything is read or sent. @throws UsageError without a key */
-export const requireKey = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
+export const requireKeyFile = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
 
 /** A store that says on stderr when it keeps the operator key of a log for the first time. */
 const telling = (store: Store, server: string, isSilent: boolean, say = (text: string) => console.error(text)): Store =>
@@ -142,7 +142,7 @@ export const reported = ({ json }: { readonly json: boolean }, answer: unknown, 
   json ? printableJson(answer) : typeof text === "string" ? printable(text) : text.styled;
 
 /** Prints an answer. */
-export function report(values: { readonly json: boolean }, answer: unknown, text: string | Styled): void {
+export function printAnswer(values: { readonly json: boolean }, answer: unknown, text: string | Styled): void {
   console.log(reported(values, answer, text));
 }
 

@@ -1,8 +1,8 @@
 /** Access to a running service for subcommands: JSON over HTTP, with errors as sentences. */
 import { OversizedAnswer, readBody } from "../../client/base/body.js";
-import { unreachable } from "../../client/base/error.js";
+import { silenceReason } from "../../client/base/error.js";
 import { UsageError } from "../line/usage.js";
-import { addressOf, readConfig } from "./config-file.js";
+import { readConfig, serverAddress } from "./config-file.js";
 
 /** The service returned an error, or did not answer. */
 export class ServiceError extends Error {}
@@ -42,7 +42,7 @@ export function checkAddress(server: string, name: string): string {
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
 export function connect(server: string): ServiceAccess {
-  const base = `${addressOf(checkAddress(server, "--server"))}/api/v1`;
+  const base = `${serverAddress(checkAddress(server, "--server"))}/api/v1`;
   const get = async <T>(path: string): Promise<T> => {
     let response: Response;
     let bytes: Uint8Array;
@@ -52,7 +52,7 @@ export function connect(server: string): ServiceAccess {
       bytes = await readBody(response);
     } catch (cause) {
       const detail =
-        cause instanceof OversizedAnswer ? `${server} answered with too much.` : unreachable(server, cause);
+        cause instanceof OversizedAnswer ? `${server} answered with too much.` : silenceReason(server, cause);
       throw new ServiceError(detail, { cause });
     }
     const body = parsed(bytes);

@@ -12,7 +12,7 @@ import { makeFolders } from "../../../engine/base/files.js";
 import { LoginResult } from "../../../engine/contract/identity/auth.js";
 import { ClientState, type Evidence, type Session, type State, type Store } from "../../client/index.js";
 import { readText } from "../files/files.js";
-import { addressOf, configFolder } from "./config-file.js";
+import { configFolder, serverAddress } from "./config-file.js";
 
 /** Codes of what keeps a user from having a folder. */
 const UNWRITABLE: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);
@@ -29,7 +29,7 @@ export class StateFolder {
   constructor(server: string, folder?: string) {
     this.path = folder === undefined ? configFolder() : resolve(folder);
     this.#isNamed = folder !== undefined || Boolean(process.env.XDG_CONFIG_HOME);
-    const address = addressOf(server);
+    const address = serverAddress(server);
     const { host } = new URL(address);
     // Addresses that differ only in their path are different services.
     const digest = createHash("sha256").update(address).digest("hex").slice(0, 12);

@@ -22,7 +22,7 @@ export function readSecret(file: string): string {
 }
 
 /** The private key in a PEM file, decrypted if it has a passphrase. @throws CairnlogError `invalid-key`; UsageError */
-export async function readKey(file: string, passphraseFile?: string): Promise<PrivateKey> {
+export async function privateKeyIn(file: string, passphraseFile?: string): Promise<PrivateKey> {
   const pem = readText(file);
   if (!isEncryptedKey(pem)) return privateKey(pem);
   const passphrase = await findPassphrase(`Passphrase of ${file}: `, `${file} is encrypted`, passphraseFile);
@@ -35,7 +35,7 @@ export async function readKey(file: string, passphraseFile?: string): Promise<Pr
 
 /** A signer with the private key in a PEM file. @throws CairnlogError `invalid-key`; UsageError */
 export async function fileSigner(file: string, passphraseFile?: string): Promise<Signer> {
-  const key = await readKey(file, passphraseFile);
+  const key = await privateKeyIn(file, passphraseFile);
   const { pem, algorithm } = key.public;
   return { publicKeyPem: pem, algorithm, sign: async (bytes) => signSync(key, bytes) };
 }

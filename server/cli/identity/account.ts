@@ -2,7 +2,7 @@
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../connection/actions.js";
-import { CONNECTION_OPTIONS, requireKey } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, requireKeyFile } from "../connection/connection.js";
 import { serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
 import { fileSigner, readSecret } from "../files/secrets.js";
@@ -29,14 +29,14 @@ const OPTIONS = {
 const ACTIONS = {
   create: (names, values) => {
     none(names);
-    requireKey(values);
+    requireKeyFile(values);
     const display_name = required(values.name, "--name");
     const account = { display_name, email: required(values.email, "--email"), ...credential(values) };
     return (client) => opened(values, () => client.accounts.open(account));
   },
   recover: (names, values) => {
     none(names);
-    requireKey(values);
+    requireKeyFile(values);
     const pseudonym = required(values.name, "--name");
     const recovery_key = readSecret(required(values["recovery-key-file"], "--recovery-key-file"));
     const recovery = { pseudonym, recovery_key, ...credential(values) };
@@ -44,7 +44,7 @@ const ACTIONS = {
   },
   enroll: (names, values) => {
     none(names);
-    requireKey(values);
+    requireKeyFile(values);
     const file = required(values["new-key"], "--new-key");
     const described = credential({ ...values, hardware: true });
     return async (client) => {

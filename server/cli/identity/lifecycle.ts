@@ -1,9 +1,15 @@
 /** `cairnlog register`, `succeed`, `revoke`: from the registration of a key to its end. `cairnlog writers`: who may write. */
-import { CONNECTION_OPTIONS, READING_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
+import {
+  CONNECTION_OPTIONS,
+  printAnswer,
+  READING_OPTIONS,
+  requireKeyFile,
+  withClient,
+} from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
 import { flag, subcommand, text } from "../line/subcommand.js";
-import { none, readTime, required, UsageError } from "../line/usage.js";
+import { none, required, timeOption, UsageError } from "../line/usage.js";
 
 export const register = subcommand({
   forms: ["--key KEY.pem --pseudonym NAME [--public-key FILE.pem]"],
@@ -22,16 +28,16 @@ operator lets people in where not everybody may write (cairnlog writers).`,
 cairnlog register --public-key ada.pub.pem --pseudonym Ada --key operator.pem`,
   async run(operands, values) {
     none(operands);
-    requireKey(values);
+    requireKeyFile(values);
     const options = {
       pseudonym: required(values.pseudonym, "--pseudonym"),
-      expirationDate: readTime(values.expires, "--expires"),
+      expirationDate: timeOption(values.expires, "--expires"),
     };
     const other = values["public-key"] === undefined ? undefined : readPublicKey(values["public-key"]).pem;
     const receipt = await withClient(values, ({ keys }) =>
       other === undefined ? keys.register(options) : keys.registerOther(other, options),
     );
-    report(values, receipt, `${receipt.fingerprint} (${receipt.pseudonym}): entry ${receipt.log_entry_id}`);
+    printAnswer(values, receipt, `${receipt.fingerprint} (${receipt.pseudonym}): entry ${receipt.log_entry_id}`);
     return 0;
   },
 });
@@ -51,15 +57,15 @@ export const succeed = subcommand({
   examples: "cairnlog succeed --key me.pem --new-key me2.pem",
   async run(operands, values) {
     none(operands);
-    requireKey(values);
+    requireKeyFile(values);
     const successor = await fileSigner(required(values["new-key"], "--new-key"), values["new-passphrase-file"]);
     const { pseudonym, recovery } = values;
-    const expirationDate = readTime(values.expires, "--expires");
+    const expirationDate = timeOption(values.expires, "--expires");
     const receipt = await withClient(values, (client) =>
       client.keys.succeed(successor, { pseudonym, expirationDate, recovery }),
     );
     const { old_fingerprint, new_fingerprint, log_entry_id } = receipt;
-    report(values, receipt, `${old_fingerprint} is succeeded by ${new_fingerprint}: entry ${log_entry_id}`);
+    printAnswer(values, receipt, `${old_fingerprint} is succeeded by ${new_fingerprint}: entry ${log_entry_id}`);
     return 0;
   },
 });
@@ -78,7 +84,7 @@ back. What the key signed before stays verifiable.`,
     none(operands);
     if (!values.yes) throw new UsageError("nothing takes a revocation back: say --yes");
     const receipt = await withClient(values, (client) => client.keys.revoke());
-    report(values, receipt, `${receipt.fingerprint} is revoked: entry ${receipt.log_entry_id}`);
+    printAnswer(values, receipt, `${receipt.fingerprint} is revoked: entry ${receipt.log_entry_id}`);
     return 0;
   },
 });
@@ -91,7 +97,7 @@ export const writers = subcommand({
   async run(operands, values) {
     none(operands);
     const answer = await withClient(values, (client) => client.writers());
-    report(values, answer, answer.sentence);
+    printAnswer(values, answer, answer.sentence);
     return 0;
   },
 });

@@ -1,7 +1,7 @@
 /** `cairnlog login`: gets a session token and keeps it. `cairnlog password`: the second factor of a key. */
 
 import { type Action, runAction } from "../connection/actions.js";
-import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, printAnswer, requireKeyFile, withClient } from "../connection/connection.js";
 import { readSecret } from "../files/secrets.js";
 import { flag, subcommand, subcommandWithActions, text } from "../line/subcommand.js";
 import { none, required } from "../line/usage.js";
@@ -19,7 +19,7 @@ the key until it expires. revoke, request and respond go by it when they get no 
 TOKEN=$(cairnlog login --key me.pem --print-token)`,
   async run(operands, values) {
     none(operands);
-    requireKey(values);
+    requireKeyFile(values);
     const file = values["password-file"];
     const password = file === undefined ? undefined : readSecret(file);
     const { session, path } = await withClient(values, async (client, folder) => {
@@ -28,8 +28,8 @@ TOKEN=$(cairnlog login --key me.pem --print-token)`,
     });
     const { token, ...shown } = session;
     const text = `Signed in as ${session.pseudonym} (${session.fingerprint}) until ${session.expires_at}. The session is in ${path}.`;
-    if (values["print-token"]) report(values, { ...session, file: path }, token);
-    else report(values, { ...shown, file: path }, text);
+    if (values["print-token"]) printAnswer(values, { ...session, file: path }, token);
+    else printAnswer(values, { ...shown, file: path }, text);
     return 0;
   },
 });
@@ -43,7 +43,7 @@ const OPTIONS = {
 const ACTIONS = {
   set: (names, values) => {
     none(names);
-    requireKey(values);
+    requireKeyFile(values);
     const password = readSecret(required(values["password-file"], "--password-file"));
     const file = values["current-password-file"];
     const current = file === undefined ? undefined : readSecret(file);

@@ -18,7 +18,7 @@ export function required(value: string | undefined, option: string): string {
 }
 
 /** A time for the service, which reads ISO 8601. @throws UsageError for another one */
-export function readTime(text: string | undefined, option: string): string | undefined {
+export function timeOption(text: string | undefined, option: string): string | undefined {
   if (text === undefined || (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text)))) return text;
   throw new UsageError(`${option} must be a time such as 2030-01-31T12:00:00Z, not ${text}`);
 }

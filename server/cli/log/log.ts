@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Entry, parsePublicKey } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection/connection.js";
+import { printAnswer, READING_OPTIONS, readInterval, readNumber, withClient } from "../connection/connection.js";
 import { flag, subcommandWithActions, text, textOr, type Values } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { entriesHeading, entryRow, entryText } from "../printing/entry-text.js";
@@ -98,7 +98,7 @@ function show(positionals: readonly string[], values: Given): (client: Client) =
   return async (client) => {
     for (const id of ids) {
       const proven = await client.log.entry(id);
-      report(values, proven.entry, entryText(proven));
+      printAnswer(values, proven.entry, entryText(proven));
     }
   };
 }
@@ -170,7 +170,7 @@ function proof(positionals: readonly string[], values: Given): (client: Client) 
   const treeSize = size === undefined ? undefined : readNumber(size, "--tree-size");
   return async (client) => {
     const proven = await client.log.proof(leaf, treeSize);
-    report(values, proven, JSON.stringify(proven, null, 2));
+    printAnswer(values, proven, JSON.stringify(proven, null, 2));
   };
 }
 
@@ -207,7 +207,7 @@ function head(positionals: readonly string[], values: Given): (client: Client) =
   const treeSize = size === undefined ? undefined : readNumber(size, "--tree-size");
   return async (client) => {
     const signed = treeSize === undefined ? await client.log.head() : await client.log.headOf(treeSize);
-    report(values, signed ?? null, signed ? JSON.stringify(signed, null, 2) : "The log is empty.");
+    printAnswer(values, signed ?? null, signed ? JSON.stringify(signed, null, 2) : "The log is empty.");
   };
 }
 
@@ -216,7 +216,7 @@ function consistency(positionals: readonly string[], values: Given): (client: Cl
   none(positionals.slice(2));
   return async (client) => {
     const shown = await client.log.consistency(from, to);
-    report(values, shown, JSON.stringify(shown, null, 2));
+    printAnswer(values, shown, JSON.stringify(shown, null, 2));
   };
 }
 
@@ -224,7 +224,7 @@ function checkpoint(positionals: readonly string[], values: Given): (client: Cli
   none(positionals);
   return async (client) => {
     const { note, checkpoint: read } = await client.log.checkpoint();
-    report(values, { note, ...read }, note.trimEnd());
+    printAnswer(values, { note, ...read }, note.trimEnd());
   };
 }
 
@@ -244,7 +244,11 @@ function shards(positionals: readonly string[], values: Given): (client: Client)
       ...(next ? [`It goes on at ${next.server}, under the operator key ${nameOf(next.operatorKey)}.`] : []),
       ...(ended && !next ? ["It names no log that goes on."] : []),
     ];
-    report(values, { predecessor: begun, frozen: ended, operator_key: next?.operatorKey ?? null }, lines.join("\n"));
+    printAnswer(
+      values,
+      { predecessor: begun, frozen: ended, operator_key: next?.operatorKey ?? null },
+      lines.join("\n"),
+    );
   };
 }
 
@@ -254,7 +258,7 @@ function verifyLog(positionals: readonly string[], values: Given): (client: Clie
     const found = await client.log.verify();
     const lines = [...found.errors, ...found.warnings].map(({ code, message }) => `${code}: ${message}`);
     const verdict = `${found.entry_count} entries, ${found.valid ? "valid" : "NOT valid"}`;
-    report(values, found, [verdict, ...lines].join("\n"));
+    printAnswer(values, found, [verdict, ...lines].join("\n"));
     return found.valid;
   };
 }

@@ -10,7 +10,7 @@ import {
   parseTlogProof,
 } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_OPTIONS, readNumber, report, withClient } from "../connection/connection.js";
+import { printAnswer, READING_OPTIONS, readNumber, withClient } from "../connection/connection.js";
 import { DocumentFiles } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
@@ -67,7 +67,7 @@ An entry that is newer than the newest checkpoint is waited for.`,
         const file = values.out ?? beside.keep(named, "proof", text, (kept) => identity(kept) === identity(text));
         if (values.out !== undefined) writeFileSync(file, text);
         const answer = { file, log_entry_id: id, leaf_index: leafIndex, origin, tree_size: treeSize };
-        report(values, answer, `${file}: entry ${id}, under the checkpoint of ${treeSize} entries of ${origin}`);
+        printAnswer(values, answer, `${file}: entry ${id}, under the checkpoint of ${treeSize} entries of ${origin}`);
       }
     });
     return 0;

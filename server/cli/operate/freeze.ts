@@ -26,7 +26,7 @@ export function endingOf({
 }
 
 /** @returns milliseconds since 1970. @throws UsageError for what is neither a day nor a time */
-export function readTime(text: string): number {
+export function readDeadline(text: string): number {
   const time = requestedTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
   if (time === undefined) throw new UsageError("--at is a day (2027-01-01, by UTC), or a time with an offset");
   return Date.parse(time);

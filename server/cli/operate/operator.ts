@@ -18,10 +18,10 @@ import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { continueLog, endedLog } from "./continue.js";
 import { settingsAt } from "./environment.js";
-import { endingOf, freezeAt, freezeLog, readTime } from "./freeze.js";
+import { endingOf, freezeAt, freezeLog, readDeadline } from "./freeze.js";
 import { isSocket, keyAt, openSoundLog, putInPlace, readPrivateKey } from "./operator-log.js";
 import { vkeyOf } from "./vkey.js";
-import { withholdPayload } from "./withhold.js";
+import { withholdAt } from "./withhold.js";
 
 const OPTIONS = {
   to: text(
@@ -156,7 +156,7 @@ async function rotate(values: Given): Promise<number> {
 
 async function freeze(values: Given): Promise<number> {
   const ending = endingOf(values);
-  const at = values.at === undefined ? null : readTime(values.at);
+  const at = values.at === undefined ? null : readDeadline(values.at);
   if (at !== null && values.server === undefined)
     throw new UsageError("--at is for a service that runs: give --server, too");
   const settings = settingsAt(values);
@@ -189,7 +189,7 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
   return withKey(settings, async (key) => {
     const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
-    const withheld_by = await withholdPayload(place, key, entryId, { reason, basis, ...member });
+    const withheld_by = await withholdAt(place, key, entryId, { reason, basis, ...member });
     console.log(
       values.json
         ? printableJson({ entry_id: entryId, withheld_by, reason, basis, ...member })

@@ -38,7 +38,7 @@ export function holdParentConnection(): void {
 }
 
 /** Tells the parent something, at once: this thread may hang in the next moment. Does nothing without a parent. */
-export function report(what: Report): void {
+export function tellParent(what: Report): void {
   if (!isHeld) return;
   try {
     writeSync(LIFELINE, `${JSON.stringify(what)}\n`);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { replaceFile } from "../../../engine/base/files.js";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
-import { readManifest } from "../../../engine/log/history/backupformat.js";
+import { readBackupManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
@@ -62,7 +62,7 @@ cairnlog serve --read-only serves: the same entries, heads and proofs, without t
       const { restoreStatic } = await import("../static/restore.js");
       return interruptible((signal) => restoreStatic(restoring, signal));
     }
-    const manifest = readManifest(from);
+    const manifest = readBackupManifest(from);
     if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
     const operatorKey = operatorKeyOf(to, values["operator-key"])?.pem ?? manifest.operator_key;
     const kept = publishedHeadPath(to);

@@ -12,7 +12,7 @@ import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { ENV_FILE_OPTION } from "./env-file.js";
 import { SETTING_OPTIONS, settingsGiven, settingsOf } from "./environment.js";
-import { hasParent, report } from "./parent-connection.js";
+import { hasParent, tellParent } from "./parent-connection.js";
 import { stopInTime } from "./stopping.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
@@ -63,7 +63,7 @@ and start it again.`,
       throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
     const options = { follow: values.follow };
     const keepsNone = settings.readOnly && settings.replication === null;
-    report({
+    tellParent({
       failureFile: keepsNone ? null : failurePath(settings.dataDir),
       stopMs: settings.stopTimeoutSeconds * 1000,
     });
@@ -149,6 +149,6 @@ async function fail({ message }: CairnlogError): Promise<never> {
   process.on("uncaughtException", () => {}).on("unhandledRejection", () => {});
   console.error(`cairnlog: ${message}`);
   await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
-  report({ closing: "the exit", exit: FAILED_EXIT_CODE });
+  tellParent({ closing: "the exit", exit: FAILED_EXIT_CODE });
   process.exit(FAILED_EXIT_CODE);
 }

@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../../engine/base/error.js";
 import { readSettings, type Settings, type SettingText, settingTexts, strangeNames } from "../../settings/settings.js";
 import { faultsBeforeStart } from "../../startcheck.js";
-import { report } from "../connection/connection.js";
+import { printAnswer } from "../connection/connection.js";
 import { flag, subcommand } from "../line/subcommand.js";
 import { none } from "../line/usage.js";
 import { printable } from "../terminal/printable.js";
@@ -41,7 +41,7 @@ cairnlog settings --env-file /etc/cairnlog/environment --check && systemctl rest
       faults,
       unknown,
     };
-    if (values.json || !values.check) report(values, answer, described(shown));
+    if (values.json || !values.check) printAnswer(values, answer, described(shown));
     else if (!faults.length) console.log("nothing is wrong");
     return faults.length ? 1 : 0;
   },

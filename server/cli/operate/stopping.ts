@@ -2,7 +2,7 @@
 
 import type { RunningServer } from "../../index.js";
 import { stderrLines } from "../../process/stderr.js";
-import { report } from "./parent-connection.js";
+import { tellParent } from "./parent-connection.js";
 
 /** Milliseconds in which the process may end by itself when all is closed, although something works on in it. */
 const LINGER_MS = 2_000;
@@ -34,7 +34,7 @@ export async function stopInTime(server: Pick<RunningServer, "close">, seconds: 
   const last = performance.now() + seconds * 1000 * EXIT_SHARE;
   const exit = (hanging: readonly string[], code: number): never => {
     const current = hanging.join(", ");
-    report({ closing: current || "the exit", exit: code });
+    tellParent({ closing: current || "the exit", exit: code });
     if (hanging.length > 0) {
       const rest = code === 0 ? "nothing that it had accepted is lost" : "writes that it had accepted are not decided";
       stderrLines().write(`cairnlog: the service was ended while this hung: ${current}; ${rest}\n`);
@@ -42,9 +42,9 @@ export async function stopInTime(server: Pick<RunningServer, "close">, seconds: 
     process.exit(code);
   };
   try {
-    const { hanging, isSettled } = await server.close((closing) => report({ closing }));
+    const { hanging, isSettled } = await server.close((closing) => tellParent({ closing }));
     if (hanging.length > 0) exit(hanging, isSettled ? 0 : 1);
-    report({ closing: "the exit", exit: 0 });
+    tellParent({ closing: "the exit", exit: 0 });
     return 0;
   } finally {
     const patience = Math.min(performance.now() + LINGER_MS, last);

@@ -13,7 +13,7 @@ type LogAccess =
   | { readonly server: string; readonly publicOrigin: string | undefined };
 
 /** @returns the id of the entry that withholds the payload */
-export async function withholdPayload(
+export async function withholdAt(
   place: LogAccess,
   key: OperatorKey,
   entryId: number,

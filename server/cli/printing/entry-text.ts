@@ -4,7 +4,7 @@ import { isPrefixedHash } from "../../../engine/verify/bytes/encoding.js";
 import { isWithheld, membersIn, type WithheldEntry } from "../../../engine/verify/events/withheld.js";
 import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../client/log/proven.js";
-import { coloured, facts, row, type Styled, shortFingerprint } from "../terminal/table.js";
+import { alignedRow, coloured, facts, type Styled, shortFingerprint } from "../terminal/table.js";
 import type { Names } from "./names.js";
 
 /** Columns of a list of entries; what the last three hold has no fixed width. */
@@ -18,7 +18,7 @@ const WIDTHS = [
 
 /** The heading of a list of entries. */
 export const entriesHeading = (): string =>
-  coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "NAME", "ABOUT"]));
+  coloured("bold", alignedRow(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "NAME", "ABOUT"]));
 
 /** An entry in a list: its number, when it was made, what happened, by which key, and about what. */
 export async function entryRow(entry: Entry, names: Pick<Names, "of" | "person">): Promise<string> {
@@ -27,7 +27,7 @@ export async function entryRow(entry: Entry, names: Pick<Names, "of" | "person">
   const kind = kindOf(event_type);
   const actor = text(payload[kind?.actor ?? ""]);
   const about = kind?.about.map((member) => text(payload[member])).find((value) => value !== undefined);
-  return row(WIDTHS, [
+  return alignedRow(WIDTHS, [
     `${id}`,
     shortTime(timestamp),
     kind?.label ?? event_type,

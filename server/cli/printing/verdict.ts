@@ -72,7 +72,7 @@ interface Beside {
 }
 
 /** @param summary of a verdict that holds */
-export function bundleText(file: string, { verdict, checks }: BundleVerdict, summary: Summary | null): string {
+export function bundleReport(file: string, { verdict, checks }: BundleVerdict, summary: Summary | null): string {
   // The maker of the bundle chose some of the words.
   const lines = checks.map(({ name, ok, detail }) => {
     const mark = ok ? coloured("green", "ok    ") : name === "withheld" ? "--    " : coloured("red", "WRONG ");

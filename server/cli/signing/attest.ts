@@ -10,7 +10,7 @@ import { hiddenTitle, type PrivateTitle } from "../../../engine/verify/events/ha
 import { type EnvelopeSubject, envelopeSubject, type Manifest } from "../../../engine/verify/index.js";
 import type { Client, Subject } from "../../client/index.js";
 import { byTheClock } from "../../outgoing/patience.js";
-import { CONNECTION_OPTIONS, requireKey, withClient } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, requireKeyFile, withClient } from "../connection/connection.js";
 import { explain } from "../connection/explain.js";
 import { wellFormed } from "../files/disk-names.js";
 import { DocumentFiles, type DocumentPlaces, OutFile } from "../files/document-files.js";
@@ -97,7 +97,7 @@ cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me
       listPublic(files, values);
       return failures.length ? 1 : 0;
     }
-    requireKey(values);
+    requireKeyFile(values);
     const { title, type = envelope?.type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
     const options = { type, pseudonym, intent, password };

@@ -16,11 +16,11 @@ import {
 } from "../../../engine/verify/claims/claims.js";
 import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
 import type { SealedClaim } from "../../client/base/types.js";
-import { type Action, listed, runAction } from "../connection/actions.js";
+import { type Action, listAnswer, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
 import { readPublicKey } from "../files/public-key.js";
-import { readKey } from "../files/secrets.js";
+import { privateKeyIn } from "../files/secrets.js";
 import { flag, subcommandWithActions, text, textOr, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
@@ -38,7 +38,7 @@ const SERVICE_ACTIONS = {
   list: (names) => {
     const lookupKey = only(names, "LOOKUP_KEY");
     return (client) =>
-      listed(client.claims.list(lookupKey), ({ id, timestamp, payload }) =>
+      listAnswer(client.claims.list(lookupKey), ({ id, timestamp, payload }) =>
         [id, timestamp, JSON.stringify(payload)].join(" "),
       );
   },
@@ -211,7 +211,7 @@ function readClaim(positionals: readonly string[]): JsonObject {
 
 /** The P-256 scalar of a private key in PEM. */
 async function readSecretKey(path: string, passphraseFile: string | undefined): Promise<Uint8Array> {
-  const { public: owner, keyObject } = await readKey(path, passphraseFile);
+  const { public: owner, keyObject } = await privateKeyIn(path, passphraseFile);
   if (owner.algorithm !== "ecdsa-p256")
     throw new CairnlogError("invalid-key", `Claims are encrypted to P-256 keys; this one is ${owner.algorithm}.`);
   return Buffer.from(keyObject.export({ format: "jwk" }).d!, "base64url");

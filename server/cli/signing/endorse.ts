@@ -3,9 +3,9 @@
 import { membersIn } from "../../../engine/verify/events/withheld.js";
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
 import { type Action, type Done, runAction, tabled } from "../connection/actions.js";
-import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, readNumber, requireKeyFile } from "../connection/connection.js";
 import { subcommandWithActions, text } from "../line/subcommand.js";
-import { only, readTime, required, UsageError } from "../line/usage.js";
+import { only, required, timeOption, UsageError } from "../line/usage.js";
 import { Names } from "../printing/names.js";
 
 const OPTIONS = {
@@ -29,9 +29,9 @@ const ACTIONS = {
     const endorsed_fingerprint = only(names, "the FINGERPRINT to endorse");
     const category = CATEGORIES[required(values.category, "--category")];
     if (!category) throw new UsageError(`--category must be ${Object.keys(CATEGORIES).join(" or ")}`);
-    requireKey(values);
+    requireKeyFile(values);
     const { institution } = values;
-    const validUntil = readTime(values["valid-until"], "--valid-until");
+    const validUntil = timeOption(values["valid-until"], "--valid-until");
     const offer: Offer = {
       endorsed_fingerprint,
       category,
@@ -46,13 +46,13 @@ const ACTIONS = {
   accept: (names, values) => {
     const { note } = values;
     const offer = readNumber(only(names, "OFFER"), "OFFER");
-    requireKey(values);
+    requireKeyFile(values);
     return (client) => client.endorsements.accept(offer, note).then(changed);
   },
   withdraw: (names, values) => {
     const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
-    requireKey(values);
+    requireKeyFile(values);
     return async (client) => {
       const { entry } = await client.log.entry(offer);
       const endorsed = membersIn(entry).endorsed_key_fingerprint;
@@ -63,13 +63,13 @@ const ACTIONS = {
   "revoke-acceptance": (names, values) => {
     const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
-    requireKey(values);
+    requireKeyFile(values);
     return (client) => client.endorsements.revokeAcceptance(offer, note).then(changed);
   },
   alert: (names, values) => {
     const fingerprint = only(names, "FINGERPRINT");
     const reason = required(values.reason, "--reason");
-    requireKey(values);
+    requireKeyFile(values);
     return async (client) => {
       const receipt = await client.endorsements.alert(fingerprint, reason, values.evidence);
       return { answer: receipt, text: `warned of ${fingerprint}: entry ${receipt.log_entry.id}` };

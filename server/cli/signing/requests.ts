@@ -2,10 +2,10 @@
 
 import type { Client, Notification } from "../../client/index.js";
 import { type Action, runAction, tabled } from "../connection/actions.js";
-import { CONNECTION_OPTIONS, readNumber, report, withClient } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, printAnswer, readNumber, withClient } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
 import { flag, subcommand, subcommandWithActions, text } from "../line/subcommand.js";
-import { none, only, readTime, required, UsageError } from "../line/usage.js";
+import { none, only, required, timeOption, UsageError } from "../line/usage.js";
 import { Names, quoted } from "../printing/names.js";
 
 /** The end of a day, where only a day is given. */
@@ -26,7 +26,7 @@ receipt. The request and everything in it is public.`,
   async run(positionals, values) {
     if (positionals.length !== 1) throw new UsageError("name one FINGERPRINT to ask");
     const { intent, claims } = values;
-    const deadline = readTime(values.deadline, "--deadline");
+    const deadline = timeOption(values.deadline, "--deadline");
     const asked = {
       target_fingerprint: positionals[0]!,
       attestation_type: required(values.type, "--type"),
@@ -36,7 +36,7 @@ receipt. The request and everything in it is public.`,
     };
     const receipt = await withClient(values, (client) => client.requests.create(asked));
     const { request_id, status, deadline: until, log_entry_id } = receipt;
-    report(values, receipt, `${request_id} is ${status} until ${until}: entry ${log_entry_id}`);
+    printAnswer(values, receipt, `${request_id} is ${status} until ${until}: entry ${log_entry_id}`);
     return 0;
   },
 });
@@ -67,7 +67,7 @@ Anybody may answer, each key once. The status follows the target's answer, and t
     const { request_id, status, log_entry_id } = receipt;
     const isFollowed = status === (decision === "accept" ? "accepted" : "declined");
     const whose = isFollowed ? "" : ", as its target or somebody before you has answered";
-    report(values, receipt, `${request_id} is ${status}${whose}: entry ${log_entry_id}`);
+    printAnswer(values, receipt, `${request_id} is ${status}${whose}: entry ${log_entry_id}`);
     return 0;
   },
 });

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../../engine/base/error.js";
 import type { PrivateTitle } from "../../../engine/verify/events/hashed.js";
 import { type AttestationBundle, signedMembers, signedWords } from "../../../engine/verify/index.js";
 import { type AttestOptions, type Client, ClientError, type Subject } from "../../client/index.js";
-import { report } from "../connection/connection.js";
+import { printAnswer } from "../connection/connection.js";
 import type { DocumentPlaces, EmptyFile } from "../files/document-files.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
@@ -196,7 +196,7 @@ export class AttestRun {
     this.#attesting.end();
     const signed = signedMembers(manifest);
     const words = signed.attestation_type && signed.intent_statement ? "" : `. ${signedWords(signed)}`;
-    report(
+    printAnswer(
       this.#work,
       { file, bundle: path, log_entry_id: entry.id, attestation_id: attestation.id, duplicate, signed },
       `${file}: entry ${entry.id}${duplicate ? " (recorded before)" : ""}, ${path}, attestation ${attestation.id}${words}`,

@@ -5,7 +5,7 @@ import { type Entry, encodeBase64, kindOf } from "../../../engine/verify/index.j
 import { type PublishedEntry, type PublishedKey, StaticLog } from "../../client/static/log.js";
 import { termOf } from "../../client/static/run.js";
 import { patientFetch, throughLimits } from "../../outgoing/patience.js";
-import { readNumber, report } from "../connection/connection.js";
+import { printAnswer, readNumber } from "../connection/connection.js";
 import { hashFile } from "../files/file-hash.js";
 import { readSigners } from "../files/signers.js";
 import { text } from "../line/subcommand.js";
@@ -75,7 +75,7 @@ async function show(log: StaticLog, operands: readonly string[], values: LogValu
   if (!operands.length) throw new UsageError("name at least one ENTRY");
   for (const id of operands.map((operand) => readNumber(operand, "ENTRY"))) {
     const { entry, leafIndex } = await log.entry(id);
-    report(values, entry, entryFacts(entry, leafIndex, provenBy(log)));
+    printAnswer(values, entry, entryFacts(entry, leafIndex, provenBy(log)));
   }
 }
 
@@ -112,7 +112,7 @@ async function proof(log: StaticLog, [leaf, ...more]: readonly string[], values:
   const { origin, rootHash: root_hash } = log.verdict.checkpoint;
   const path = (await log.inclusion(index)).map(encodeBase64);
   const proven = { origin, tree_size: log.size, root_hash, leaf_index: index, proof: path };
-  report(values, proven, JSON.stringify(proven, null, 2));
+  printAnswer(values, proven, JSON.stringify(proven, null, 2));
 }
 
 async function tail(log: StaticLog, operands: readonly string[], values: LogValues): Promise<void> {
@@ -124,7 +124,7 @@ async function tail(log: StaticLog, operands: readonly string[], values: LogValu
 
 async function checkpoint(log: StaticLog, operands: readonly string[], values: LogValues): Promise<void> {
   none(operands);
-  report(values, { note: log.note, ...log.verdict.checkpoint }, log.note.trimEnd());
+  printAnswer(values, { note: log.note, ...log.verdict.checkpoint }, log.note.trimEnd());
 }
 
 /** Entries as a list, with the names of keys from their registrations. */

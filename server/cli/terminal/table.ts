@@ -28,7 +28,7 @@ export function facts(named: readonly (readonly [name: string, value: string | n
 }
 
 /** A row whose cells begin in fixed columns. A cell that is too wide moves the rest; the last one has no width. */
-export function row(widths: readonly number[], cells: readonly string[]): string {
+export function alignedRow(widths: readonly number[], cells: readonly string[]): string {
   return cells
     .map((cell, i) => printableLine(cell).padEnd(widths[i] ?? 0))
     .join(GAP)
@@ -41,7 +41,11 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
     Math.max(name.length, ...rows.map((cells) => printableLine(cells[i]!).length)),
   );
   widths.pop();
-  return { styled: [coloured("bold", row(widths, heading)), ...rows.map((cells) => row(widths, cells))].join("\n") };
+  return {
+    styled: [coloured("bold", alignedRow(widths, heading)), ...rows.map((cells) => alignedRow(widths, cells))].join(
+      "\n",
+    ),
+  };
 }
 
 const SHORT_DIGITS = 12;

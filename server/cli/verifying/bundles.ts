@@ -53,7 +53,7 @@ function readJson(path: string): { readonly value: unknown; readonly fault: stri
 }
 
 /** The result for a file that cannot be read. The other files are still verified. */
-export function unreadable(error: Error): Verified {
+export function unreadableFile(error: Error): Verified {
   if (!isSystemError(error)) throw error;
   return misread(systemSentence(error));
 }

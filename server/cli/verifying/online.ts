@@ -8,7 +8,7 @@ import type { Client, VerificationResult } from "../../client/index.js";
 export type TrustConfig = NonNullable<NonNullable<Parameters<Client["verify"]>[1]>["trust_config"]>;
 
 /** Checks of the signer's key and of the trust in it. @throws ClientError if the service cannot be asked */
-export async function standingOf(
+export async function signerChecks(
   client: Client,
   { manifest, attestation }: AttestationBundle,
   trust_config: TrustConfig | undefined,

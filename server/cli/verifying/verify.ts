@@ -23,7 +23,7 @@ import { required, UsageError } from "../line/usage.js";
 import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../printing/proof-file.js";
 import {
   briefText,
-  bundleText,
+  bundleReport,
   countText,
   exitCode,
   NO_SUMMARY,
@@ -36,8 +36,8 @@ import {
 import { STATIC_OPTIONS, verifyStatic } from "../static/read.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { type Trust, unreadable, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
-import { standingOf, type TrustConfig } from "./online.js";
+import { type Trust, unreadableFile, type Verified, verifyEnvelope, verifyFile, verifyParts } from "./bundles.js";
+import { signerChecks, type TrustConfig } from "./online.js";
 
 const OPTIONS = {
   "operator-key": text(
@@ -157,7 +157,7 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
       const read: Read[] = [];
       for (const receipt of found.length ? found : [`${file}.attestation.json`]) {
         const checked = values.dsse ? verifyEnvelope(file, receipt, trust, key) : verifyFile(file, receipt, trust);
-        read.push({ receipt, verified: await checked.catch(unreadable) });
+        read.push({ receipt, verified: await checked.catch(unreadableFile) });
       }
       await run.judge(file, read, { file });
     }
@@ -255,7 +255,7 @@ class Run {
       console.log(printableJson({ ...named, receipt, ...verdict, ...(summary?.json ?? NO_SUMMARY) }));
     else if (isPassed) console.log(passedOver(file, verdict));
     else if (this.#isBrief) console.log(briefText(file, verdict, summary));
-    else console.log(bundleText(file, verdict, summary));
+    else console.log(bundleReport(file, verdict, summary));
   }
 
   /** A directory that cannot be read: what is in it was not verified. */
@@ -290,7 +290,7 @@ class Run {
   async #standing(bundle: AttestationBundle): Promise<readonly BundleCheck[]> {
     const { trust } = this.#values;
     const config = trust === undefined ? undefined : (readObject(trust) as unknown as TrustConfig);
-    return withClient(this.#values, (client) => standingOf(client, bundle, config));
+    return withClient(this.#values, (client) => signerChecks(client, bundle, config));
   }
 }
 

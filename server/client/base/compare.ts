@@ -11,7 +11,7 @@ export function same(a: unknown, b: unknown): boolean {
 export type Members<T> = { readonly [K in keyof T]?: unknown };
 
 /** The name of a member of `expected` that has another value in `actual`; undefined if all are equal. */
-export function differing<T extends object>(actual: T, expected: Members<T>): string | undefined {
+export function differingMember<T extends object>(actual: T, expected: Members<T>): string | undefined {
   const names = Object.keys(expected) as (keyof T & string)[];
   return names.find((name) => !same(actual[name], expected[name]));
 }
@@ -22,7 +22,7 @@ export function differing<T extends object>(actual: T, expected: Members<T>): st
  * @throws ClientError `malformed-answer`
  */
 export function confirmed<T extends object>(answer: T, expected: Members<T>, what: string): T {
-  const member = differing(answer, expected);
+  const member = differingMember(answer, expected);
   if (member === undefined) return answer;
   throw new ClientError("malformed-answer", `${what} is not what was asked for: it differs in ${member}.`);
 }

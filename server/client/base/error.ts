@@ -129,7 +129,7 @@ const OWN_AUTHORITY =
   "If its authority is your own, name the PEM file of that in the environment variable NODE_EXTRA_CA_CERTS.";
 
 /** Why a service gave no answer, as a sentence. Only Node says why; browsers do not. @param cause what `fetch` threw */
-export function unreachable(server: string, cause: unknown): string {
+export function silenceReason(server: string, cause: unknown): string {
   const code = codeOf(cause);
   if (code === "ENOTFOUND" || code === "EAI_AGAIN")
     return `The name in ${server} cannot be looked up (${code}).${unusedProxy(server)}`;

@@ -8,7 +8,7 @@ import { Problem } from "../../../engine/contract/errors.js";
 import { isOrigin } from "../../../engine/contract/origin.js";
 import { parseIJson } from "../../../engine/verify/index.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
-import { ClientError, type ClientErrorOptions, unreachable } from "./error.js";
+import { ClientError, type ClientErrorOptions, silenceReason } from "./error.js";
 
 /** The members of a query string; undefined members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -209,7 +209,7 @@ export class Http {
         });
       // The next request is sent to the node that was given, which knows who leads now.
       this.#leader = undefined;
-      throw new ClientError("no-answer", unreachable(server, cause), { cause });
+      throw new ClientError("no-answer", silenceReason(server, cause), { cause });
     }
   }
 }

@@ -11,7 +11,7 @@ import type { Signer } from "../base/signer.js";
 import type { KeyDetail, KeyRegistered, KeyRevoked, KeyStatusView, KeySucceeded, KeySummary } from "../base/types.js";
 import { Area } from "../log/area.js";
 import { CHOSEN } from "../log/expected.js";
-import { placeOf } from "../log/proven.js";
+import { receiptPlace } from "../log/proven.js";
 
 export interface RegisterOptions {
   /** Display name: 1 to 200 characters. */
@@ -78,7 +78,7 @@ export class KeysClient extends Area {
         possession_signature,
       },
     });
-    return this.watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...placeOf(proven) }, proven);
+    return this.watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...receiptPlace(proven) }, proven);
   }
 
   /** Replaces the signer's key by another one. Both sign. @throws ClientError */
@@ -113,7 +113,11 @@ export class KeysClient extends Area {
         new_key_signature,
       },
     });
-    return this.watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
+    return this.watch.agreed(
+      receipt,
+      { old_fingerprint, new_fingerprint: fingerprint, ...receiptPlace(proven) },
+      proven,
+    );
   }
 
   /**
@@ -129,7 +133,7 @@ export class KeysClient extends Area {
       event_type: "key_revocation",
       payload: { fingerprint },
     });
-    return this.watch.agreed(receipt, { fingerprint, ...placeOf(proven) }, proven);
+    return this.watch.agreed(receipt, { fingerprint, ...receiptPlace(proven) }, proven);
   }
 
   /**

@@ -6,7 +6,7 @@ import {
   type TreeHead,
   verifyInclusion,
 } from "../../../engine/verify/index.js";
-import { differing, type Members } from "../base/compare.js";
+import { differingMember, type Members } from "../base/compare.js";
 
 /** An entry, where it lies, and the proof of that under a head that was checked. */
 export interface ProvenEntry {
@@ -16,7 +16,7 @@ export interface ProvenEntry {
 }
 
 /** Where an entry lies, as receipts say it. */
-export const placeOf = ({ entry, proof }: ProvenEntry) => ({
+export const receiptPlace = ({ entry, proof }: ProvenEntry) => ({
   log_entry_id: entry.id,
   leaf_index: proof.leaf_index,
   entry_hash: entry.entry_hash,
@@ -28,7 +28,7 @@ export function bareEntry({ entry: { ots_proof: _, ...bare } }: ProvenEntry): En
 }
 
 /** Whether a proof leads from its leaf to a signed head. What it says of itself must be what the head says, too. */
-export function isIncluded(leafIndex: number, proof: InclusionProof, head: TreeHead): boolean {
+export function isProven(leafIndex: number, proof: InclusionProof, head: TreeHead): boolean {
   const { tree_size, root_hash, tree_version } = head;
   const claims: Members<InclusionProof> = {
     leaf_index: leafIndex,
@@ -37,7 +37,7 @@ export function isIncluded(leafIndex: number, proof: InclusionProof, head: TreeH
     root_hash,
     tree_version,
   };
-  if (differing(proof, claims) !== undefined) return false;
+  if (differingMember(proof, claims) !== undefined) return false;
   return verifyInclusion({
     leaf: proof.entry_hash,
     leafIndex,

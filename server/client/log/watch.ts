@@ -20,7 +20,7 @@ import {
   verifyConsistency,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import { differing, type Members, same } from "../base/compare.js";
+import { differingMember, type Members, same } from "../base/compare.js";
 import { ClientError, type Evidence } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { State, Store } from "../base/store.js";
@@ -28,7 +28,7 @@ import type { ConsistencyProof } from "../base/types.js";
 import { deviation, type Expected } from "./expected.js";
 import { type EntryCriteria, failedFilter } from "./filters.js";
 import { type OperatorKeyAnswer, OperatorPins } from "./operators.js";
-import { isIncluded, type ProvenEntry } from "./proven.js";
+import { isProven, type ProvenEntry } from "./proven.js";
 import { newRotations, type ShownRotation } from "./rotations.js";
 
 /** The reason to refuse a signed head, as a sentence; undefined if there is none. */
@@ -174,7 +174,7 @@ export class Watch {
    * @throws ClientError `log-misbehaved`
    */
   async agreed<T extends object>(receipt: T, truth: Members<T>, { entry, proof, head }: ProvenEntry): Promise<T> {
-    const member = differing(receipt, truth);
+    const member = differingMember(receipt, truth);
     if (member === undefined) return receipt;
     const detail = `The receipt of entry ${entry.id} does not say what the entry says: it differs in ${member}.`;
     throw await this.misbehaved(detail, { shown: head, proof, entry });
@@ -205,7 +205,7 @@ export class Watch {
     const claimed = leafIndex ?? proof.leaf_index;
     // Ids ascend from 1, so an entry's leaf index is below its id. No hash says more about an id.
     const isItsOwn = proof.entry_hash === entry.entry_hash && claimed < entryId;
-    if (!isItsOwn || !isIncluded(claimed, proof, head))
+    if (!isItsOwn || !isProven(claimed, proof, head))
       throw await this.misbehaved(`The proof does not lead from entry ${entryId} to the tree head.`, {
         shown: head,
         proof,
@@ -276,7 +276,7 @@ export class Watch {
     if (head === null) throw new ClientError("not-found", `The log has no tree head of size ${proof.tree_size}.`);
     await this.accept(head, floor);
     const holds = treeSize === undefined || head.tree_size === treeSize;
-    if (!holds || !isIncluded(leafIndex, proof, head))
+    if (!holds || !isProven(leafIndex, proof, head))
       throw await this.misbehaved(`The proof of leaf ${leafIndex} does not hold.`, { shown: head, proof });
     return proof;
   }
@@ -422,7 +422,7 @@ export class Watch {
       await this.consistency(before, newest);
       const shown = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: newest.tree_size });
       const [entry, proof] = await this.owed(Promise.all([this.#shown(entryId), shown]), { shown: newest });
-      const isThere = proof.entry_hash === entry.entry_hash && isIncluded(leafIndex, proof, newest);
+      const isThere = proof.entry_hash === entry.entry_hash && isProven(leafIndex, proof, newest);
       if (isThere && deviation(entry, expected) === undefined) continue;
       const detail = "The log does not have the rotation of its operator key that the service shows.";
       throw await this.misbehaved(detail, { shown: newest, proof, entry });
@@ -459,7 +459,7 @@ export class Watch {
       tree_version: newer.tree_version,
     };
     const holds =
-      differing(proof, claims) === undefined &&
+      differingMember(proof, claims) === undefined &&
       (await this.#isHeadOf(older, proof.from_sth)) &&
       (await this.#isHeadOf(newer, proof.to_sth)) &&
       verifyConsistency({
@@ -482,7 +482,7 @@ export class Watch {
   async #isHeadOf(known: TreeHead, shown: TreeHead | null): Promise<boolean> {
     if (shown === null) return false;
     const { tree_size, root_hash, tree_version } = known;
-    if (differing(shown, { tree_size, root_hash, tree_version }) !== undefined) return false;
+    if (differingMember(shown, { tree_size, root_hash, tree_version }) !== undefined) return false;
     return same(shown, known) || verifyTreeHead(shown, await this.#pins.known());
   }
 }

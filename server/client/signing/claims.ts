@@ -11,7 +11,7 @@ import { ClientError } from "../base/error.js";
 import { pages } from "../base/pages.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, SealedClaim } from "../base/types.js";
 import { Area } from "../log/area.js";
-import { placeOf } from "../log/proven.js";
+import { receiptPlace } from "../log/proven.js";
 
 /** Number of claims on a page. This number of claims always fits, whatever their size. */
 const PER_PAGE = 20;
@@ -28,7 +28,7 @@ export class ClaimsClient extends Area {
       event_type: "encrypted_claim",
       payload: { ...claim },
     });
-    const { entry_hash: _, ...place } = placeOf(proven);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
     const { commitment, lookup_key } = claim;
     return this.watch.agreed(receipt, { entry_id: proven.entry.id, commitment, lookup_key, ...place }, proven);
   }

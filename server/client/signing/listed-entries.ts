@@ -7,7 +7,7 @@ import * as wire from "../../../engine/contract/log/log.js";
 import { type Entry, type InclusionProof, leafHash, nodeHash, type TreeHead } from "../../../engine/verify/index.js";
 import type { Http } from "../base/http.js";
 import { pages } from "../base/pages.js";
-import { isIncluded, type ProvenEntry } from "../log/proven.js";
+import { isProven, type ProvenEntry } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
 
 /** Entries of others that are fetched to save a request for a proof: as many as fit on a page. */
@@ -88,7 +88,7 @@ export class ListedEntries {
     const query = { tree_size: head.tree_size };
     const asked: Promise<InclusionProof> = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, query);
     const proof = await this.#watch.owed(asked, { shown: head });
-    if (isIncluded(leafIndex, proof, head)) return proof;
+    if (isProven(leafIndex, proof, head)) return proof;
     throw await this.#watch.misbehaved(`The proof of leaf ${leafIndex} does not hold.`, { shown: head, proof });
   }
 }

@@ -7,7 +7,7 @@ import { asLogged, confirmed, moment } from "../base/compare.js";
 import type { PolicyPublished, PolicyView, PublishPolicy } from "../base/types.js";
 import { Area } from "../log/area.js";
 import { OF_ENTRY } from "../log/expected.js";
-import { placeOf } from "../log/proven.js";
+import { receiptPlace } from "../log/proven.js";
 
 /** A policy of the client's key; `docs/policies.md` describes the language of its predicates. */
 export type NewPolicy = Omit<PublishPolicy, "target_fingerprint" | "auth">;
@@ -28,7 +28,7 @@ export class PoliciesClient extends Area {
     const { effective_from } = proven.entry.payload as PayloadOf<"request_policy">;
     const published_at = proven.entry.timestamp;
     const status = effective_from <= published_at ? ("active" as const) : ("scheduled" as const);
-    const { entry_hash: _, ...place } = placeOf(proven);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
     return this.watch.agreed(
       receipt,
       {

@@ -13,7 +13,7 @@ import {
   type TreeHead,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { differing, same } from "../base/compare.js";
+import { differingMember, same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { AttestationReceipt, SubmitAttestation } from "../base/types.js";
 import { Area } from "../log/area.js";
@@ -152,7 +152,7 @@ export class Receipts extends Area {
       manifest_hash: manifestHash(submitted.manifest),
       signed: signedMembers(submitted.manifest),
     };
-    const member = differing(receipt, truth);
+    const member = differingMember(receipt, truth);
     if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
     // Also checked for an earlier attestation: somebody else may have recorded the signature with another type or
     // statement.

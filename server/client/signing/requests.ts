@@ -15,7 +15,7 @@ import type {
 } from "../base/types.js";
 import { Area } from "../log/area.js";
 import { CHOSEN } from "../log/expected.js";
-import { type ProvenEntry, placeOf } from "../log/proven.js";
+import { type ProvenEntry, receiptPlace } from "../log/proven.js";
 
 /** A request by the client's key. A nonce is generated if it is absent. */
 export type NewRequest = Omit<CreateRequest, "requester_fingerprint" | "auth" | "nonce"> & { readonly nonce?: string };
@@ -49,7 +49,7 @@ export class RequestsClient extends Area {
       payload: { ...content, deadline: moment(request.deadline) ?? CHOSEN, status: CHOSEN, policy_entry_id: CHOSEN },
     });
     const { deadline, status, policy_entry_id } = proven.entry.payload as PayloadOf<"attestation_request">;
-    const { entry_hash: _, ...place } = placeOf(proven);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
     const truth = { ...content, deadline, policy_entry_id, created_at: proven.entry.timestamp, ...place };
     const answers = {
       status: receipt.response ? ("declined" as const) : status,
@@ -79,7 +79,7 @@ export class RequestsClient extends Area {
       event_type: "attestation_request_response",
       payload: content,
     });
-    const { entry_hash: _, ...place } = placeOf(proven);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
     // The status may follow an answer by somebody else, whose entry is not known here.
     return this.watch.agreed(receipt, { ...content, ...place }, proven);
   }
@@ -122,7 +122,7 @@ export class RequestsClient extends Area {
       event_type: "attestation_request_response",
       payload: { request_id, ...content },
     });
-    const { entry_hash: _, ...place } = placeOf(proven);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
     const by_target = content.responder_fingerprint === target_fingerprint;
     await this.watch.agreed(
       response,

@@ -69,7 +69,7 @@ export function bundleFault(
 }
 
 /** The leaf index of an entry among `size`; undefined if it is not there. @param read the entries of a bundle */
-export async function leafOf(
+export async function leafIndexOf(
   id: number,
   size: number,
   read: (index: number) => Promise<readonly BundledEntry[]>,

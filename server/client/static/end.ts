@@ -28,7 +28,7 @@ export class GoesOn extends ClientError {
 }
 
 /** How the log ended, if its newest entry froze it; null otherwise. @param newest verified */
-export function endOf(newest: Entry | undefined, treeSize: number): LogEnd | null {
+export function logEndOf(newest: Entry | undefined, treeSize: number): LogEnd | null {
   if (newest?.event_type !== "log_frozen" || newest.payload === null) return null;
   const { reason, successor } = newest.payload as PayloadOf<"log_frozen">;
   const { id: entry_id, timestamp } = newest;

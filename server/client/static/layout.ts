@@ -14,16 +14,16 @@ export const entriesPath = (index: number, width: number): string =>
   tilePath({ level: "entries", index, width }).slice("tile/".length);
 
 /** Leaf indexes from `from` on, before `to`. */
-export interface Span {
+export interface LeafRange {
   readonly from: number;
   readonly to: number;
 }
 
 /** The place of a run's fence, or of one of its parts. */
-export const runPath = ({ from, to }: Span, part: "fence" | number): string => `index/${from}-${to}/${part}`;
+export const runPath = ({ from, to }: LeafRange, part: "fence" | number): string => `index/${from}-${to}/${part}`;
 
 /** The run that a path belongs to; undefined if it is none. */
-export function parseRunPath(path: string): Span | undefined {
+export function parseRunPath(path: string): LeafRange | undefined {
   const [, from, to] = /^index\/(0|[1-9]\d{0,15})-([1-9]\d{0,15})\/(?:fence|0|[1-9]\d*)$/.exec(path) ?? [];
   return from === undefined ? undefined : { from: Number(from), to: Number(to) };
 }
@@ -36,7 +36,7 @@ const BUNDLE_BITS = 8;
  * The runs of the index of a tree: at most three, which cover its full bundles. Entries of the unfinished bundle are in none.
  * The first run is rarely written again, the last one with each full bundle, and that is short.
  */
-export function runsOf(treeSize: number): readonly Span[] {
+export function runsOf(treeSize: number): readonly LeafRange[] {
   const end = treeSize - (treeSize % FULL_TILE);
   const bits = end.toString(2).length;
   const coarse = Math.max(BUNDLE_BITS, bits - SIGNIFICANT_BITS);

@@ -22,11 +22,20 @@ import { Http } from "../base/http.js";
 import type { LogEnd } from "../base/types.js";
 import { AuthenticTiles, WrongTile } from "../log/authentic.js";
 import { type Files, FULL_TILE, HASH_BYTES, NotServed, ServedTiles } from "../log/served.js";
-import { type BundledEntry, bundleFault, leafOf, parseBundle } from "./bundle.js";
-import { endOf, goesOn, type PublishedEntry, proofFileIn } from "./end.js";
+import { type BundledEntry, bundleFault, leafIndexOf, parseBundle } from "./bundle.js";
+import { goesOn, logEndOf, type PublishedEntry, proofFileIn } from "./end.js";
 import { keyFrom, type PublishedKey } from "./key.js";
-import { entriesPath, OPERATOR_KEY, runPath, runsOf, type Span } from "./layout.js";
-import { type Fence, leavesIn, PART_RECORDS, RECORD_BYTES, readFence, recordsOf, termOf, termsOf } from "./run.js";
+import { entriesPath, type LeafRange, OPERATOR_KEY, runPath, runsOf } from "./layout.js";
+import {
+  type Fence,
+  HASH_RECORD_BYTES,
+  leavesIn,
+  lookupHashes,
+  PART_RECORDS,
+  readFence,
+  recordsOf,
+  termOf,
+} from "./run.js";
 
 /** Bundles that are kept in memory. */
 const KEPT_BUNDLES = 16;
@@ -120,7 +129,7 @@ export class StaticLog {
   }
 
   async #find(id: number): Promise<PublishedEntry> {
-    const leafIndex = await leafOf(id, this.size, (index) => this.bundle(index));
+    const leafIndex = await leafIndexOf(id, this.size, (index) => this.bundle(index));
     if (leafIndex === undefined)
       throw new ClientError("not-found", `There is no entry ${id} among the ${this.size} of this checkpoint.`);
     const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
@@ -132,7 +141,7 @@ export class StaticLog {
    * @throws ClientError as `entry` does
    */
   async end(): Promise<LogEnd | null> {
-    return endOf((await this.newest())?.entry, this.size);
+    return logEndOf((await this.newest())?.entry, this.size);
   }
 
   /** The last entry; null if there is none. @throws ClientError as `entry` does */
@@ -271,14 +280,14 @@ export class StaticLog {
   }
 
   /** Leaf indexes that a run has for a term: its fence, and one range of its records. */
-  async #leaves(run: Span, term: string): Promise<readonly number[]> {
+  async #leaves(run: LeafRange, term: string): Promise<readonly number[]> {
     const { from, to } = recordsOf(await this.#fence(run), term);
     const found: number[] = [];
     for (let part = Math.floor(from / PART_RECORDS); part * PART_RECORDS < to; part++) {
       const first = part * PART_RECORDS;
       const range = {
-        from: (Math.max(from, first) - first) * RECORD_BYTES,
-        to: (Math.min(to, first + PART_RECORDS) - first) * RECORD_BYTES,
+        from: (Math.max(from, first) - first) * HASH_RECORD_BYTES,
+        to: (Math.min(to, first + PART_RECORDS) - first) * HASH_RECORD_BYTES,
       };
       found.push(...leavesIn(await this.#served.file(`/${runPath(run, part)}`, range), term));
     }
@@ -287,7 +296,7 @@ export class StaticLog {
     return found;
   }
 
-  #fence(run: Span): Promise<Fence> {
+  #fence(run: LeafRange): Promise<Fence> {
     const path = runPath(run, "fence");
     return kept(this.#fences, path, () => this.#readFence(path));
   }
@@ -334,7 +343,7 @@ function orNotFound(error: unknown): undefined {
 }
 
 /** Whether the index has an entry under a term. */
-const isAbout = (entry: Entry, term: string): boolean => termsOf(entry).includes(term);
+const isAbout = (entry: Entry, term: string): boolean => lookupHashes(entry).includes(term);
 
 /** Tiles that do not make the root, in the words of a reader. */
 async function judged<T>(served: ServedTiles, work: Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { type Entry, kindOf } from "../../../engine/verify/index.js";
 
 const TERM_BYTES = 32;
-export const RECORD_BYTES = TERM_BYTES + 8;
+export const HASH_RECORD_BYTES = TERM_BYTES + 8;
 /** Records of a part, which is one object. */
 export const PART_RECORDS = 65_536;
 /** Hashes are compared with the fence by so many bytes. Whoever chooses hashes only makes readers ask for more. */
@@ -18,7 +18,7 @@ const FENCE_BLOCKS = 4_096;
 const SHORTEST_BLOCK = 64;
 
 /** The hashes under which an entry is found, in hex: of its document, or of the keys that an event of keys is about. */
-export function termsOf(entry: Entry): readonly string[] {
+export function lookupHashes(entry: Entry): readonly string[] {
   const payload = membersIn(entry);
   const isOfKeys = kindOf(entry.event_type)?.scope === "keys";
   const values = [payload.document_hash, ...(isOfKeys ? [payload.fingerprint, payload.old_fingerprint] : [])];
@@ -45,13 +45,13 @@ function blockOf(count: number): number {
 
 /** The bytes of the fence of a run: the number of its records, and the beginning of each block. */
 export function writeFence(records: Uint8Array): Uint8Array {
-  const count = records.length / RECORD_BYTES;
+  const count = records.length / HASH_RECORD_BYTES;
   const block = blockOf(count);
   const blocks = Math.ceil(count / block);
   const bytes = new Uint8Array(8 + blocks * FENCE_BYTES);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(count));
   for (let i = 0; i < blocks; i++) {
-    const at = i * block * RECORD_BYTES;
+    const at = i * block * HASH_RECORD_BYTES;
     bytes.set(records.subarray(at, at + FENCE_BYTES), 8 + i * FENCE_BYTES);
   }
   return bytes;
@@ -97,7 +97,7 @@ export function leavesIn(records: Uint8Array, term: string): readonly number[] {
   const view = new DataView(records.buffer, records.byteOffset, records.byteLength);
   const bytes = Array.from({ length: TERM_BYTES }, (_, i) => Number.parseInt(term.slice(2 * i, 2 * i + 2), 16));
   const found: number[] = [];
-  for (let at = 0; at + RECORD_BYTES <= records.length; at += RECORD_BYTES)
+  for (let at = 0; at + HASH_RECORD_BYTES <= records.length; at += HASH_RECORD_BYTES)
     if (bytes.every((byte, i) => records[at + i] === byte)) found.push(Number(view.getBigUint64(at + TERM_BYTES)));
   return found;
 }

@@ -2,11 +2,11 @@
 
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
-import { type Alarm, beginAnew, putAway } from "../state/alarm.js";
+import { beginAnew, putAway, type ShownAlarm } from "../state/alarm.js";
 import { server } from "../state/source.js";
 import { lookNow } from "../state/watching.js";
 
-export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
+export function AlarmBanner({ alarm }: { readonly alarm: ShownAlarm }) {
   return (
     <section class="alarm" role="alert" aria-label="Alarm">
       <div class="alarm-inner">
@@ -62,7 +62,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
 }
 
 /** If the log still misbehaves, this raises the alarm again at once. */
-function lookAgain(dismissed: Alarm): void {
+function lookAgain(dismissed: ShownAlarm): void {
   putAway(dismissed);
   void lookNow();
 }

@@ -2,10 +2,10 @@
 import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../look/icons.js";
 import { alarms } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";
-import { addressOf, place } from "../state/location.js";
+import { place, viewAddress } from "../state/location.js";
 import { changeTheme, type Theme, theme } from "../state/theme.js";
 import type { ViewRoute } from "../state/view.js";
-import { failure, logName, sight } from "../state/watching.js";
+import { failure, sight, signedLogName } from "../state/watching.js";
 
 const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: () => preact.JSX.Element }>> = {
   system: { label: "Colours: like the system", icon: SystemIcon },
@@ -14,7 +14,7 @@ const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: ()
 };
 
 export function Header({ routes }: { readonly routes: readonly ViewRoute[] }) {
-  const name = useCell(logName);
+  const name = useCell(signedLogName);
   const current = useCell(place).path[0] ?? "";
   return (
     <header class="top">
@@ -32,7 +32,7 @@ export function Header({ routes }: { readonly routes: readonly ViewRoute[] }) {
             .map((route) => (
               <a
                 key={route.name}
-                href={addressOf([route.name].filter(Boolean))}
+                href={viewAddress([route.name].filter(Boolean))}
                 {...(route.name === current ? { "aria-current": "page" as const } : {})}
               >
                 {route.label}

@@ -1,10 +1,10 @@
 /** A list of entries, one on each line: who did what to what, and when. */
 import type { Entry } from "../../../engine/verify/index.js";
-import { addressOf } from "../state/location.js";
+import { viewAddress } from "../state/location.js";
 import { Badge } from "./Badge.js";
 import { eventLabel } from "./events.js";
 import { Hash } from "./Hash.js";
-import { Statement } from "./Statement.js";
+import { StatementText } from "./Statement.js";
 import { Time } from "./Time.js";
 
 interface EntryListProps {
@@ -40,9 +40,9 @@ function EntryLine({ entry, isNew }: { readonly entry: Entry; readonly isNew: bo
   return (
     <li class={`entry ${isNew ? "entry-new" : ""}`}>
       <span class="entry-id number">{NUMBER.format(entry.id)}</span>
-      <a class="entry-subject" href={addressOf(["entries", entry.id])}>
+      <a class="entry-subject" href={viewAddress(["entries", entry.id])}>
         <span class="visually-hidden">Entry {entry.id}: </span>
-        <Statement entry={entry} />
+        <StatementText entry={entry} />
       </a>
       <span class="entry-type">
         <Badge tone={tone}>{label}</Badge>

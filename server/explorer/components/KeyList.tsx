@@ -1,7 +1,7 @@
 /** A list of keys, one on each line. Keys of one name are told apart by what nobody can choose. */
 import { TrustStatus } from "../../../engine/contract/signing/trust.js";
 import type { KeySummary } from "../../client/index.js";
-import { addressOf } from "../state/location.js";
+import { viewAddress } from "../state/location.js";
 import { foldedName, sharedNames, shownText } from "../state/names.js";
 import { http } from "../state/service.js";
 import { useTask } from "../state/task.js";
@@ -45,7 +45,7 @@ function KeyCells({
 }) {
   return (
     <>
-      <a class="key-name" href={addressOf(["keys", fingerprint])}>
+      <a class="key-name" href={viewAddress(["keys", fingerprint])}>
         <bdi class="key-said">{shownText(pseudonym)}</bdi>
         {!named && (
           <span class="soft" title="Anybody may have recorded this name for the key.">

@@ -1,7 +1,7 @@
 /** The name of a key and the beginning of its fingerprint: names are not unique, and nobody has checked them. */
 import { useCell } from "../state/cell.js";
-import { addressOf } from "../state/location.js";
-import { learnt, nameOf, shownText } from "../state/names.js";
+import { viewAddress } from "../state/location.js";
+import { keyName, learnt, shownText } from "../state/names.js";
 
 interface KeyNameProps {
   readonly fingerprint: string;
@@ -20,7 +20,7 @@ export const Digits = ({ fingerprint }: { readonly fingerprint: string }) => (
 
 export function KeyName({ fingerprint, name: given, isLink = false }: KeyNameProps) {
   useCell(learnt);
-  const name = given ?? nameOf(fingerprint);
+  const name = given ?? keyName(fingerprint);
   const shown = (
     <>
       {name === undefined ? "key" : <bdi class="key-said">{shownText(name)}</bdi>} <Digits fingerprint={fingerprint} />
@@ -34,7 +34,7 @@ export function KeyName({ fingerprint, name: given, isLink = false }: KeyNamePro
       </span>
     );
   return (
-    <a class="key-ref" href={addressOf(["keys", fingerprint])} title={title}>
+    <a class="key-ref" href={viewAddress(["keys", fingerprint])} title={title}>
       {shown}
     </a>
   );

@@ -10,7 +10,7 @@ interface StatementProps {
   readonly hasLinks?: boolean;
 }
 
-export function Statement({ entry, hasLinks = false }: StatementProps) {
+export function StatementText({ entry, hasLinks = false }: StatementProps) {
   return (
     <>
       {statementOf(entry).map((part, i) => {

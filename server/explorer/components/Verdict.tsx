@@ -7,7 +7,7 @@ import { ClientError } from "../../client/index.js";
 import { CheckIcon, CrossIcon, DashIcon } from "../look/icons.js";
 
 /** `open`: it is neither proven nor refuted. `busy`: it is being checked. */
-export type Finding = "holds" | "wrong" | "open" | "busy";
+export type CheckState = "holds" | "wrong" | "open" | "busy";
 
 const LOOKS = {
   holds: ["good", CheckIcon, "Verified: "],
@@ -17,7 +17,7 @@ const LOOKS = {
 } as const;
 
 interface VerdictProps {
-  readonly finding: Finding;
+  readonly finding: CheckState;
   readonly children: ComponentChildren;
 }
 

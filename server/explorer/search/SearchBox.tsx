@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
 import { KeyName, SearchIcon, Statement } from "../components/index.js";
-import { addressOf, goTo } from "../state/location.js";
+import { goTo, viewAddress } from "../state/location.js";
 import type { Findings } from "./seek.js";
 import { useSuggestions } from "./suggesting.js";
 import "./search.css";
@@ -36,7 +36,7 @@ export function SearchBox({ text: asked = "" }: { readonly text?: string }) {
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (sought) open(options[marked]?.address ?? addressOf(["search"], { q: sought }));
+    if (sought) open(options[marked]?.address ?? viewAddress(["search"], { q: sought }));
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -101,14 +101,14 @@ export function SearchBox({ text: asked = "" }: { readonly text?: string }) {
 }
 
 function optionsOf(findings: Findings | null, text: string): readonly Option[] {
-  const all = { address: addressOf(["search"], { q: text }), what: "Search", content: <>Everything for “{text}”</> };
+  const all = { address: viewAddress(["search"], { q: text }), what: "Search", content: <>Everything for “{text}”</> };
   if (!findings) return [all];
   const entries = findings.groups.flatMap((group) => group.entries);
   const isFirst = (id: number, i: number) => entries.findIndex((entry) => entry.id === id) === i;
   return [
     ...findings.jumps.map(({ label, address }) => ({ address, what: "Go to", content: label })),
     ...findings.keys.slice(0, SHOWN_KEYS).map(({ fingerprint, pseudonym }) => ({
-      address: addressOf(["keys", fingerprint]),
+      address: viewAddress(["keys", fingerprint]),
       what: "Key",
       content: <KeyName fingerprint={fingerprint} name={pseudonym} />,
     })),
@@ -116,7 +116,7 @@ function optionsOf(findings: Findings | null, text: string): readonly Option[] {
       .filter(({ id }, i) => isFirst(id, i))
       .slice(0, SHOWN_ENTRIES)
       .map((entry) => ({
-        address: addressOf(["entries", entry.id]),
+        address: viewAddress(["entries", entry.id]),
         what: `Entry ${entry.id}`,
         content: <Statement entry={entry} />,
       })),

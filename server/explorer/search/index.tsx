@@ -2,7 +2,7 @@
 import { Card, Empty, EntryList, FailedVerdict, Heading, KeyList, TaskView, Verdict } from "../components/index.js";
 import { announce } from "../state/announcements.js";
 import { useCell } from "../state/cell.js";
-import { addressOf } from "../state/location.js";
+import { viewAddress } from "../state/location.js";
 import { useTask } from "../state/task.js";
 import type { ViewProps } from "../state/view.js";
 import { sight } from "../state/watching.js";
@@ -86,7 +86,7 @@ function Found({ findings, text }: { readonly findings: Findings; readonly text:
           <KeyList keys={keys} />
           {namedKeys > keys.length && (
             <p class="note">
-              <a href={addressOf(["keys"], { pseudonym: text })}>All keys with this in their names</a>
+              <a href={viewAddress(["keys"], { pseudonym: text })}>All keys with this in their names</a>
             </p>
           )}
         </Card>

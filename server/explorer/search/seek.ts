@@ -10,7 +10,7 @@ import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type KeySummary } from "../../client/index.js";
 import { kindsNamed } from "../components/index.js";
 import { matchingEntries } from "../state/entries.js";
-import { addressOf } from "../state/location.js";
+import { viewAddress } from "../state/location.js";
 import { http } from "../state/service.js";
 import type { EntrySlice } from "../state/source.js";
 import { sight } from "../state/watching.js";
@@ -58,7 +58,7 @@ export async function seek(text: string, { count, hasTags }: Depth): Promise<Fin
   const find = async (how: string, filter: EntryFilter): Promise<EntryGroup[]> => {
     try {
       const found = await matchingEntries({ path: "/log", filter }, { skip: 0, count });
-      return found.total ? [{ ...found, how, address: addressOf(["entries"], { ...filter }) }] : [];
+      return found.total ? [{ ...found, how, address: viewAddress(["entries"], { ...filter }) }] : [];
     } catch (error) {
       // The other ways may find it: this one wants more of the text, or its index is being made.
       if (!(error instanceof ClientError) || (error.status !== 422 && error.code !== "indexing")) throw error;
@@ -96,10 +96,10 @@ export function jumpsTo(text: string): readonly Jump[] {
   const id = Number(NUMBER.exec(text)?.[1] ?? 0);
   const seen = sight.value;
   const size = seen.status === "proven" ? (seen.head?.tree_size ?? 0) : 0;
-  const numbered = id > 0 && id <= size ? [{ label: `Entry ${id}`, address: addressOf(["entries", id]) }] : [];
+  const numbered = id > 0 && id <= size ? [{ label: `Entry ${id}`, address: viewAddress(["entries", id]) }] : [];
   const kinds = kindsNamed(text).map(({ label, eventType }) => ({
     label: `All entries of the kind “${label}”`,
-    address: addressOf(["entries"], { event_type: eventType }),
+    address: viewAddress(["entries"], { event_type: eventType }),
   }));
   return [...numbered, ...kinds];
 }

@@ -8,7 +8,7 @@ import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { forget, forgetLog, recall, remember } from "./memory.js";
 
-const Alarm = Type.Object({
+const ShownAlarm = Type.Object({
   detail: Type.String(),
   raised_at: Type.String(),
   /** The code of the error that it was raised for. */
@@ -18,16 +18,16 @@ const Alarm = Type.Object({
   /** `Evidence` of the client: a file that proves the misbehaviour to others. */
   evidence: Type.Unknown(),
 });
-export type Alarm = Static<typeof Alarm>;
+export type ShownAlarm = Static<typeof ShownAlarm>;
 
-type Wrong = Pick<Alarm, "detail" | "evidence" | "code"> & Partial<Pick<Alarm, "keys">>;
+type Wrong = Pick<ShownAlarm, "detail" | "evidence" | "code"> & Partial<Pick<ShownAlarm, "keys">>;
 
 /** A hostile log may misbehave in ever new ways: this many are shown, the first ones. */
 const MAX_ALARMS = 8;
 
 /** All that were raised and not dismissed, oldest first. */
-export const alarms = new Cell<readonly Alarm[]>(
-  [recall("alarm", Type.Union([Alarm, Type.Array(Alarm)])) ?? []].flat(),
+export const alarms = new Cell<readonly ShownAlarm[]>(
+  [recall("alarm", Type.Union([ShownAlarm, Type.Array(ShownAlarm)])) ?? []].flat(),
 );
 
 /** When the log misbehaved last, in milliseconds since 1970; 0 if it has not. */
@@ -44,14 +44,14 @@ export function raise({ keys = null, ...wrong }: Wrong): void {
   const others = alarms.value.filter((known) => !follows(known, raised));
   if (others.length >= MAX_ALARMS) return;
   keep([...others, raised]);
-  announce(`Alarm: ${raised.detail}`);
+  announce(`ShownAlarm: ${raised.detail}`);
 }
 
 /** What is wrong, without the sizes, entries and hashes with which it is. */
-const kindOf = ({ detail, keys }: Alarm): string => keys?.shown ?? detail.replace(/[0-9a-f]{64}|\d+/g, "#");
+const kindOf = ({ detail, keys }: ShownAlarm): string => keys?.shown ?? detail.replace(/[0-9a-f]{64}|\d+/g, "#");
 
 /** Whether an alarm says only that another key is shown, or has signed, and `other` names that key. */
-function follows({ evidence, keys, code }: Alarm, other: Alarm): boolean {
+function follows({ evidence, keys, code }: ShownAlarm, other: ShownAlarm): boolean {
   if (keys || !other.keys) return false;
   const signer = (evidence as Partial<Evidence> | null)?.shown?.key_id;
   return code === "operator-key-mismatch" || signer === other.keys.shown;
@@ -67,12 +67,12 @@ export function raiseFor(error: unknown): boolean {
 }
 
 /** Removes only this alarm. The memory of the log stays, so a log that still misbehaves raises it again. */
-export function putAway(dismissed: Alarm): void {
+export function putAway(dismissed: ShownAlarm): void {
   keep(alarms.value.filter((alarm) => alarm !== dismissed));
   if (!alarms.value.length) misbehavedAt.value = 0;
 }
 
-function keep(all: readonly Alarm[]): void {
+function keep(all: readonly ShownAlarm[]): void {
   alarms.value = all;
   if (all.length) remember("alarm", all);
   else forget("alarm");

@@ -13,7 +13,7 @@ window.addEventListener("hashchange", () => {
 });
 
 /** The address of a view, for `href`: `addressOf(["entries", 5])` is `#/entries/5`. Empty members are omitted. */
-export function addressOf(
+export function viewAddress(
   path: readonly (string | number)[],
   query: Readonly<Record<string, string | number | undefined>> = {},
 ): string {

@@ -20,7 +20,7 @@ export function learnNames(more: Readonly<Record<string, string>> | undefined): 
 }
 
 /** Undefined if no answer has named the key. */
-export const nameOf = (fingerprint: string): string | undefined => names.get(fingerprint);
+export const keyName = (fingerprint: string): string | undefined => names.get(fingerprint);
 
 /** Characters that are not seen, or that turn around what is beside them. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cc}\ufff9-\ufffb\u2800]/gu;

@@ -33,7 +33,7 @@ export const failure = new Cell<ClientError | null>(null);
 /** The keys that sign the heads, the pinned one among them. */
 export const operators = new Cell<OperatorKeys | null>(null);
 /** The name of the log in its signed checkpoint; null until the checkpoint is verified. */
-export const logName = new Cell<string | null>(null);
+export const signedLogName = new Cell<string | null>(null);
 /** The last check before this page was opened; null on a first visit. It does not change. */
 export const lastVisit: Visit | null = recall("visit", Visit) ?? null;
 

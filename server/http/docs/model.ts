@@ -74,7 +74,7 @@ export interface Document {
 }
 
 /** The last part of a reference, which is the name of its target. */
-export const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
+export const schemaName = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
 
 /** HTML templates whose values cannot break the markup: every value is escaped unless it is `Html`. */
 

@@ -3,13 +3,13 @@ import {
   type Html,
   html,
   type MediaContent,
-  nameOf,
   type Operation,
   type Parameter,
   type Part,
   prose,
   type Response,
   type Schema,
+  schemaName,
   words,
 } from "./model.js";
 import { curlOf, textOf } from "./samples.js";
@@ -22,7 +22,7 @@ const joined = (parts: readonly Part[], between: string): Part[] =>
 /** A type as one line. A named schema becomes a link. */
 export function typeOf(schema: Schema): Html {
   const { $ref, anyOf, items, type, format, additionalProperties, properties } = schema;
-  if ($ref) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`;
+  if ($ref) return html`<a href="#schema-${schemaName($ref)}">${schemaName($ref)}</a>`;
   if (anyOf) return html`${joined(anyOf.map(typeOf), " or ")}`;
   if (schema.const !== undefined) return code(schema.const);
   if (schema.enum) return html`${joined(schema.enum.map(code), " | ")}`;
@@ -58,7 +58,7 @@ const descriptionOf = (schema: Schema): string | undefined =>
 type Direction = "in" | "out";
 
 /** The row of one named value: its type, whether it is required, and its restrictions. */
-export function row(name: string, schema: Schema, isRequired: boolean, direction: Direction): Html {
+function memberRow(name: string, schema: Schema, isRequired: boolean, direction: Direction): Html {
   const description = descriptionOf(schema);
   const bounds = schema.anyOf ? schema.anyOf.flatMap(boundsOf) : boundsOf(schema);
   return html`<div class="row">
@@ -79,7 +79,7 @@ export function membersOf(schema: Schema, direction: Direction): Html | null {
   if (items) return membersOf(items, direction);
   const members = Object.entries(properties ?? {});
   if (!members.length) return null;
-  return html`<dl class="members">${members.map(([name, member]) => row(name, member, required.includes(name), direction))}</dl>`;
+  return html`<dl class="members">${members.map(([name, member]) => memberRow(name, member, required.includes(name), direction))}</dl>`;
 }
 
 export interface DocumentedOperation {
@@ -122,7 +122,7 @@ function parametersHtml(parameters: readonly Parameter[]): Part {
     const rows = parameters.filter((parameter) => parameter.in === where);
     if (!rows.length) return null;
     return html`<h4>In the ${where}</h4><dl class="members">${rows.map(({ name, schema, required, description }) =>
-      row(name, { ...schema, description }, required, "in"),
+      memberRow(name, { ...schema, description }, required, "in"),
     )}</dl>`;
   });
 }
@@ -131,13 +131,13 @@ function parametersHtml(parameters: readonly Parameter[]): Part {
 function responseHtml(status: string, { $ref, description, content }: Response, place: DocumentedOperation): Html {
   const kind = status < "300" ? "good" : status < "400" ? "kept" : "bad";
   const label = html`<span class="status ${kind}">${status}</span>`;
-  if ($ref) return html`<p class="answer">${label} <a href="#answer-${nameOf($ref)}">${nameOf($ref)}</a></p>`;
+  if ($ref) return html`<p class="answer">${label} <a href="#answer-${schemaName($ref)}">${schemaName($ref)}</a></p>`;
   return html`<div class="answer">${label} ${words(description)}${content && contentHtml(content, place, "out")}</div>`;
 }
 
 function contentHtml(content: MediaContent, { schemas }: DocumentedOperation, direction: Direction): Part[] {
   return Object.entries(content).map(([type, media]) => {
-    const resolved = media.schema.$ref ? schemas[nameOf(media.schema.$ref)]! : media.schema;
+    const resolved = media.schema.$ref ? schemas[schemaName(media.schema.$ref)]! : media.schema;
     return html`<p class="media"><code>${type}</code> ${typeOf(media.schema)}</p>
 ${membersOf(resolved, direction)}${direction === "out" && media.example !== undefined && example("Example", textOf(media.example))}`;
   });

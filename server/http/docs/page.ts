@@ -3,7 +3,7 @@
  * thing in it that comes from a client.
  */
 
-import { type Document, type Html, html, nameOf, type Part, prose, words } from "./model.js";
+import { type Document, type Html, html, type Part, prose, schemaName, words } from "./model.js";
 import { type DocumentedOperation, example, membersOf, operationHtml, typeOf } from "./operation.js";
 import { SIGN_IN } from "./samples.js";
 import { MAX_SEARCH_CHARACTERS, matcher, textOfOperation } from "./search.js";
@@ -147,7 +147,7 @@ ${Object.entries(responses).map(([name, { content, description }]) => {
 function schemasHtml({ components }: Document, places: readonly DocumentedOperation[]): Html {
   const requests = new Set(
     places.flatMap(({ operation }) =>
-      Object.values(operation.requestBody?.content ?? {}).map(({ schema }) => nameOf(schema.$ref ?? "")),
+      Object.values(operation.requestBody?.content ?? {}).map(({ schema }) => schemaName(schema.$ref ?? "")),
     ),
   );
   return html`<section aria-labelledby="schemas">

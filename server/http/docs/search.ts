@@ -1,5 +1,5 @@
 /** Finding operations by words. The service searches, so that the page needs no script. */
-import { nameOf, type Operation, type Schema } from "./model.js";
+import { type Operation, type Schema, schemaName } from "./model.js";
 
 /** The longest search that is taken; all words of the page are shorter. */
 export const MAX_SEARCH_CHARACTERS = 100;
@@ -21,7 +21,7 @@ export function textOfOperation(
 /** The name of a schema, and of its members two levels deep. */
 function namesIn(schema: Schema, schemas: Readonly<Record<string, Schema>>, depth = 0): string[] {
   const { $ref, anyOf = [], items } = schema;
-  if ($ref) return [nameOf($ref), ...namesIn(schemas[nameOf($ref)]!, schemas, depth)];
+  if ($ref) return [schemaName($ref), ...namesIn(schemas[schemaName($ref)]!, schemas, depth)];
   const members = depth < 2 ? Object.entries(schema.properties ?? {}) : [];
   return [
     ...members.flatMap(([name, member]) => [name, ...namesIn(member, schemas, depth + 1)]),

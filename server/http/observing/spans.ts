@@ -1,6 +1,6 @@
 /** The span of a request, for the SDK that a program brings. Nothing in it is the client's choice but the request's id. */
 import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
-import { below } from "../../process/tracing.js";
+import { inTrace } from "../../process/tracing.js";
 import type { Request } from "../transport/request.js";
 
 /** Begins below the span that `traceparent` names. @param method null for one that the path does not know */
@@ -11,11 +11,11 @@ export function requestSpan(tracer: Tracer, request: Request, method: string | n
     "cairnlog.request_id": request.id,
   };
   const begin = () => tracer.startSpan(`${method ?? "HTTP"} ${route}`, { kind: SpanKind.SERVER, attributes });
-  return below(request.traceparent, begin);
+  return inTrace(request.traceparent, begin);
 }
 
 /** Does `work` as a step of a request. */
-export const within = <T>(span: Span, work: () => T): T => context.with(trace.setSpan(context.active(), span), work);
+export const asStep = <T>(span: Span, work: () => T): T => context.with(trace.setSpan(context.active(), span), work);
 
 /** Of an answer that was sent. What the client is to blame for is no error of the service. */
 export function answered(span: Span, status: number): void {

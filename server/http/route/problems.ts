@@ -206,7 +206,7 @@ function problemOf(
  * The result of `work`. The engine reports faults with paths into its own input, which is the member `prefix` of the
  * body. This rewrites them to paths into the body.
  */
-export async function within<T>(prefix: string, work: Promise<T>): Promise<T> {
+export async function belowMember<T>(prefix: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

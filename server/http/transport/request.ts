@@ -173,7 +173,11 @@ export class Request {
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** The client's address. It takes a system call and its text, 3–7 µs, so only who needs it should ask. */
-export function addressOf({ forwardedFor }: Request, response: TransportResponse, trusted: readonly Network[]): string {
+export function remoteAddress(
+  { forwardedFor }: Request,
+  response: TransportResponse,
+  trusted: readonly Network[],
+): string {
   const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
   return clientAddress(socket, trusted.length ? forwardedFor : "", trusted);
 }

@@ -257,7 +257,7 @@ export class TiledCopy<Known extends KnownCheckpoint> {
     const kept = width === FULL_TILE ? await this.#store.readLeft(name) : undefined;
     if (!isIntact(kept, hashes)) {
       const served = await this.#served.bundle(index, width);
-      const wrong = differing(served, hashes);
+      const wrong = firstDiffering(served, hashes);
       if (wrong >= 0)
         throw this.caught("bad-entry", `Entry ${index * FULL_TILE + wrong} is not the one in the tree.`, {
           ...evidence,
@@ -307,7 +307,7 @@ async function proofIn(tiles: AuthenticTiles, size: number): Promise<string[]> {
 }
 
 /** Number of the first entry whose hash is not the one in the tile; -1 if all are. */
-export const differing = ({ entries }: Bundle, hashes: Uint8Array): number =>
+export const firstDiffering = ({ entries }: Bundle, hashes: Uint8Array): number =>
   entries.findIndex(
     (entry, i) => Buffer.compare(rfc6962.leafHash(entry), hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)) !== 0,
   );
@@ -315,5 +315,5 @@ export const differing = ({ entries }: Bundle, hashes: Uint8Array): number =>
 /** Whether these are the bytes of the bundle under a tile. */
 export function isIntact(bytes: Uint8Array | undefined, hashes: Uint8Array): boolean {
   const bundle = bytes && readBundle(bytes, hashes.length / HASH_BYTES);
-  return bundle?.bytes.length === bytes?.length && bundle !== undefined && differing(bundle, hashes) < 0;
+  return bundle?.bytes.length === bytes?.length && bundle !== undefined && firstDiffering(bundle, hashes) < 0;
 }

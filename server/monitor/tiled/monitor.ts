@@ -9,10 +9,10 @@ import { type Entry, type Policy, type PolicyVerdict, tilePath, verifyByPolicy }
 import { Http } from "../../client/base/http.js";
 import type { AuthenticTiles } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, NotServed, ServedTiles } from "../../client/log/served.js";
-import { endOf, GoesOn, type PublishedEntry } from "../../client/static/end.js";
+import { GoesOn, logEndOf, type PublishedEntry } from "../../client/static/end.js";
 import { OPERATOR_KEY } from "../../client/static/layout.js";
 import { StaticLog } from "../../client/static/log.js";
-import { differing, type Followed, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
+import { type Followed, firstDiffering, isIntact, type Pair, TiledCopy, witnessedAt } from "./copy.js";
 import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
 
 interface TiledMonitorOptions {
@@ -110,7 +110,7 @@ export class TiledMonitor {
     const newest = this.#hasEntries
       ? await new StaticLog(this.#served, tiles, verdict, evidence.shown!).newest()
       : null;
-    if (newest && endOf(newest.entry, tiles.size)) {
+    if (newest && logEndOf(newest.entry, tiles.size)) {
       await this.#options.onFrozen?.(newest.entry);
       this.#known.end = newest;
     }
@@ -138,7 +138,7 @@ export class TiledMonitor {
       const served = await this.#stillServed(index, hashes, kept, evidence);
       if (!served) continue;
       if (index === this.#denied) this.#denied = null;
-      const wrong = differing(served, hashes);
+      const wrong = firstDiffering(served, hashes);
       if (wrong >= 0)
         throw this.#copy.caught(
           "changed-entry",

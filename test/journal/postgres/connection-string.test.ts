@@ -1,13 +1,13 @@
 /** Connection strings of a replicated log. */
 import { describe, expect, test } from "vitest";
-import { nameOf, parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
+import { hostAndPort, parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { readSettings } from "#cairnlog/server/index.js";
 
 test("several servers, a user, a password and a database", () => {
   const { places, user, password, database, tls } = parseConnectionString(
     "postgresql://log%40a:p%3Aw@10.0.0.1,db.example:6000,[fd00::1]:7000/log?sslmode=verify-full",
   );
-  expect(places.map(nameOf)).toEqual(["10.0.0.1:5432", "db.example:6000", "[fd00::1]:7000"]);
+  expect(places.map(hostAndPort)).toEqual(["10.0.0.1:5432", "db.example:6000", "[fd00::1]:7000"]);
   expect([user, password, database]).toEqual(["log@a", "p:w", "log"]);
   expect(tls).toMatchObject({ rejectUnauthorized: true });
 });

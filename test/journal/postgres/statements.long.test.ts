@@ -13,7 +13,7 @@ import { PgConnection, type Sql, type SqlRow } from "#cairnlog/engine/journal/po
 import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
 import {
-  append,
+  appendRecord,
   beat,
   release,
   replaceBody,
@@ -106,12 +106,12 @@ interface Case {
 const WITHOUT_WAITING = "SET LOCAL synchronous_commit TO local";
 
 const appending = (of: (over?: Partial<Columns>) => Columns): Case => ({
-  statement: append(of(), "me", 5),
+  statement: appendRecord(of(), "me", 5),
   refused: {
-    "an earlier epoch": append(of({ epoch: 2 }), "me", 5),
-    "another holder of the same epoch": append(of(), "you", 5),
-    "a record further on": append(of({ sequence: 7 }), "me", 5),
-    "behind a record of another history": append(of({ previous: hashOf(5, 1) }), "me", 5),
+    "an earlier epoch": appendRecord(of({ epoch: 2 }), "me", 5),
+    "another holder of the same epoch": appendRecord(of(), "you", 5),
+    "a record further on": appendRecord(of({ sequence: 7 }), "me", 5),
+    "behind a record of another history": appendRecord(of({ previous: hashOf(5, 1) }), "me", 5),
   },
   refusedAfter: [WITHOUT_WAITING],
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
-import { append } from "#cairnlog/engine/log/state/commands.js";
+import { appendEvents } from "#cairnlog/engine/log/state/commands.js";
 import type { Receipt } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Room } from "#cairnlog/engine/store/lmdb/health.js";
@@ -17,7 +17,7 @@ const SIZE = Buffer.byteLength(JSON.stringify({ text: "é".repeat(40) }));
 const events = [{ event_type: "note", payload: { text: "é".repeat(40) } }];
 
 const write = async (log: LogWriter, client = CLIENT, isReached = false): Promise<readonly Receipt[]> =>
-  (await log.execute(append, { events }, { client, isReached })).receipts;
+  (await log.execute(appendEvents, { events }, { client, isReached })).receipts;
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => "written",

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { finishEntry } from "#cairnlog/engine/log/state/entry.js";
-import { addDigestTerm, addLogTerms, type LoggedEvent, termsOf } from "#cairnlog/engine/log/state/projection.js";
+import { addDigestTerm, addLogTerms, eventTerms, type LoggedEvent } from "#cairnlog/engine/log/state/projection.js";
 import { CommittedRows, LayeredState } from "#cairnlog/engine/log/state/rows.js";
-import { Layer, type StateRow, type TableChange, withChanges, within } from "#cairnlog/engine/store/changeset.js";
+import { Layer, rowsBetween, type StateRow, type TableChange, withChanges } from "#cairnlog/engine/store/changeset.js";
 import { hashedTerm, hashTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING, type TableName } from "#cairnlog/engine/store/schema/schema.js";
@@ -185,8 +185,8 @@ describe("rows that are kept", () => {
 test("a list of rows that needs no change is given as it is", () => {
   const rows = ["a", "b"].map((key) => ({ key, row: row(1) })) as unknown as StateRow<"counters">[];
   expect(withChanges(rows, [])).toBe(rows);
-  expect(within(rows, "a", "c")).toBe(rows);
-  expect(within(rows, "a", "b")).toEqual([rows[0]]);
+  expect(rowsBetween(rows, "a", "c")).toBe(rows);
+  expect(rowsBetween(rows, "a", "b")).toEqual([rows[0]]);
 });
 
 describe("terms of an event", () => {
@@ -218,7 +218,7 @@ describe("terms of an event", () => {
       addTerms: ({ leafIndex }: LoggedEvent, terms: Pick<TermTable, "add">) => terms.add(own, leafIndex),
     };
     const table = new TermTable();
-    table.addEach(termsOf({ event_type: "note", payload }, projection), 7);
+    table.addEach(eventTerms({ event_type: "note", payload }, projection), 7);
     const expected = [[own, 7] as const, ...addedTerms({ ...payload, timestamp: "later" })];
     expect([...table]).toEqual(expected.map(([term, index]) => [term, [index]]));
   });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { compareKeys } from "lmdb";
 import { expect, test } from "vitest";
-import { type StateRow, withChanges, within } from "#cairnlog/engine/store/changeset.js";
+import { rowsBetween, type StateRow, withChanges } from "#cairnlog/engine/store/changeset.js";
 import type { Key } from "#cairnlog/engine/store/schema/schema.js";
 
 type Row = StateRow<"counters">;
@@ -43,7 +43,7 @@ test("rows with changes, and a range of them, are those of a sorted map", () => 
       expect(changed).toEqual(sorted([...before, ...changes]));
       expect(rows).toEqual(sorted(before));
       const isWithin = ({ key }: { readonly key: Key }) => compareKeys(key, start) >= 0 && compareKeys(key, end) < 0;
-      expect(within(changed, start, end)).toEqual(changed.filter(isWithin));
+      expect(rowsBetween(changed, start, end)).toEqual(changed.filter(isWithin));
     }),
     { numRuns: 1000 },
   );

@@ -1,6 +1,6 @@
 /** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { append, type Command, type PlainEvent } from "#cairnlog/engine/log/state/commands.js";
+import { appendEvents, type Command, type PlainEvent } from "#cairnlog/engine/log/state/commands.js";
 import type { BatchReport } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
@@ -141,9 +141,9 @@ describe("callbacks instead of a promise", () => {
         ({ receipts }) => answers.push([log.size, receipts[0]!.leaf_index]),
         (error) => answers.push((error as Error).message),
       );
-    enqueue(append);
+    enqueue(appendEvents);
     enqueue(refusing);
-    enqueue(append);
+    enqueue(appendEvents);
     await turns();
     expect(answers).toEqual([]);
     release();
@@ -155,7 +155,8 @@ describe("callbacks instead of a promise", () => {
   test("a command that is not accepted is refused at once", async () => {
     const { log } = await openTestLog({ queueLimit: 1 });
     const codes: unknown[] = [];
-    const enqueue = (refused: (error: unknown) => void) => log.enqueue(append, { events: [event] }, () => {}, refused);
+    const enqueue = (refused: (error: unknown) => void) =>
+      log.enqueue(appendEvents, { events: [event] }, () => {}, refused);
     const note = (error: unknown) => codes.push((error as { code: string }).code);
     enqueue(note);
     enqueue(note);

@@ -3,7 +3,7 @@ import { createPublicKey, verify as opensslVerify } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
 import { type Signer, signatures } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { append } from "#cairnlog/engine/log/state/commands.js";
+import { appendEvents } from "#cairnlog/engine/log/state/commands.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
@@ -136,7 +136,7 @@ describe("answers", () => {
     const notes = (n: number, count: number) =>
       Array.from({ length: count }, (_, i) => ({ event_type: `type ${n}`, payload: { n, i, text: "é".repeat(i) } }));
     const outcomes = await Promise.all(
-      [3, 0, 1, 2].map((count, n) => log.execute(append, { events: notes(n, count) })),
+      [3, 0, 1, 2].map((count, n) => log.execute(appendEvents, { events: notes(n, count) })),
     );
     expect(outcomes.map(({ receipts }) => receipts.length)).toEqual([3, 0, 1, 2]);
     const receipts = outcomes.flatMap((outcome) => outcome.receipts);

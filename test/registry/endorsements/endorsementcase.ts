@@ -1,6 +1,6 @@
 /** Endorsements between newly registered keys, for tests. */
 
-import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
+import type { OfferBody } from "#cairnlog/engine/registry/endorsements/input.js";
 import type { Entry } from "#cairnlog/engine/verify/tree/entry.js";
 import { nodeSigner, registration, type World } from "../world.js";
 
@@ -11,7 +11,7 @@ export const INSTITUTIONAL = "x-service:institutional_endorsement";
 export async function newKey(where: World): Promise<string> {
   return (await where.registry.keys.register(registration(nodeSigner()))).fingerprint;
 }
-export const offerOf = (endorser: string, endorsed: string, more: Partial<Offer> = {}): Offer => ({
+export const offerOf = (endorser: string, endorsed: string, more: Partial<OfferBody> = {}): OfferBody => ({
   endorser_fingerprint: endorser,
   endorsed_fingerprint: endorsed,
   category: HUMAN,
@@ -37,7 +37,7 @@ export class Case {
   get #commands() {
     return this.world.registry.endorsements;
   }
-  async offer(more: Partial<Offer> = {}) {
+  async offer(more: Partial<OfferBody> = {}) {
     const receipt = await this.#commands.offer(offerOf(this.endorser, this.endorsed, more));
     this.id = receipt.endorsement.offer_entry_id;
     return receipt;

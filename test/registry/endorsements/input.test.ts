@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
+import type { OfferBody } from "#cairnlog/engine/registry/endorsements/input.js";
 import { closeWorlds, failure, nodeSigner, openWorld, type World } from "../world.js";
 import { Case, INSTITUTIONAL, newCase, newKey, offerOf } from "./endorsementcase.js";
 
@@ -39,7 +39,7 @@ describe("an offer", () => {
   it.each(refusals)("with %s is refused", async (_, more, paths) => {
     const own = await openWorld();
     const one = await newCase(own);
-    const { code, paths: blamed } = await failure(() => one.offer(more as Partial<Offer>));
+    const { code, paths: blamed } = await failure(() => one.offer(more as Partial<OfferBody>));
     expect([code, blamed]).toEqual(["invalid-input", paths]);
     expect(own.registry.log.size).toBe(2);
   });

@@ -1,7 +1,7 @@
 /** The language of request policies: every operator with every type of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { judge, readPredicates } from "#cairnlog/engine/registry/events/predicatelanguage.js";
+import { readPredicates, satisfies } from "#cairnlog/engine/registry/events/predicatelanguage.js";
 import { Faults } from "#cairnlog/engine/registry/shared/input.js";
 import { jsonValues } from "../../texts.js";
 
@@ -10,7 +10,7 @@ const MAX_LEAVES = 256;
 const MAX_PREDICATE_BYTES = 64 * 1024;
 
 const KEY = `sha256:${"ab".repeat(32)}`;
-const subject: Parameters<typeof judge>[1] = {
+const subject: Parameters<typeof satisfies>[1] = {
   attestation_type: "peer_review",
   requester_fingerprint: KEY,
   requester_trust: 0.5,
@@ -47,7 +47,7 @@ function read(value: unknown) {
   return predicates!;
 }
 
-const holds = (value: unknown, of: Parameters<typeof judge>[1] = subject) => judge(read(value), of).holds;
+const holds = (value: unknown, of: Parameters<typeof satisfies>[1] = subject) => satisfies(read(value), of).holds;
 const leaf = (field: string, op: string, value: unknown) => ({ field, op, value });
 
 describe("operators", () => {
@@ -223,7 +223,7 @@ describe("policies that are not in the language are refused", () => {
       fc.property(node, (value) => {
         const faults = new Faults();
         const predicates = readPredicates(value, "", faults);
-        if (predicates) expect(typeof judge(predicates, subject).holds).toBe("boolean");
+        if (predicates) expect(typeof satisfies(predicates, subject).holds).toBe("boolean");
         else expect(() => faults.check()).toThrow();
       }),
       { numRuns: 2000 },
@@ -294,13 +294,13 @@ describe("cost", () => {
     const predicates = read(value);
     const claims = { ...deepClaims, long, ...Object.fromEntries(wide.map((_, i) => [`m${i}`, 0])) };
     for (const of of [subject, { ...subject, claims }])
-      expect(judge(predicates, of).steps).toBeLessThanOrEqual(size(value));
+      expect(satisfies(predicates, of).steps).toBeLessThanOrEqual(size(value));
   });
 
   test("the size of the claims adds nothing", () => {
     const predicates = read({ any: wide });
-    const few = judge(predicates, { ...subject, claims: {} }).steps;
+    const few = satisfies(predicates, { ...subject, claims: {} }).steps;
     const claims = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`other${i}`, long]));
-    expect(judge(predicates, { ...subject, claims }).steps).toBe(few);
+    expect(satisfies(predicates, { ...subject, claims }).steps).toBe(few);
   });
 });

@@ -10,7 +10,7 @@ import type { Shared } from "#cairnlog/server/front/calls.js";
 import type { ToFront } from "#cairnlog/server/front/messages.js";
 import { type FrontWord, WriterSide } from "#cairnlog/server/front/writer-side.js";
 import { type FrontOrder, WriterPort } from "#cairnlog/server/front/writerport.js";
-import { below, traceparent } from "#cairnlog/server/process/tracing.js";
+import { inTrace, traceparent } from "#cairnlog/server/process/tracing.js";
 import { recordSpans } from "../recordedspans.js";
 
 /** A command that the writer's log has taken. */
@@ -139,7 +139,7 @@ test.each([
     ];
     const spans = payers.map((_, n) => (n % 2 && record ? `00-${`${n}`.repeat(32)}-${`${n}`.repeat(16)}-01` : ""));
     const calls = payers.map((payer, n) =>
-      below(spans[n]!, () => {
+      inTrace(spans[n]!, () => {
         writer.enqueue(
           revokeKey,
           { fingerprint: `${n}` },

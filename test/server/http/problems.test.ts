@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/base/error.js";
 import {
+  belowMember,
   codesOf,
   HttpError,
   partRefusal,
   problemAnswer,
   rateLimited,
   refusalCode,
-  within,
 } from "#cairnlog/server/http/route/problems.js";
 
 const STANDING = { name: "general", limit: 50, window: 60, remaining: 0, reset: 60, exceeded: true } as const;
@@ -196,7 +196,7 @@ test("refusals are counted by their code", () => {
 test("paths of the engine's input become paths of the request body", async () => {
   const details = [{ path: "/a", message: "It is wrong." }];
   const cause = new CairnlogError("invalid-key", "Bad.", { details });
-  const failing = (error: unknown) => within("/payload", Promise.reject(error));
+  const failing = (error: unknown) => belowMember("/payload", Promise.reject(error));
   await expect(failing(cause)).rejects.toMatchObject({
     code: "invalid-key",
     message: "Bad.",
@@ -207,7 +207,7 @@ test("paths of the engine's input become paths of the request body", async () =>
   await expect(failing(bare)).rejects.toBe(bare);
   const foreign = new TypeError("x");
   await expect(failing(foreign)).rejects.toBe(foreign);
-  expect(await within("/payload", Promise.resolve(7))).toBe(7);
+  expect(await belowMember("/payload", Promise.resolve(7))).toBe(7);
 });
 
 test("a private key that came in a request is said to be exposed, which the engine cannot know", () => {

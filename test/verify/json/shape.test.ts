@@ -2,15 +2,15 @@
 import { describe, expect, it } from "vitest";
 import {
   anyObject,
+  anyText,
   arrayOf,
   hexHash,
   index,
   isObject,
-  nullable,
   objectOf,
+  orNull,
   positiveInteger,
   type Shape,
-  text,
   where,
 } from "#cairnlog/engine/verify/json/shape.js";
 import { sha256 } from "../keys/keys.js";
@@ -28,7 +28,7 @@ it("a misfit names its place, or the value as a whole", () => {
 });
 
 describe.each([
-  ["text", text, ["", "x"], [1, null, ["x"], undefined], "a string"],
+  ["text", anyText, ["", "x"], [1, null, ["x"], undefined], "a string"],
   ["hexHash", hexHash, [sha256("x")], ["", sha256("x").toUpperCase(), 1], "64 lower-case hexadecimal characters"],
   ["anyObject", anyObject, [{}, { a: 1 }], [null, [], "{}"], "an object"],
   [
@@ -48,14 +48,14 @@ describe.each([
     for (const value of misfits) expect(shape(value, "/x")).toBe(`/x must be ${wanted}.`);
   });
   it("takes null where that may stand for it", () => {
-    expect(nullable(shape)(null, "/x")).toBeUndefined();
-    expect(nullable(shape)(undefined, "/x")).toBe(`/x must be ${wanted}.`);
-    expect(nullable(shape)(fitting[0], "/x")).toBeUndefined();
+    expect(orNull(shape)(null, "/x")).toBeUndefined();
+    expect(orNull(shape)(undefined, "/x")).toBe(`/x must be ${wanted}.`);
+    expect(orNull(shape)(fitting[0], "/x")).toBeUndefined();
   });
 });
 
 it("an array is looked at up to its first misfit", () => {
-  const texts = arrayOf(text);
+  const texts = arrayOf(anyText);
   expect(texts([], "/x")).toBeUndefined();
   expect(texts(["a", "b"], "/x")).toBeUndefined();
   expect(texts([1, "b"], "/x")).toBe("/x/0 must be a string.");
@@ -64,7 +64,7 @@ it("an array is looked at up to its first misfit", () => {
 });
 
 describe("an object", () => {
-  const strict = objectOf({ a: text, b: index }, { c: text });
+  const strict = objectOf({ a: anyText, b: index }, { c: anyText });
 
   it("has all that is required, and may have what is optional", () => {
     expect(strict({ a: "", b: 0 }, "")).toBeUndefined();
@@ -83,15 +83,15 @@ describe("an object", () => {
 
   it("has no other member, unless those are ignored", () => {
     expect(strict({ a: "", b: 0, d: 1 }, "/o")).toBe("/o/d is not a known member.");
-    expect(objectOf({ a: text })({ a: "", c: 1 }, "")).toBe("/c is not a known member.");
-    const lax = objectOf({ a: text }, { c: text }, "ignored");
+    expect(objectOf({ a: anyText })({ a: "", c: 1 }, "")).toBe("/c is not a known member.");
+    const lax = objectOf({ a: anyText }, { c: anyText }, "ignored");
     expect(lax({ a: "", d: 1 }, "")).toBeUndefined();
     expect(lax({ a: "", d: 1, c: 1 }, "")).toBe("/c must be a string.");
     expect(lax({ d: 1 }, "")).toBe("/a is missing.");
   });
 
   it("has its members itself, not from what all objects have", () => {
-    expect(objectOf({ toString: text })({}, "")).toBe("/toString is missing.");
+    expect(objectOf({ toString: anyText })({}, "")).toBe("/toString is missing.");
     expect(strict({ a: "", b: 0, toString: 1 }, "")).toBe("/toString is not a known member.");
     expect(strict(JSON.parse('{"a":"","b":0,"__proto__":1}'), "")).toBe("/__proto__ is not a known member.");
   });

@@ -8,7 +8,7 @@
 import type { PgConnection } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
 import { erasing } from "../erasing.js";
-import { unreachable } from "../faults.js";
+import { serverSilent } from "../faults.js";
 import { Servers } from "../servers.js";
 import { recordWith } from "../statements.js";
 
@@ -34,7 +34,7 @@ export async function eraseFromJournal(url: string, withheld: Iterable<readonly 
     }
     await connection.query({ text: "VACUUM (FULL) cairnlog.record" }, ANEW_MS);
   } catch (error) {
-    throw unreachable(error);
+    throw serverSilent(error);
   } finally {
     connection?.close();
     servers.close();

@@ -9,7 +9,7 @@ import type { RecordedChange } from "../../rows.js";
 import { columnsOf } from "../columns.js";
 import type { PgConnection } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
-import { DUPLICATE_SCHEMA, unreachable } from "../faults.js";
+import { DUPLICATE_SCHEMA, serverSilent } from "../faults.js";
 import { Servers } from "../servers.js";
 import { GRANTS_SQL, SCHEMA_SQL } from "./schema.js";
 
@@ -69,7 +69,7 @@ export async function makeJournal(
     if (error instanceof CairnlogError) throw error;
     if ((error as { code?: unknown }).code === DUPLICATE_SCHEMA)
       throw new CairnlogError("already-exists", "There is a journal in this database already.", { cause: error });
-    throw unreachable(error);
+    throw serverSilent(error);
   } finally {
     connection?.close();
     servers.close();

@@ -15,7 +15,7 @@ export const NODE_HEADER = 8;
 /** The flag of a node whose data is on pages of its own. */
 export const BIG = 1;
 /** LMDB's own limit of the levels of a tree. */
-export const MAX_DEPTH = 32;
+export const MAX_LEVELS = 32;
 /** Where LMDB keeps the number of "no page": 64 set bits, which are this number as a double. */
 const NO_PAGE = 2 ** 64;
 const MAGIC = 0xbeefc0de;
@@ -183,7 +183,7 @@ export const sizeOf = (page: Buffer, node: number): number => page.readUInt32LE(
  * The leaf page of a table whose keys are numbers, in which the last record is whose key is not above `key`.
  * @throws RangeError if a number leads out of a page; the file system's error
  */
-export function leafOf(file: PageFile, meta: Meta, table: string, key: number): LeafPage | undefined {
+export function leafPageOf(file: PageFile, meta: Meta, table: string, key: number): LeafPage | undefined {
   const root = tableAt(file, meta, table);
   return root && descend(file, meta, root, (page, at) => numberOf(page, at) - key);
 }
@@ -211,7 +211,7 @@ function descend(
   compare: (page: Buffer, node: number) => number,
 ): (LeafPage & { readonly number: number }) | undefined {
   let next = root;
-  for (let level = 0; next !== undefined && level < MAX_DEPTH; level++) {
+  for (let level = 0; next !== undefined && level < MAX_LEVELS; level++) {
     const page = file.read(next * meta.pageSize, meta.pageSize);
     const count = page.readUInt16LE(20) >> 1;
     // The last record whose key is not behind the wanted one. The first of a branch has no key.

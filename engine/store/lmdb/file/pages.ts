@@ -7,7 +7,7 @@
 import {
   BIG,
   LEAF,
-  MAX_DEPTH,
+  MAX_LEVELS,
   META_PAGES,
   type Meta,
   NODE_HEADER,
@@ -148,7 +148,7 @@ export class PageWalk {
 
   #begin(tree: Tree): Step[] {
     if (tree.root === undefined) return [];
-    if (tree.depth >= 1 && tree.depth <= MAX_DEPTH) return this.#claim(tree.root, 1, tree, tree.root, 0);
+    if (tree.depth >= 1 && tree.depth <= MAX_LEVELS) return this.#claim(tree.root, 1, tree, tree.root, 0);
     this.#fault(tree.root, tree, `page ${tree.root} is the root of a tree of ${tree.depth} levels`);
     return [];
   }

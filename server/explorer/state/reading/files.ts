@@ -26,11 +26,11 @@ import { FULL_TILE, ServedTiles } from "../../../client/log/served.js";
 import { keyFrom } from "../../../client/static/key.js";
 import { type PublishedEntry, StaticLog } from "../../../client/static/log.js";
 import { termOf } from "../../../client/static/run.js";
-import { type Alarm, raise } from "../alarm.js";
+import { raise, type ShownAlarm } from "../alarm.js";
 import { recall, remember } from "../memory.js";
 import { learnNames } from "../names.js";
 import type { Proven, Source } from "../source.js";
-import { logName, operators } from "../watching.js";
+import { operators, signedLogName } from "../watching.js";
 
 /** What this browser knows of the log, from its last look. */
 const Known = Type.Object({
@@ -154,7 +154,7 @@ function caught(detail: string, known: Known | undefined, shown: string, head: T
   return new ClientError("log-misbehaved", detail);
 }
 
-function otherKey(known: Known, what: string, shown: string, keys: Alarm["keys"] = null): ClientError {
+function otherKey(known: Known, what: string, shown: string, keys: ShownAlarm["keys"] = null): ClientError {
   const detail = `The files here show another ${what} than the one that this browser pinned, and nothing shows that one led to the other.`;
   raise({ detail, code: "operator-key-mismatch", keys, evidence: { known, shown } });
   return new ClientError("operator-key-mismatch", detail);
@@ -214,7 +214,7 @@ export const fileSource: Source = {
   async look() {
     const now = await open();
     operators.value = now.operators;
-    logName.value = now.log.verdict.checkpoint.origin;
+    signedLogName.value = now.log.verdict.checkpoint.origin;
     return now.head;
   },
   accused: async () => {},

@@ -14,7 +14,7 @@ import { matchingEntries, neighbours, provenEntries, provenEntry } from "../entr
 import { recall, remember } from "../memory.js";
 import { client, http } from "../service.js";
 import type { Source } from "../source.js";
-import { lastVisit, logName, operators, sight } from "../watching.js";
+import { lastVisit, operators, sight, signedLogName } from "../watching.js";
 
 let isKeyCompared = false;
 let isNameSought = false;
@@ -99,7 +99,7 @@ async function learnName(): Promise<void> {
   const signer = operators.value?.current.fingerprint;
   const known = recall("name", KnownName);
   if (known && known.key_id === signer) {
-    logName.value = known.name;
+    signedLogName.value = known.name;
     return;
   }
   const response = await fetch("api/v1/log/checkpoint").catch(() => null);
@@ -107,6 +107,6 @@ async function learnName(): Promise<void> {
   const note = await response.text();
   const name = note.slice(0, note.indexOf("\n"));
   if (!(await verifyCheckpoint(note, operators.value, name))) return;
-  logName.value = name;
+  signedLogName.value = name;
   remember("name", { key_id: signer, name });
 }

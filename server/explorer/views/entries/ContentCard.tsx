@@ -19,7 +19,7 @@ import {
   Time,
 } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { shownText } from "../../state/names.js";
 import { hasService } from "../../state/source.js";
 
@@ -29,7 +29,7 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
       <Card title="What it says">
         <p class="statement">
           The operator withholds it:{" "}
-          <a href={addressOf(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why.
+          <a href={viewAddress(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why.
         </p>
         <p class="soft note">That this entry is on the log, and where, is proven. What it says is not shown.</p>
       </Card>
@@ -48,7 +48,7 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
         {isCut(entry) ? (
           <>
             The operator withholds the name of the key:{" "}
-            <a href={addressOf(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why, and has
+            <a href={viewAddress(["entries", entry.withheld_by ?? ""])}>entry {entry.withheld_by}</a> says why, and has
             the hash of all that is shown here.
           </>
         ) : (
@@ -83,7 +83,7 @@ const asTags: Show = (value) =>
         .filter((tag) => typeof tag === "string")
         .map((tag) =>
           hasService() ? (
-            <a key={tag} href={addressOf(["entries"], { tags: tag })}>
+            <a key={tag} href={viewAddress(["entries"], { tags: tag })}>
               <ForeignText text={tag} />
             </a>
           ) : (
@@ -96,11 +96,11 @@ const asDocument: Show = (value) =>
   typeof value === "string" ? (
     <>
       <Hash value={value} label="hash of the document" show={16} />{" "}
-      <a href={addressOf(["entries"], { search: value })}>every entry about it</a>
+      <a href={viewAddress(["entries"], { search: value })}>every entry about it</a>
     </>
   ) : undefined;
 const asOffer: Show = (value) =>
-  typeof value === "number" ? <a href={addressOf(["entries", value])}>entry {value}</a> : undefined;
+  typeof value === "number" ? <a href={viewAddress(["entries", value])}>entry {value}</a> : undefined;
 
 /** Members that say something to people, in the order in which they are shown. */
 const MEMBERS: readonly (readonly [member: string, label: string, show: Show])[] = [
@@ -171,9 +171,9 @@ function Text({ value, name }: { readonly value: string; readonly name: string |
 }
 
 function addressBehind(name: string, value: string): string | undefined {
-  if (KEY_MEMBERS.has(name) && isPrefixedHash(value)) return addressOf(["keys", value]);
+  if (KEY_MEMBERS.has(name) && isPrefixedHash(value)) return viewAddress(["keys", value]);
   // Published files have an index of documents and keys alone.
   if (hasService() ? SEARCH_MEMBERS.some((member) => member === name) : name === "document_hash")
-    return addressOf(["entries"], { search: value });
+    return viewAddress(["entries"], { search: value });
   return undefined;
 }

@@ -19,13 +19,13 @@ import {
 } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { type CheckedSignatures, checkSignatures } from "../../state/signatures.js";
 import { hasService, type Proven, type Source, source } from "../../state/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
-import { EntryVerdict } from "./EntryVerdict.js";
+import { VerdictOnEntry } from "./EntryVerdict.js";
 import { HashCard } from "./HashCard.js";
 import { NoSuchEntry } from "./NoSuchEntry.js";
 import { SummaryCard } from "./SummaryCard.js";
@@ -60,7 +60,7 @@ export function EntryPage({ id }: { readonly id: number }) {
       </div>
       {proven ? (
         <>
-          <EntryVerdict proven={proven} around={around} signatures={signatures} />
+          <VerdictOnEntry proven={proven} around={around} signatures={signatures} />
           <Parts proven={proven} around={around} signatures={signatures} />
         </>
       ) : (
@@ -154,7 +154,7 @@ function Steps({ previous, next }: { readonly previous: Entry | null; readonly n
 function Step({ to, label }: { readonly to: Entry | null; readonly label: string }) {
   if (!to) return <span class="button button-off">{label}</span>;
   return (
-    <a class="button" href={addressOf(["entries", to.id])} aria-label={`${label} entry, ${to.id}`}>
+    <a class="button" href={viewAddress(["entries", to.id])} aria-label={`${label} entry, ${to.id}`}>
       {label}
     </a>
   );

@@ -15,7 +15,7 @@ interface EntryVerdictProps {
   readonly signatures: Task<CheckedSignatures | undefined>;
 }
 
-export function EntryVerdict({ proven: { entry }, around, signatures }: EntryVerdictProps) {
+export function VerdictOnEntry({ proven: { entry }, around, signatures }: EntryVerdictProps) {
   const { value: checked, error } = signatures;
   const caught = [around.error, error].find(isMisbehaviour);
   if (caught) return <FailedVerdict error={caught} what="This entry" />;

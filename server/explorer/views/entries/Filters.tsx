@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { EVENT_TYPES } from "../../../../engine/verify/events/kinds.js";
 import type { EntryFilter } from "../../../client/index.js";
 import { SearchIcon } from "../../components/index.js";
-import { addressOf, goTo } from "../../state/location.js";
+import { goTo, viewAddress } from "../../state/location.js";
 import { hasService } from "../../state/source.js";
 
 /** A whole number is read as an entry id: as the beginning of a hash it would match too much. */
@@ -24,8 +24,8 @@ export function Filters({ filter, total }: FiltersProps) {
     event.preventDefault();
     const id = ENTRY_ID.exec(search.trim())?.[1];
     const others = { title: title.trim(), event_type: eventType.trim(), tags: tags.trim() };
-    if (id !== undefined && !Object.values(others).some(Boolean)) goTo(addressOf(["entries", id]));
-    else goTo(addressOf(["entries"], { search: search.trim(), ...others }));
+    if (id !== undefined && !Object.values(others).some(Boolean)) goTo(viewAddress(["entries", id]));
+    else goTo(viewAddress(["entries"], { search: search.trim(), ...others }));
   };
   const isFiltered = Object.keys(filter).length > 0;
   return (

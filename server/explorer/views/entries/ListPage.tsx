@@ -15,7 +15,7 @@ import {
 import { alarms } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { type EntrySlice, hasService, source, teller } from "../../state/source.js";
 import { type Task, useTask } from "../../state/task.js";
 import { failure, sight } from "../../state/watching.js";
@@ -29,7 +29,7 @@ const NUMBER = new Intl.NumberFormat();
 /** A page of the list, and whether it was verified to be in the log. */
 type Shown = EntrySlice & { readonly isProven: boolean; readonly head: number };
 
-export function ListPage({ query }: { readonly query: URLSearchParams }) {
+export function EntryListPage({ query }: { readonly query: URLSearchParams }) {
   const filter = filterOf(query);
   const page = pageOf(query);
   const task = useShown(filter, page);
@@ -37,7 +37,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
   const isAlarmed = useCell(alarms).length > 0;
   const seen = useCell(sight);
   const pages = shown ? Math.max(1, Math.ceil(shown.total / PER_PAGE)) : 1;
-  const at = (number: number) => addressOf(["entries"], { ...filter, page: number > 1 ? number : undefined });
+  const at = (number: number) => viewAddress(["entries"], { ...filter, page: number > 1 ? number : undefined });
   return (
     <div class="stack">
       <div class="view-head">
@@ -198,7 +198,7 @@ function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: 
       {BARE_HASH.test(filter.search ?? "") && (
         <p>
           {/* Payloads contain these with the prefix sha256:, so the search text must begin with it, too. */}
-          <a href={addressOf(["entries"], { ...filter, search: `sha256:${filter.search}` })}>
+          <a href={viewAddress(["entries"], { ...filter, search: `sha256:${filter.search}` })}>
             Look for documents and keys that begin so
           </a>
         </p>

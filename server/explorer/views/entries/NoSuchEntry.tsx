@@ -1,6 +1,6 @@
 /** The page for an entry that the log does not have. */
 import { Empty, Heading, Verdict } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { hasService, source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
 
@@ -19,7 +19,7 @@ export function NoSuchEntry({ id }: { readonly id: number }) {
       <Empty title="The log has no such entry.">
         {newest !== undefined && (
           <>
-            Its newest is <a href={addressOf(["entries", newest])}>entry {NUMBER.format(newest)}</a>.
+            Its newest is <a href={viewAddress(["entries", newest])}>entry {NUMBER.format(newest)}</a>.
           </>
         )}
       </Empty>

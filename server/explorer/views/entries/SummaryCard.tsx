@@ -4,7 +4,7 @@ import { isCut } from "../../../../engine/verify/events/withheld.js";
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { Card, Check, Facts, Hash, Time } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import type { CheckedSignatures } from "../../state/signatures.js";
 import type { Proven } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
@@ -81,7 +81,7 @@ function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; arou
   return (
     <Check holds={previous.entry_hash === entry.previous_hash}>
       {isCut(entry) ? "It names the hash" : "Its hash covers that"} of{" "}
-      <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>
+      <a href={viewAddress(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>
       {!isCut(entry) && ", and through it every earlier entry"}.
     </Check>
   );

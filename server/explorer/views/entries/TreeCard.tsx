@@ -4,7 +4,7 @@ import { height } from "../../../../engine/verify/index.js";
 import { Card, Check, Hash } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import type { Way as Path, Rooted } from "../../state/source.js";
-import { type Ascent, begin, climb } from "./ascent.js";
+import { type Ascent, atLeaf, climb } from "./ascent.js";
 import { TreeDrawing } from "./TreeDrawing.js";
 
 /** The animation of the whole path takes about this long, for any height of the tree. */
@@ -89,7 +89,7 @@ function Way({ proof, head }: TreeCardProps) {
 
 /** Climbs level by level; without animation for readers who want no motion. */
 function useClimb(proof: Path, head: Rooted) {
-  const [ascent, setAscent] = useState<Ascent>(() => begin(proof, head));
+  const [ascent, setAscent] = useState<Ascent>(() => atLeaf(proof, head));
   useEffect(() => {
     if (ascent.isComplete) return undefined;
     if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
@@ -104,7 +104,7 @@ function useClimb(proof: Path, head: Rooted) {
   }, [ascent, proof, head]);
   const replay = () => {
     announce("Computing the path to the root again.");
-    setAscent(begin(proof, head));
+    setAscent(atLeaf(proof, head));
   };
   return { ascent, replay };
 }

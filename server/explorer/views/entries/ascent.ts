@@ -27,7 +27,7 @@ export interface Ascent {
 }
 
 /** The leaf: the first level. */
-export function begin(proof: Way, head: Rooted): Ascent {
+export function atLeaf(proof: Way, head: Rooted): Ascent {
   const { tree_version: version } = head;
   const hash =
     version === "rfc6962" ? toHex(rfc6962.leafHash(utf8(proof.entry_hash))) : leafHash(proof.entry_hash, version);

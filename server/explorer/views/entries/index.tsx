@@ -2,12 +2,12 @@
 import { Empty, Heading } from "../../components/index.js";
 import type { ViewProps } from "../../state/view.js";
 import { EntryPage } from "./EntryPage.js";
-import { ListPage } from "./ListPage.js";
+import { EntryListPage } from "./ListPage.js";
 import "./entries.css";
 
 export default function EntriesView({ path, query }: ViewProps) {
   const [id] = path;
-  if (id === undefined) return <ListPage query={query} />;
+  if (id === undefined) return <EntryListPage query={query} />;
   if (/^[1-9]\d{0,14}$/.test(id)) return <EntryPage key={id} id={Number(id)} />;
   return (
     <>

@@ -2,7 +2,7 @@
 import { useId, useState } from "preact/hooks";
 import { Badge, Hash, saveFile, shortened } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { type BrowserKey, exportKey, forgetKey, makeKey } from "./browserkeys.js";
 
 interface KeyChoiceProps {
@@ -80,7 +80,7 @@ function ChosenKey({ signingKey, forgotten }: { readonly signingKey: BrowserKey;
       <Badge tone={isExportable ? "warning" : "good"}>
         {isExportable ? "Can be exported" : "Cannot leave this browser"}
       </Badge>
-      <a href={addressOf(["keys", fingerprint])}>In the log</a>
+      <a href={viewAddress(["keys", fingerprint])}>In the log</a>
       {isExportable && (
         <button type="button" class="button" onClick={save}>
           Export the private key

@@ -17,10 +17,10 @@ import {
   type Tone,
 } from "../../components/index.js";
 import type { CheckedAttestation } from "../../state/attestation.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { type Task, useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
-import { type Claim, type ClaimRecords, checkClaim, PER_PAGE } from "./records.js";
+import { type Claim, type ClaimRecords, checkClaim, RECORDS_PER_PAGE } from "./records.js";
 import type { Results } from "./results.js";
 import { TimeLine } from "./TimeLine.js";
 
@@ -43,7 +43,7 @@ interface RecordsCardProps {
 
 export function RecordsCard({ hash, fileName, task, page, setPage, results }: RecordsCardProps) {
   const total = task.value?.total ?? 0;
-  const pages = Math.ceil(total / PER_PAGE);
+  const pages = Math.ceil(total / RECORDS_PER_PAGE);
   return (
     <Card title="Attestations in the log" aside={total > 0 && attestations(total)}>
       <TaskView task={task} what="attestations of this file" rows={5}>
@@ -57,7 +57,7 @@ export function RecordsCard({ hash, fileName, task, page, setPage, results }: Re
           ) : (
             <>
               <TimeLine claims={found.claims} />
-              <ol class="records" start={(page - 1) * PER_PAGE + 1}>
+              <ol class="records" start={(page - 1) * RECORDS_PER_PAGE + 1}>
                 {found.claims.map((claim) => (
                   <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} results={results} />
                 ))}
@@ -109,7 +109,7 @@ function Record({
             "Recorded",
             <>
               <Time at={entry.timestamp} /> as{" "}
-              <a href={addressOf(["entries", entry.id])}>entry {NUMBER.format(entry.id)}</a>
+              <a href={viewAddress(["entries", entry.id])}>entry {NUMBER.format(entry.id)}</a>
             </>,
           ],
         ]}

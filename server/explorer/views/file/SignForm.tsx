@@ -7,7 +7,7 @@ import { type Attested, ClientError } from "../../../client/index.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { client, clientOf, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import type { BrowserKey } from "./browserkeys.js";
@@ -167,7 +167,7 @@ function Receipt({
     <section class="receipt" aria-label="Your receipt">
       <h3>
         {duplicate ? "You have signed this before:" : "Recorded as"}{" "}
-        <a href={addressOf(["entries", log_entry_id])}>entry {log_entry_id}</a>
+        <a href={viewAddress(["entries", log_entry_id])}>entry {log_entry_id}</a>
       </h3>
       <Checks checks={checks} />
       {notice !== undefined && <p>{notice}</p>}

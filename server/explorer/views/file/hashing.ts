@@ -6,7 +6,7 @@ import type { HashingMessage } from "./hashing.worker.js";
  * @param signal ends the worker at once
  * @returns `sha256:` and lower-case hex. @throws Error with a sentence if the file cannot be read
  */
-export function hashFile(file: File, progress: (done: number) => void, signal: AbortSignal): Promise<string> {
+export function hashInWorker(file: File, progress: (done: number) => void, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL("./hashing.worker.ts", import.meta.url), { type: "module" });
     const end = () => worker.terminate();

@@ -5,7 +5,7 @@ import { type CheckedAttestation, checkAttestation, isAttestation } from "../../
 import { source } from "../../state/source.js";
 
 /** Number of attestations shown and verified at a time: each takes three requests. */
-export const PER_PAGE = 5;
+export const RECORDS_PER_PAGE = 5;
 
 /** An entry that claims to attest the document; not checked yet. */
 export interface Claim {
@@ -24,7 +24,7 @@ export interface ClaimRecords {
  * @throws ClientError
  */
 export async function claimsAbout(documentHash: string, page: number): Promise<ClaimRecords> {
-  const { entries, total } = await source().naming(documentHash, page, PER_PAGE);
+  const { entries, total } = await source().naming(documentHash, page, RECORDS_PER_PAGE);
   const claims = entries.flatMap((entry) => {
     const event = (entry.payload ?? {}) as Partial<AttestationEvent>;
     return isAttestation(event) ? [{ entry, event }] : [];

@@ -1,7 +1,7 @@
 /** The hashing of the current file, for components. */
 import { useEffect, useState } from "preact/hooks";
 import { announce } from "../../state/announcements.js";
-import { hashFile } from "./hashing.js";
+import { hashInWorker } from "./hashing.js";
 
 export interface Hashing {
   /** Number of bytes done. */
@@ -22,7 +22,7 @@ export function useHashing(file: File | null): Hashing {
     const show = (more: Partial<Hashing>) => {
       if (!controller.signal.aborted) setState({ of: file, ...NOTHING, ...more });
     };
-    hashFile(file, (done) => show({ done }), controller.signal).then(
+    hashInWorker(file, (done) => show({ done }), controller.signal).then(
       (hash) => {
         show({ done: file.size, hash });
         announce(`${file.name} is hashed.`);

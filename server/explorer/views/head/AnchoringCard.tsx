@@ -2,7 +2,7 @@
 import { AnchorStatus } from "../../../../engine/contract/log/anchoring.js";
 import { checkOtsProof } from "../../../../engine/verify/index.js";
 import { Badge, Card, Check, Empty, Facts, TaskView, Time, type Tone } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
@@ -37,7 +37,7 @@ export function AnchoringCard({ isEmpty }: { readonly isEmpty: boolean }) {
                 facts={[
                   [
                     "Entry",
-                    <a key="entry" href={addressOf(["entries", status.anchored_entry_id])}>
+                    <a key="entry" href={viewAddress(["entries", status.anchored_entry_id])}>
                       {NUMBER.format(status.anchored_entry_id)}
                     </a>,
                   ],

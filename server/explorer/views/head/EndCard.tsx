@@ -1,7 +1,7 @@
 /** The end of a log, as its last entry says it. */
 import type { LogEnd } from "../../../client/index.js";
 import { Card, Facts, Hash, Time } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { shownText } from "../../state/names.js";
 
 export function EndCard({ end }: { readonly end: LogEnd }) {
@@ -14,7 +14,7 @@ export function EndCard({ end }: { readonly end: LogEnd }) {
           ["Frozen", <Time key="frozen" at={timestamp} />],
           [
             "By entry",
-            <a key="entry" href={addressOf(["entries", entry_id])}>
+            <a key="entry" href={viewAddress(["entries", entry_id])}>
               {entry_id}
             </a>,
           ],

@@ -1,7 +1,7 @@
 /** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
 import { AlertPage } from "../../../../engine/contract/signing/endorsements.js";
 import { Badge, Card, ForeignText, KeyName, TaskView, Time } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
@@ -35,7 +35,7 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
                   <p class="alert-by">
                     By <KeyName fingerprint={endorser_fingerprint} isLink />
                     <Time at={filed_at} as="age" />
-                    <a href={addressOf(["entries", alert_entry_id])}>Entry {alert_entry_id}</a>
+                    <a href={viewAddress(["entries", alert_entry_id])}>Entry {alert_entry_id}</a>
                   </p>
                 </li>
               ))}

@@ -2,7 +2,7 @@
 import { KeyDetail as KeySchema } from "../../../../engine/contract/identity/keys.js";
 import type { KeyDetail } from "../../../client/index.js";
 import { Card, KeyName, KeyStatusBadge, TaskView } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
@@ -46,7 +46,7 @@ export function ChainCard({ shown }: { readonly shown: KeyDetail }) {
 
 const Beyond = ({ fingerprint, text }: { readonly fingerprint: string; readonly text: string }) => (
   <li>
-    <a href={addressOf(["keys", fingerprint])}>{text}</a>
+    <a href={viewAddress(["keys", fingerprint])}>{text}</a>
   </li>
 );
 

@@ -16,7 +16,7 @@ import {
   TaskView,
   Time,
 } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
@@ -118,7 +118,7 @@ function EndorsementRow({ endorsement, direction }: RowProps) {
         <Time at={accepted_at ?? offered_at} as="age" />
       </td>
       <td data-label="Entry">
-        <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
+        <a href={viewAddress(["entries", offer_entry_id])}>{offer_entry_id}</a>
       </td>
     </tr>
   );

@@ -1,9 +1,9 @@
 /** The entries about a key: its attestations, and every other entry that names it, newest first. */
 import { Card, Empty, EntryList, Paging, TaskView } from "../../components/index.js";
 import { matchingEntries } from "../../state/entries.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { useTask } from "../../state/task.js";
-import { pageOf } from "./ListPage.js";
+import { pageNumberIn } from "./ListPage.js";
 
 const PER_PAGE = 10;
 const NUMBER = new Intl.NumberFormat();
@@ -14,14 +14,14 @@ interface EntriesCardProps {
 }
 
 export function EntriesCard({ fingerprint, query }: EntriesCardProps) {
-  const page = pageOf(query, "entries");
+  const page = pageNumberIn(query, "entries");
   const task = useTask(() => {
     const list = { path: `/log/by-fingerprint/${encodeURIComponent(fingerprint)}`, filter: {} };
     return matchingEntries(list, { skip: (page - 1) * PER_PAGE, count: PER_PAGE });
   }, [fingerprint, page]);
   const total = task.value?.total ?? 0;
   const at = (number: number) =>
-    addressOf(["keys", fingerprint], { ...Object.fromEntries(query), entries: number > 1 ? number : undefined });
+    viewAddress(["keys", fingerprint], { ...Object.fromEntries(query), entries: number > 1 ? number : undefined });
   return (
     <Card
       title="Attestations and other entries"

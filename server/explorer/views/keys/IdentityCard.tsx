@@ -1,7 +1,7 @@
 /** A public key, and whether it has its fingerprint. */
 import type { KeyDetail } from "../../../client/index.js";
 import { Card, Check, Facts, Hash, KeyStatusBadge, Time, whoseName } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { fingerprintOf } from "./fingerprint.js";
 
 const NUMBER = new Intl.NumberFormat();
@@ -27,7 +27,7 @@ export function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail
             shown.expires_at !== null && ["Expires", <Time key="expires" at={shown.expires_at} />],
             shown.log_entry_id !== null && [
               "Recorded in",
-              <a key="entry" href={addressOf(["entries", shown.log_entry_id])}>
+              <a key="entry" href={viewAddress(["entries", shown.log_entry_id])}>
                 entry {NUMBER.format(shown.log_entry_id)}
               </a>,
             ],

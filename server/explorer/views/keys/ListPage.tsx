@@ -11,19 +11,19 @@ import {
   SearchIcon,
   TaskView,
 } from "../../components/index.js";
-import { addressOf, goTo } from "../../state/location.js";
+import { goTo, viewAddress } from "../../state/location.js";
 import { useTask } from "../../state/task.js";
-import { type KeyFilter, type Keys, listKeys, PER_PAGE } from "./listing.js";
+import { fetchKeys, KEYS_PER_PAGE, type KeyFilter, type ListedKeys } from "./listing.js";
 
 const NUMBER = new Intl.NumberFormat();
 const FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
-export function ListPage({ query }: { readonly query: URLSearchParams }) {
+export function KeyListPage({ query }: { readonly query: URLSearchParams }) {
   const filter = { pseudonym: query.get("pseudonym")?.trim() ?? "", status: statusOf(query) };
-  const page = pageOf(query);
+  const page = pageNumberIn(query);
   const [reach, setReach] = useState(1);
-  const task = useTask(() => listKeys(filter, page, reach), [filter.pseudonym, filter.status, page, reach]);
-  const at = (number: number) => addressOf(["keys"], { ...filter, page: number > 1 ? number : undefined });
+  const task = useTask(() => fetchKeys(filter, page, reach), [filter.pseudonym, filter.status, page, reach]);
+  const at = (number: number) => viewAddress(["keys"], { ...filter, page: number > 1 ? number : undefined });
   return (
     <div class="stack">
       <Heading title="Keys" />
@@ -49,7 +49,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
         </TaskView>
       </Card>
       {task.value && task.value.lookedAt === null && (
-        <Paging page={page} pages={Math.ceil(task.value.total / PER_PAGE)} what="keys" addressOf={at} />
+        <Paging page={page} pages={Math.ceil(task.value.total / KEYS_PER_PAGE)} what="keys" addressOf={at} />
       )}
     </div>
   );
@@ -62,8 +62,8 @@ function Filters({ filter }: { readonly filter: KeyFilter }) {
     const fingerprint = FINGERPRINT.exec(text.trim())?.[1];
     goTo(
       fingerprint
-        ? addressOf(["keys", `sha256:${fingerprint.toLowerCase()}`])
-        : addressOf(["keys"], { ...filter, pseudonym: text.trim() }),
+        ? viewAddress(["keys", `sha256:${fingerprint.toLowerCase()}`])
+        : viewAddress(["keys"], { ...filter, pseudonym: text.trim() }),
     );
   };
   return (
@@ -85,7 +85,7 @@ function Filters({ filter }: { readonly filter: KeyFilter }) {
           label="Status"
           values={KEY_STATUSES}
           value={filter.status}
-          change={(status) => goTo(addressOf(["keys"], { pseudonym: text.trim(), status }))}
+          change={(status) => goTo(viewAddress(["keys"], { pseudonym: text.trim(), status }))}
         />
         <button type="submit" class="button button-strong">
           <SearchIcon /> Find
@@ -95,7 +95,7 @@ function Filters({ filter }: { readonly filter: KeyFilter }) {
   );
 }
 
-function Count({ task }: { readonly task: Keys | undefined }) {
+function Count({ task }: { readonly task: ListedKeys | undefined }) {
   if (!task) return null;
   const count = task.lookedAt === null ? task.total : task.keys.length;
   return (
@@ -131,7 +131,7 @@ function statusOf(query: URLSearchParams): string {
 }
 
 /** The page number in an address; 1 for anything else. */
-export function pageOf(query: URLSearchParams, name = "page"): number {
+export function pageNumberIn(query: URLSearchParams, name = "page"): number {
   const text = query.get(name) ?? "1";
   return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 1;
 }

@@ -7,7 +7,7 @@ import { MAX_PER_PAGE } from "../../../../engine/verify/keys/limits.js";
 import type { KeySummary } from "../../../client/index.js";
 import { http } from "../../state/service.js";
 
-export const PER_PAGE = 25;
+export const KEYS_PER_PAGE = 25;
 /** Number of requests in a search by status before the reader is asked whether to continue. */
 const MAX_REQUESTS = 5;
 
@@ -18,7 +18,7 @@ export interface KeyFilter {
   readonly status: string;
 }
 
-export interface Keys {
+export interface ListedKeys {
   readonly keys: readonly KeySummary[];
   /** Number of keys of every status in the list. */
   readonly total: number;
@@ -27,14 +27,14 @@ export interface Keys {
 }
 
 /** @param reach how many times the reader has asked to search further @throws ClientError */
-export async function listKeys(filter: KeyFilter, page: number, reach: number): Promise<Keys> {
+export async function fetchKeys(filter: KeyFilter, page: number, reach: number): Promise<ListedKeys> {
   if (filter.status) return withStatus(filter, reach);
-  const { keys, total } = await onePage(filter, page, PER_PAGE);
+  const { keys, total } = await onePage(filter, page, KEYS_PER_PAGE);
   return { keys, total, lookedAt: null };
 }
 
 /** Every key with the status among as many keys as may be searched. */
-async function withStatus(filter: KeyFilter, reach: number): Promise<Keys> {
+async function withStatus(filter: KeyFilter, reach: number): Promise<ListedKeys> {
   const found: KeySummary[] = [];
   let lookedAt = 0;
   for (let page = 1; ; page++) {

@@ -5,14 +5,14 @@ import { TreeHead as TreeHeadSchema } from "../../../../engine/contract/log/log.
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
 import { Badge, Card, Check, Facts, Hash, Problem, TaskView, Time } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { bearer, session } from "./session.js";
 
 const NUMBER = new Intl.NumberFormat();
 
-export function HeadCard() {
+export function OperatorHeadCard() {
   const [signed, setSigned] = useState<{ readonly head: TreeHead; readonly holds: boolean } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
@@ -76,7 +76,7 @@ function AnchorFacts() {
             anchored_entry_id !== null && [
               "Anchored",
               <>
-                <a href={addressOf(["entries", anchored_entry_id])}>Entry {NUMBER.format(anchored_entry_id)}</a>
+                <a href={viewAddress(["entries", anchored_entry_id])}>Entry {NUMBER.format(anchored_entry_id)}</a>
                 {anchored_at !== null && (
                   <>
                     {", "}

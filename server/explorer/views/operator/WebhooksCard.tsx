@@ -2,7 +2,7 @@
 import type { Static } from "typebox";
 import { WebhookList } from "../../../../engine/contract/webhooks.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { bearer } from "./session.js";
@@ -58,7 +58,7 @@ function Table({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
                 {key_fingerprint !== null && (
                   <>
                     {" "}
-                    <a href={addressOf(["keys", key_fingerprint])}>of one key</a>
+                    <a href={viewAddress(["keys", key_fingerprint])}>of one key</a>
                   </>
                 )}
               </td>

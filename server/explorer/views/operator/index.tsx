@@ -3,7 +3,7 @@ import { Heading } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { Charts } from "./Charts.js";
-import { HeadCard } from "./HeadCard.js";
+import { OperatorHeadCard } from "./HeadCard.js";
 import { SignInCard } from "./SignInCard.js";
 import { session, signOut } from "./session.js";
 import { WebhooksCard } from "./WebhooksCard.js";
@@ -31,7 +31,7 @@ export default function OperatorView() {
         </button>
       </div>
       <Charts />
-      <HeadCard />
+      <OperatorHeadCard />
       <WebhooksCard />
     </div>
   );

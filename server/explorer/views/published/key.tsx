@@ -12,7 +12,7 @@ import {
   TaskView,
   Verdict,
 } from "../../components/index.js";
-import { addressOf } from "../../state/location.js";
+import { viewAddress } from "../../state/location.js";
 import { shownText } from "../../state/names.js";
 import { source } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
@@ -83,7 +83,7 @@ function EventsCard({ fingerprint, query }: { readonly fingerprint: string; read
         page={page}
         pages={Math.ceil(total / PER_PAGE)}
         what="entries about this key"
-        addressOf={(number) => addressOf(["keys", fingerprint], { page: number > 1 ? number : undefined })}
+        addressOf={(number) => viewAddress(["keys", fingerprint], { page: number > 1 ? number : undefined })}
       />
       <p class="soft note">
         What the key has signed, its endorsements and its trust are not in the index: they need the service.

@@ -15,7 +15,7 @@ import {
 } from "../../../../engine/contract/identity/keys.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
-import { within } from "../../route/problems.js";
+import { belowMember } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";
 
 export function keyRoutes(
@@ -73,7 +73,7 @@ export function keyRoutes(
       refusals: [401, 403, 409],
       limit: "key-registration",
       handle: ({ body, proof, request }) =>
-        within("/payload", keys.register(body.payload, request.client, proof?.fingerprint)),
+        belowMember("/payload", keys.register(body.payload, request.client, proof?.fingerprint)),
     }),
     route({
       method: "POST",
@@ -98,7 +98,7 @@ export function keyRoutes(
       limit: "general",
       handle({ body: { payload }, proof, request }) {
         const old_fingerprint = gate.own(proof, payload.old_fingerprint);
-        return within("/payload", keyLifecycle.succeed({ ...payload, old_fingerprint }, proof, request.client));
+        return belowMember("/payload", keyLifecycle.succeed({ ...payload, old_fingerprint }, proof, request.client));
       },
     }),
     route({

@@ -7,7 +7,7 @@ import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 
 /** How the log ended; null while it may grow. */
-export const endOf = ({ frozen, size }: Pick<Log, "frozen" | "size">) => frozen && { ...frozen, tree_size: size };
+export const frozenEnd = ({ frozen, size }: Pick<Log, "frozen" | "size">) => frozen && { ...frozen, tree_size: size };
 
 export const shardRoutes = ({ log, writer }: Pick<Served, "log" | "writer">, gate: Gate): Route[] => [
   route({
@@ -16,7 +16,7 @@ export const shardRoutes = ({ log, writer }: Pick<Served, "log" | "writer">, gat
     summary: "From which log this one goes on, whether it has ended, and where it goes on",
     answer: Shards,
     limit: "general",
-    handle: () => ({ predecessor: continuedBy(log.entryAt(0)), frozen: endOf(log) }),
+    handle: () => ({ predecessor: continuedBy(log.entryAt(0)), frozen: frozenEnd(log) }),
   }),
   route({
     method: "POST",

@@ -8,7 +8,7 @@ import { type Route, route } from "../../route/route.js";
 import type { ChosenTransport } from "../../servers/choose.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
-import { endOf } from "../log/shards.js";
+import { frozenEnd } from "../log/shards.js";
 import { described } from "./node.js";
 
 /** A warning at the start and in `/readyz` as long as no hardware roots are set. */
@@ -109,7 +109,7 @@ export function operationRoutes(
           transport: transport.name,
           ...(own === null ? {} : { vkey: own }),
           ...(isReadOnly ? {} : { writers: writers.view }),
-          ...(log.frozen ? { frozen: endOf(log)! } : {}),
+          ...(log.frozen ? { frozen: frozenEnd(log)! } : {}),
           ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),

@@ -11,7 +11,7 @@ import {
 } from "../../../../engine/contract/signing/claims.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import type { Gate } from "../../gate.js";
-import { within } from "../../route/problems.js";
+import { belowMember } from "../../route/problems.js";
 import { type Route, route } from "../../route/route.js";
 import { jsonList } from "../../transport/answer.js";
 
@@ -32,7 +32,7 @@ export function claimRoutes({ claims }: Pick<Served, "claims">, gate: Gate): Rou
       refusals: [401, 403],
       limit: "general",
       handle: ({ body, proof, request }) =>
-        within("/payload", claims.post(body.payload, proof.fingerprint, request.client)),
+        belowMember("/payload", claims.post(body.payload, proof.fingerprint, request.client)),
     }),
     route({
       method: "GET",

@@ -1,7 +1,7 @@
 /** What is read of a request: its id, where it ends, who sent it, and the headers that outlive the library's object. */
 import { describe, expect, test } from "vitest";
 import { parseNetwork, UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
-import { addressOf, Request } from "#cairnlog/server/http/transport/request.js";
+import { Request, remoteAddress } from "#cairnlog/server/http/transport/request.js";
 import type { TransportRequest, TransportResponse } from "#cairnlog/server/http/transport/transport.js";
 import { traceOf } from "#cairnlog/server/process/tracing.js";
 
@@ -140,11 +140,11 @@ test("the lines of X-Forwarded-For are one list, which counts behind a trusted p
   const socket = (address: string) =>
     ({ getRemoteAddressAsText: () => Uint8Array.from(Buffer.from(address)).buffer }) as unknown as TransportResponse;
   const trusted = [parseNetwork("10.0.0.0/8")!];
-  expect(addressOf(request, socket("10.0.0.1"), trusted)).toBe("203.0.113.5");
-  expect(addressOf(request, socket("192.0.2.1"), trusted)).toBe("192.0.2.1");
-  expect(addressOf(request, socket("10.0.0.1"), [])).toBe("10.0.0.1");
-  expect(addressOf(request, socket(""), trusted)).toBe(UNKNOWN);
-  expect(addressOf(request, socket("2001:DB8:0:0:0:0:0:1"), [])).toBe("2001:db8::1");
+  expect(remoteAddress(request, socket("10.0.0.1"), trusted)).toBe("203.0.113.5");
+  expect(remoteAddress(request, socket("192.0.2.1"), trusted)).toBe("192.0.2.1");
+  expect(remoteAddress(request, socket("10.0.0.1"), [])).toBe("10.0.0.1");
+  expect(remoteAddress(request, socket(""), trusted)).toBe(UNKNOWN);
+  expect(remoteAddress(request, socket("2001:DB8:0:0:0:0:0:1"), [])).toBe("2001:db8::1");
 });
 
 describe("a body is announced", () => {

@@ -2,7 +2,7 @@
 import { Graph } from "../../../../../engine/contract/signing/trust.js";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/keys/contract.js";
 import { Card, Choice, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
-import { addressOf, goTo } from "../../../state/location.js";
+import { goTo, viewAddress } from "../../../state/location.js";
 import { learnNames } from "../../../state/names.js";
 import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
@@ -38,7 +38,7 @@ export function GraphCard({ fingerprint, query }: GraphCardProps) {
   const go = (changes: Partial<Wanted>) => {
     const { around, depth, ...filter } = { ...wanted, ...changes };
     goTo(
-      addressOf(["keys", fingerprint], {
+      viewAddress(["keys", fingerprint], {
         ...Object.fromEntries(query),
         ...filter,
         around: around === fingerprint ? undefined : around,
@@ -152,7 +152,7 @@ function GraphTable({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerp
                 </td>
                 <td data-label="Until">{until === null ? "—" : <Time at={until} />}</td>
                 <td data-label="Entry">
-                  <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
+                  <a href={viewAddress(["entries", offer_entry_id])}>{offer_entry_id}</a>
                 </td>
               </tr>
             ))}
