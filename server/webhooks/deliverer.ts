@@ -1,14 +1,13 @@
 /**
  * Delivers what the log records to the endpoints of subscriptions. It reads the log behind the appends, which write
  * nothing for it. Every subscription has a lane of its own with one attempt at a time, so its deliveries arrive in the
- * order of the log, but for those that failed. The results of many attempts are written by one separate command.
+ * order of the log, but for those that failed.
  *
  * If we crash here, a subscription begins again at its cursor: what was delivered and not recorded is delivered twice.
  */
 
 import { Pieces, turn } from "../../engine/base/turns.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/state/clock.js";
-import type { Cursor } from "../../engine/registry/webhooks/commands.js";
 import { type Attempted, type FirstAttempt, isDue, mayTry, WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { DeliveryContent, Endpoint, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
@@ -19,15 +18,12 @@ import { BackgroundWork, type Schedule, systemSchedule } from "./background-work
 import { LogWalk } from "./log-walk.js";
 import { deliveryRequest } from "./message.js";
 import { OwnerKeys } from "./owner-keys.js";
+import { Outcomes, WalkMark } from "./recording.js";
 import { ATTEMPT_TIMEOUT_MS, type Send } from "./send.js";
 import { LaneQueues, OwnerTurns, SubscriptionLane } from "./subscription-lane.js";
 
-/** Rows written in one command. Other commands of its batch wait for them. */
-const MAX_AT_ONCE = 256;
 /** Owners whose keys are looked at in one command; each has at most twenty subscriptions. */
 const OWNERS_AT_ONCE = 16;
-/** Entries of the shared walk after which it is recorded how far it has come: a restart reads these again. */
-const MARK_AFTER = 4096;
 /** Milliseconds of work that begins attempts which may come without a pause. */
 const BURST_MS = 0.5;
 /** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
@@ -66,11 +62,6 @@ interface Attempt {
   readonly first?: FirstAttempt;
 }
 
-interface LaneOutcome {
-  readonly lane: SubscriptionLane;
-  readonly outcome: Attempted;
-}
-
 type Changes = readonly { readonly key: number; readonly row: WebhookRow | undefined }[];
 
 export class Deliverer {
@@ -99,11 +90,8 @@ export class Deliverer {
   #paidAt = 0;
   /** Whether more attempts will be begun after a pause. */
   #isPumpDue = false;
-  /** How far the shared walk has come on disk. */
-  #marked = 0;
-  #isMarking = false;
-  #outcomes: LaneOutcome[] = [];
-  #isSettling = false;
+  readonly #outcomes: Outcomes;
+  readonly #mark: WalkMark;
   readonly #unhealthy = new Set<number>();
   readonly #work: BackgroundWork;
   #unwatch: () => void = () => {};
@@ -131,6 +119,16 @@ export class Deliverer {
     this.#random = random;
     this.#leisure = parts.leisure ?? LEISURE;
     this.#work = new BackgroundWork(schedule, parts.logger);
+    const { outbox } = parts.webhooks;
+    this.#mark = new WalkMark(outbox, this.#work);
+    this.#outcomes = new Outcomes({
+      ...{ outbox, work: this.#work, logger: parts.logger, settleMs: this.#leisure.settleMs },
+      settled: (outcomes) => {
+        for (const { lane, outcome } of outcomes) this.#settled(lane, outcome);
+        this.#pump();
+        this.#wake();
+      },
+    });
     this.#owners = new OwnerKeys(parts.webhooks, clock, schedule, () => this.#wake());
   }
 
@@ -224,7 +222,7 @@ export class Deliverer {
           this.#isAwake = true;
         });
       this.#pump();
-      this.#markWhenDue();
+      if (this.#walk) this.#mark.whenDue(this.#walk, this.#lanes);
     }
     this.#isReading = false;
   }
@@ -250,7 +248,7 @@ export class Deliverer {
       const atHead = added.filter(({ next }) => next >= (walked ?? 0));
       const begins = atHead.reduce((least, { next }) => Math.min(least, next), this.#webhooks.size);
       this.#walk = new LogWalk(this.#webhooks, begins, (lane) => this.#found(lane));
-      this.#marked = walked ?? Number.NEGATIVE_INFINITY;
+      this.#mark.begin(walked);
     }
     for (const lane of added) this.#join(lane);
     this.#owners.checkAll();
@@ -475,41 +473,13 @@ export class Deliverer {
       ...(isGone && { isGone }),
       ...(retryAfter !== undefined && { retryAfter }),
     };
-    this.#outcomes.push({ lane, outcome });
+    this.#outcomes.add(lane, outcome);
     // The usual case needs not wait for the disk. If we crash before it is written, it is delivered a second time.
     const isPlain = first !== undefined && isDelivered && endpoint.retry_count === 0;
     if (first) lane.tried++;
     lane.state = isPlain ? "idle" : "settling";
     this.#look(lane);
     this.#pump();
-    if (this.#isSettling) return;
-    this.#isSettling = true;
-    this.#work.run(this.#settle());
-  }
-
-  /** Writes outcomes until there are none; outcomes that arrive in the meantime share the next command. */
-  async #settle(): Promise<void> {
-    while (this.#outcomes.length) {
-      const settled = this.#outcomes.splice(0, MAX_AT_ONCE);
-      const isWritten = await this.#work.tried(async () => {
-        const outcomes = settled.map(({ outcome }) => outcome);
-        const { unhealthy, givenUp, ended } = await this.#webhooks.outbox.settle(outcomes);
-        for (const webhook of unhealthy) this.#logger.warn({ webhook }, "webhook endpoint is unhealthy");
-        for (const ending of ended) this.#logger.warn(ending, "webhook has ended");
-        if (givenUp) this.#logger.warn({ deliveries: givenUp }, "webhook deliveries given up");
-      });
-      if (!isWritten) {
-        // Delivered, but not recorded: the next start delivers it again. Deliveries are made at least once.
-        if (this.#work.isStopped) break;
-        this.#outcomes.unshift(...settled);
-        continue;
-      }
-      for (const { lane, outcome } of settled) this.#settled(lane, outcome);
-      this.#pump();
-      this.#wake();
-      if (!this.#work.isStopped) await this.#work.leaveThread(this.#leisure.settleMs);
-    }
-    this.#isSettling = false;
   }
 
   #settled(lane: SubscriptionLane, { first, isDelivered }: Attempted): void {
@@ -526,37 +496,6 @@ export class Deliverer {
     if (lane.state === "settling") lane.state = "idle";
     this.#walk!.refill(lane);
     this.#look(lane);
-  }
-
-  #markWhenDue(): void {
-    const { position } = this.#walk ?? { position: 0 };
-    if (this.#isMarking || this.#work.isStopped || !this.#lanes.size || position - this.#marked < MARK_AFTER) return;
-    this.#isMarking = true;
-    this.#work.run(
-      this.#mark(position).finally(() => {
-        this.#isMarking = false;
-      }),
-    );
-  }
-
-  /**
-   * Records that all entries before `walked` were matched. Subscriptions that have undelivered ones among them get cursors
-   * of their own before that. Those that have none left lose theirs with it.
-   */
-  async #mark(walked: number): Promise<void> {
-    const walk = this.#walk!;
-    const isBusy = (lane: SubscriptionLane) => !lane.isAtHead || lane.found.length > 0;
-    const cursorless = [...this.#lanes.values()].filter((lane) => !lane.hasCursor && isBusy(lane));
-    for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
-      const some = cursorless.slice(from, from + MAX_AT_ONCE);
-      const cursors = some.map((lane): Cursor => ({ webhook_id: lane.id, next: walk.cursorOf(lane) }));
-      if (!(await this.#work.tried(() => this.#webhooks.outbox.mark(null, cursors)))) return;
-      for (const lane of some) lane.hasCursor = true;
-    }
-    const idle = [...this.#lanes.values()].filter((lane) => lane.hasCursor && !isBusy(lane)).slice(0, MAX_AT_ONCE);
-    for (const lane of idle) lane.hasCursor = false;
-    const without = idle.map((lane): Cursor => ({ webhook_id: lane.id, next: null }));
-    if (await this.#work.tried(() => this.#webhooks.outbox.mark(walked, without))) this.#marked = walked;
   }
 
   /** Removes the waiting deliveries of a subscription that has ended. */
