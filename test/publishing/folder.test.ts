@@ -19,6 +19,7 @@ import { StaticLog } from "../monitor/tiled/staticlog.js";
 import { temporaryFolder } from "../server/harness.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { expectWhole, LiveLog, served } from "./logs.js";
+import { before } from "./proxy.js";
 
 const whole = (folder: string, size: number) =>
   expectWhole((path) => readFile(join(folder, path)).catch(() => undefined), size);
@@ -150,6 +151,22 @@ describe("refused, with nothing written", () => {
     }
     expect(await publish(await folderOf(700), target, ...key)).toMatchObject({ code: 0 });
   });
+});
+
+test.each([
+  ["whoever named no key leaves the one of the faster publisher", false],
+  ["whoever named the key puts it there", true],
+])("two publishers of other logs begin at the same time: %s", async (_, isPinned) => {
+  const target = temporaryFolder();
+  const faster = `${newNoteSigner("faster.example/log").vkey}\n`;
+  // After the target was seen to have no key.
+  const source = await before(log.url, async (asked, pass) => {
+    if (asked.request.url!.includes("/tile/")) writeFileSync(join(target, "vkey"), faster);
+    await pass(asked);
+  });
+  const { code } = await publish(`${source}/tlog`, target, ...(isPinned ? ["--vkey", await log.vkey()] : []));
+  expect(readFileSync(join(target, "vkey"), "utf8")).toBe(isPinned ? `${await log.vkey()}\n` : faster);
+  expect([code, existsSync(join(target, "checkpoint"))]).toEqual(isPinned ? [0, true] : [1, false]);
 });
 
 describe("a target that is not what was published", () => {
