@@ -105,12 +105,17 @@ export class PublicAddresses {
 
   /**
    * Looks at the network, if the last look was long ago. To be called before `allows`.
-   * @returns the first look, which must be waited for; later ones replace what is known when they have ended
+   * @returns the first look, which must be waited for; later ones replace what is known when they have ended. One that fails,
+   *   because the system has no descriptor left, is made again by the next call
    */
   look(): Promise<void> | null {
     if (performance.now() < this.#looksAgainAt) return this.#first;
     this.#looksAgainAt = performance.now() + LOOK_AGAIN_MS;
     const looking = this.#look();
+    looking.catch(() => {
+      this.#looksAgainAt = Number.NEGATIVE_INFINITY;
+      if (this.#first === looking) this.#first = null;
+    });
     this.#first ??= looking;
     return this.#first;
   }

@@ -1,12 +1,16 @@
 /** Addresses that look public and are not: this machine's own, and those by which NAT64 leads back inside. */
 import ipaddr from "ipaddr.js";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { isPublicAddress } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
 import { PublicAddresses } from "#cairnlog/server/webhooks/public-addresses.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 
 const OWN = ["93.184.215.14", "2606:4700::1"];
 const noSignal = new AbortController().signal;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 async function reachOf(synthesized: readonly string[], own: readonly string[] = OWN): Promise<PublicAddresses> {
   const reach = new PublicAddresses(
@@ -18,6 +22,11 @@ async function reachOf(synthesized: readonly string[], own: readonly string[] = 
   );
   await reach.look();
   return reach;
+}
+
+/** As the system is when no more files can be opened. */
+function unknown(): never {
+  throw new Error("no descriptor is left");
 }
 
 test("the configuration server of Azure's virtual machines is not public, in any spelling", () => {
@@ -34,6 +43,28 @@ test("this machine's own public addresses are not called, in any spelling", asyn
   const send = httpSender({ allowPrivate: false, reach, resolve: async () => [OWN[0]!] });
   const request = { url: "http://own.example/", headers: {}, body: "{}" };
   expect(await send(request, noSignal)).toEqual({ isDelivered: false, reason: "private-address" });
+});
+
+test("without this machine's own addresses nothing is sent; the next delivery asks for them again, and later what was known stays", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const answers = [null, OWN, null, ["93.184.215.15"]];
+  const reach = new PublicAddresses(
+    async () => [],
+    () => answers.shift() ?? unknown(),
+  );
+  await expect(reach.look()).rejects.toThrow("no descriptor");
+  const seen: boolean[][] = [];
+  for (let look = 0; look < 3; look++) {
+    await reach.look();
+    await new Promise((resolve) => setImmediate(resolve));
+    seen.push(["93.184.215.14", "93.184.215.15"].map((address) => reach.allows(address)));
+    vi.advanceTimersByTime(60_000);
+  }
+  expect(seen).toEqual([
+    [false, true],
+    [false, true],
+    [true, false],
+  ]);
 });
 
 describe("a NAT64 of the network", () => {
@@ -74,6 +105,28 @@ describe("a NAT64 of the network", () => {
     const both = Promise.all([send(request, noSignal), send(request, noSignal)]);
     answer(["2600:db8:122:344::c000:aa"]);
     for (const verdict of await both) expect(verdict).toEqual({ isDelivered: false, reason: "private-address" });
+  });
+
+  test("that was known stays while nobody answers for it, and is replaced when somebody does", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const [inside, moved] = ["2600:db8:122:344::a00:1", "2600:db8:122:345::a00:1"];
+    const answers = [["2600:db8:122:344::c000:aa"], null, ["2600:db8:122:345::c000:aa"]];
+    const reach = new PublicAddresses(
+      async () => answers.shift() ?? Promise.reject(new Error("no answer")),
+      () => OWN,
+    );
+    const seen: boolean[][] = [];
+    for (let look = 0; look < 3; look++) {
+      await reach.look();
+      await new Promise((resolve) => setImmediate(resolve));
+      seen.push([inside, moved].map((address) => reach.allows(address)));
+      vi.advanceTimersByTime(60_000);
+    }
+    expect(seen).toEqual([
+      [false, true],
+      [false, true],
+      [true, false],
+    ]);
   });
 
   test("that cannot be asked for is none", async () => {
