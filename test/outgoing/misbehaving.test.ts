@@ -80,6 +80,19 @@ const succeeded = (asked: Promise<unknown>) =>
     () => false,
   );
 
+test.each(Object.keys(ASKING))("%s has a connection of its own, which ends with the answer", async (asker) => {
+  const ends: Promise<unknown>[] = [];
+  way = (socket) => {
+    ends.push(once(socket, "close"));
+    socket.write(`${HEAD}connection: keep-alive\r\nkeep-alive: timeout=60\r\ncontent-length: 0\r\n\r\n`);
+  };
+  for (const asked of [1, 2]) {
+    await ASKING[asker]!();
+    expect(ends).toHaveLength(asked);
+  }
+  await Promise.all(ends);
+});
+
 describe.each(Object.keys(ASKING))("%s fails in its time", (asker) => {
   test.each(Object.keys(WAYS))("when the server %s", async (name) => {
     way = WAYS[name]!;

@@ -94,6 +94,17 @@ describe("an endpoint", () => {
   });
 });
 
+test("a subscription that its owner ends while a retry is waited for leaves no timer", async () => {
+  const post = await openPost();
+  post.answer = () => REFUSED;
+  const { id } = await post.subscribe();
+  await post.world.append(note);
+  await post.until(() => post.timers === 1);
+  await post.world.registry.webhooks.deactivate(id, OWNER);
+  await post.until(() => rowsOf(post).every((rows) => !rows.length));
+  expect(post.timers).toBe(0);
+});
+
 describe("a key", () => {
   /** A subscription of a registered key. */
   async function owned(expires?: string) {

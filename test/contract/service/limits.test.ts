@@ -3,6 +3,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";
 import { postHead, slowClient, until } from "../../server/sockets.js";
+import { operationsOf } from "../tour.js";
 
 const limited = (settings: Record<string, string> = {}) =>
   startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1", ...settings });
@@ -95,6 +96,19 @@ describe("with the default limits", () => {
     expectProblem(reply, 422);
     expect(reply.headers.get("ratelimit-policy")).toBe('"attestation";q=50;w=3600');
     expect(remaining(reply)).toBe(49);
+  });
+
+  test("what a page of another origin sends uses up no limit of a kind, whatever it asks for", async () => {
+    const writes = operationsOf(await service.openApi()).filter(
+      ({ method }) => method === "POST" || method === "DELETE",
+    );
+    expect(writes.length).toBeGreaterThan(30);
+    for (const [i, { id, method, path }] of writes.entries()) {
+      const headers = { ...from(`192.0.3.${i}`), origin: "https://evil.example", "content-type": "application/json" };
+      const reply = await service.send(method, path.replaceAll(/\{(\w+)\}/g, "99999"), { headers });
+      expectProblem(reply, 403, "foreign-origin");
+      expect(reply.headers.get("ratelimit-policy"), id).toBe('"general";q=100;w=60');
+    }
   });
 
   test("a refusal comes without reading the body", async () => {

@@ -53,6 +53,22 @@ test("thousands of bodies that arrive slowly hold no more than they may, and oth
   await until(async () => (await metric(service.url, "cairnlog_http_body_bytes")) === 0);
 });
 
+test("the clients of several front ends hold no more together than those of one may", async () => {
+  const limit = 2 ** 20;
+  const service = await startTestService({
+    ...{ SERVICE_FRONT_ENDS: "3", SERVICE_TRANSPORT: "uws" },
+    ...{ SERVICE_MAX_PENDING_BYTES: `${limit}`, SERVICE_MAX_BODY_BYTES: "100000" },
+  });
+  const clients: SlowClient[] = [];
+  const part = "x".repeat(16_000);
+  for (let n = 0; n < 300; n++) clients.push(await slowClient(service.url, postHead(VERIFY, 99_000) + part));
+  await until(async () => (await metric(service.url, "cairnlog_http_given_up_total")) >= 90);
+  const held = await metric(service.url, "cairnlog_http_body_bytes");
+  expect(held).toBeLessThanOrEqual(limit);
+  expect(held).toBeGreaterThan(limit / 2);
+  for (const { socket } of clients) socket.destroy();
+});
+
 test("a body of exactly 1 MiB is accepted for any limit of all bodies, and one byte more is 413", async () => {
   const service = await startTestService({ SERVICE_MAX_PENDING_BYTES: "1024" });
   const bodyOf = (size: number) => `{"padding":"${"y".repeat(size - '{"padding":""}'.length)}"}`;

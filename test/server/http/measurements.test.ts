@@ -50,6 +50,15 @@ metrics.watchClock({ clockRefusal: new CairnlogError("clock-suspect", ""), secon
 metrics.watchCertificate(() => 61_000);
 afterAll(() => metrics.close());
 
+test("a text that could not be written is written for whoever asks next", async () => {
+  const asking = new Metrics(log as never, null);
+  const reports = [() => Promise.reject(new Error("no report")), async () => []];
+  asking.watchFronts(() => reports.shift()!());
+  await expect(asking.text()).rejects.toThrow("no report");
+  expect(await asking.text()).toContain("cairnlog_log_entries 100");
+  asking.close();
+});
+
 /** Every sample: name and labels → value. */
 async function samples(): Promise<Record<string, number>> {
   const lines = (await metrics.text()).split("\n").filter((line) => line && !line.startsWith("#"));
