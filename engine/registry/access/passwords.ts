@@ -76,8 +76,7 @@ export class Passwords implements PasswordService {
     if (next === undefined)
       throw invalidInput("/password", `A password must have ${PASSWORD.min} to ${PASSWORD.max} characters.`);
     await this.#inTurn(fingerprint, async () => {
-      await this.#try(fingerprint, current_password);
-      const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
+      const known_hash = await this.#try(fingerprint, current_password);
       const hash = await this.#hasher.hash(next);
       const change = { fingerprint, known_hash, hash, version: randomUUID() };
       await this.#writes.execute(setPassword, change, client, fingerprint);
@@ -94,9 +93,10 @@ export class Passwords implements PasswordService {
     if (this.isSet(fingerprint)) await this.#inTurn(fingerprint, () => this.#try(fingerprint, password));
   }
 
-  async #try(fingerprint: string, password: unknown): Promise<void> {
+  /** @returns the hash with which it was compared; null for a key without a password */
+  async #try(fingerprint: string, password: unknown): Promise<string | null> {
     const row = this.#log.row("passwords", fingerprint);
-    if (!row) return;
+    if (!row) return null;
     if (password === undefined || password === null)
       throw new CairnlogError("forbidden", "This key has a password, which must come with the request.");
     const giveBack = this.#tries.take(fingerprint);
@@ -110,12 +110,13 @@ export class Passwords implements PasswordService {
     }
     if (!isRight) throw wrongPassword();
     giveBack();
+    return row.hash;
   }
 
   /**
    * Checks of one key run one after the other, so that right passwords that arrive together do not use up the tries.
    */
-  async #inTurn(fingerprint: string, work: () => Promise<void>): Promise<void> {
+  async #inTurn(fingerprint: string, work: () => Promise<unknown>): Promise<void> {
     const turn = (this.#turns.get(fingerprint) ?? Promise.resolve()).then(work, work);
     this.#turns.set(fingerprint, turn);
     try {

@@ -3,7 +3,9 @@ import { argon2Verify } from "hash-wasm";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
+import { runIn } from "../../log/inline.js";
 import {
   at,
   closeWorlds,
@@ -156,6 +158,31 @@ describe("a password", () => {
     for (const result of results.slice(1)) expect(result).toMatchObject({ reason: { code: "forbidden" } });
     await check(signer, "password 0");
   });
+
+  it.each([
+    ["its new password", "hash"],
+    ["the one before", "verify"],
+  ] as const)(
+    "that another process has set while %s is hashed is not replaced by who does not know it",
+    async (_, step) => {
+      const signer = await guarded();
+      const { fingerprint } = signer;
+      const prototype = PasswordHasher.prototype;
+      const hashing = prototype[step];
+      const spy = vi.spyOn(prototype, step).mockImplementationOnce(async function (
+        this: PasswordHasher,
+        ...given: unknown[]
+      ) {
+        const row = { hash: "of another password", version: "another" };
+        await runIn(world.registry.log as LogWriter, (transaction) => transaction.put("passwords", fingerprint, row));
+        return (hashing as (...given: unknown[]) => Promise<never>).apply(this, given);
+      });
+      const change = { password: "a new password", current_password: SECRET };
+      expect((await failure(() => world.registry.passwords.set(fingerprint, change))).code).toBe("forbidden");
+      expect(hashOf(signer)).toBe("of another password");
+      spy.mockRestore();
+    },
+  );
 
   it("is not set for a key that has ended", async () => {
     const signer = await registered();
