@@ -466,6 +466,7 @@ class LmdbStore implements Store {
     // After a failure LMDB must not be called any more; the end of the process closes its files.
     if (this.health.failure) return;
     this.#pinned?.done();
+    this.#pinned = undefined;
     for (const { environment } of [...this.#left, this.#handles]) await environment.close();
   }
 }
