@@ -1,7 +1,16 @@
 /** No process opens a log's environment while a transaction of its writer runs, and none begins while one opens it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -183,6 +192,19 @@ describe("the sign of a writer", () => {
     await transaction.ended;
     expect(signIn(path)).toBe(process.pid);
     await expect.poll(() => signIn(path)).toBe(0);
+  });
+
+  test("is taken back while it waits for one that opens: both would wait for each other", async () => {
+    const { path, begin } = openGate();
+    writeFileSync(join(path, "opening"), `${process.pid}`);
+    const transaction = begin();
+    await expect.poll(() => signIn(path), { interval: 1 }).toBe(0);
+    expect(transaction.hasBegun).toBe(false);
+    rmSync(join(path, "opening"));
+    await expect.poll(() => transaction.hasBegun).toBe(true);
+    expect(signIn(path)).toBe(process.pid);
+    transaction.end();
+    await transaction.ended;
   });
 
   test("that cannot be taken back ends nothing, and the next transaction runs", async () => {

@@ -1,16 +1,63 @@
 /** Entries whose payload the operator withholds: what a view shows of them, and that chain, trees and proofs stay what they were. */
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
+import { openLogFollower } from "#cairnlog/engine/log/log.js";
+import type { Criteria } from "#cairnlog/engine/log/read/query.js";
 import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
 import { Withheld } from "#cairnlog/engine/log/read/withheld.js";
+import type { LogView } from "#cairnlog/engine/log/view/view.js";
 import { inMemory, joined, without } from "#cairnlog/engine/store/postings/lists.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/events/withheld.js";
-import { openTestLog, openTestReader } from "../harness.js";
+import { MAP_SIZE, openTestLog, openTestReader, testOperator } from "../harness.js";
 
 const SECRET = "correct horse battery";
 const TYPE = "https://example.org/statement/v1";
 const PAYLOAD = { document_title: SECRET, tags: ["horse"], document_hash: "ab".repeat(32) };
+
+/** All that shows an entry, whoever asks how often: what was asked for again is kept. */
+function* shown(view: LogView, id: number): Iterable<string> {
+  const leaf = view.leafIndexOf(id)!;
+  const found = (criteria: Criteria) => Buffer.concat(view.find(criteria, 0, 10).entries);
+  for (let times = 0; times < 3; times++)
+    for (const each of [
+      view.entryJson(id),
+      view.entryJsonAt(leaf),
+      view.bareJsonAt(leaf),
+      JSON.stringify(view.entry(id)),
+      JSON.stringify(view.entryAt(leaf)),
+      JSON.stringify(view.entryOfRow(id)),
+      JSON.stringify([...view.entries(leaf)]),
+      JSON.stringify(view.receipt(leaf)),
+      found({}),
+      found({ eventTypes: [TYPE] }),
+      found({ title: "correct" }),
+      found({ tags: ["horse"] }),
+      found({ search: "abab" }),
+    ])
+      yield String(each);
+}
+
+test("is not shown by anything that had shown it before, to nobody who has asked for it", async () => {
+  const { log, path } = await openTestLog();
+  const { log_entry_id: entry_id, entry_hash } = await log.append({ event_type: TYPE, payload: PAYLOAD });
+  const reader = await openTestReader(path);
+  const sent: FeedMessage[] = [];
+  log.feed((message) => sent.push(message));
+  const writer = { enqueue: log.enqueue.bind(log), signHead: () => log.signHead(), verify: () => log.verify() };
+  const follower = openLogFollower({ path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE, writer });
+  onTestFinished(() => follower.close());
+  const views = { log, reader, follower };
+  for (const [name, view] of Object.entries(views))
+    for (const text of shown(view, entry_id)) expect(text, name).toContain(SECRET);
+  const event = { entry_id, entry_hash, payload_hash: payloadHash(PAYLOAD), reason: "an order", basis: null };
+  await log.append(eventOf("payload_withheld", event));
+  reader.refresh();
+  for (const message of sent.splice(0)) follower.follow(message);
+  for (const [name, view] of Object.entries(views))
+    for (const text of shown(view, entry_id)) expect(text, name).not.toContain(SECRET);
+});
 
 async function withheldLog() {
   const made = await openTestLog();

@@ -83,6 +83,31 @@ describe("rows under layers", () => {
   });
 });
 
+test("a command that is refused leaves a layer as it was, whatever it wrote and however often", () => {
+  const writes = fc.array(fc.tuple(fc.constantFrom("a", "b", "c"), fc.option(fc.nat(9), { nil: undefined })));
+  const shown = (layer: Layer) => [...layer.changes("counters")].map(({ key, row }) => [key, row?.last]).sort();
+  const write = (layer: Layer, all: readonly (readonly [string, number | undefined])[]) => {
+    for (const [key, last] of all) layer.put("counters", key as never, last === undefined ? undefined : row(last));
+  };
+  fc.assert(
+    fc.property(writes, writes, writes, (kept, refused, after) => {
+      const layer = new Layer();
+      layer.begin();
+      write(layer, kept);
+      layer.keep();
+      const before = shown(layer);
+      layer.begin();
+      write(layer, refused);
+      layer.undo();
+      expect(shown(layer)).toEqual(before);
+      layer.begin();
+      write(layer, after);
+      layer.keep();
+      expect(shown(layer)).toEqual(Object.entries(Object.fromEntries([...kept, ...after])).sort());
+    }),
+  );
+});
+
 test("the first entry with a term is looked for on disk, and then in the oldest layer", () => {
   const [onDisk, early, late, none] = ["a", "b", "c", "d"].map((text) => hashedTerm(POSTING.tag, text)) as [
     string,

@@ -2,7 +2,7 @@
  * A full disk: appends are refused before anything is written, and reads continue. Appends continue when there is
  * space.
  */
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { Room } from "#cairnlog/engine/store/lmdb/health.js";
 import { openFaultyLog, openTestLog, temporaryFolder } from "../harness.js";
@@ -44,4 +44,37 @@ test("the disk is looked at for the bytes that must stay free", () => {
   expect(() => new Room(path, 0).check()).not.toThrow();
   expect(() => new Room(path, Number.MAX_SAFE_INTEGER).check()).toThrow(CairnlogError);
   expect(() => new Room(`${path}/none`, 0).check()).toThrow(/cannot be looked at/);
+});
+
+test("only room that was found is relied on, for 50 ms: no room, and a disk that cannot be read, are looked for again", () => {
+  let now = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  const UNREADABLE = -1;
+  // When it is asked, what the disk has then, and whether that was looked at.
+  const asked: readonly (readonly [at: number, free: number, isLookedAt: boolean])[] = [
+    [0, 99, true],
+    [1, 99, true],
+    [2, UNREADABLE, true],
+    [3, UNREADABLE, true],
+    [4, 100, true],
+    [53, 99, false],
+    [54, 99, true],
+    [55, 99, true],
+    [56, 100, true],
+  ];
+  let looks = 0;
+  let free = 0;
+  const room = new Room("/", 100, () => {
+    looks++;
+    if (free === UNREADABLE) throw new CairnlogError("storage-failed", "injected");
+    return { bytes: 1_000, free };
+  });
+  for (const [at, has, isLookedAt] of asked) {
+    [now, free, looks] = [at, has, 0];
+    const check = () => room.check();
+    if (isLookedAt && has < 100) expect(check, `${at} ms`).toThrow(CairnlogError);
+    else expect(check, `${at} ms`).not.toThrow();
+    expect(looks, `${at} ms`).toBe(Number(isLookedAt));
+  }
 });

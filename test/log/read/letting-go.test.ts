@@ -1,0 +1,54 @@
+/**
+ * A reader that nobody refreshes gives its moment back, again and again, whatever it is asked in between: as long as it holds
+ * one, the files of the log grow with each commit.
+ */
+import { open, type RootDatabase } from "lmdb";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { LogReader } from "#cairnlog/engine/log/view/reader.js";
+import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
+import { postingsFolder } from "#cairnlog/engine/store/store.js";
+import { MAP_SIZE, openTestLog, openTestReader } from "../harness.js";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** More than the milliseconds for which a reader holds a moment. */
+const LONG = 10_500;
+
+const ASKED: Readonly<Record<string, (reader: LogReader) => unknown>> = {
+  nothing: () => undefined,
+  "an entry": (reader) => reader.entryAt(0),
+  "a row": (reader) => reader.row("meta", "log"),
+  "a proof": (reader) => reader.inclusionProof(0),
+  "a list of postings": (reader) => reader.postings(hashedTerm(POSTING.eventType, "note")).length,
+  "a search": (reader) => reader.find({ eventTypes: ["note"] }, 0, 10).total,
+  "the newest moment": (reader) => reader.refresh(),
+};
+
+/** The transactions of readers that are under way in each file of a log. */
+const held = (files: readonly RootDatabase[]): string[] =>
+  files.flatMap((file) => [...(file as unknown as Inspected).readerList().matchAll(/^\s*\d+ +\S+ +\d+$/gm)].flat());
+interface Inspected {
+  readerList(): string;
+}
+
+test.each(Object.entries(ASKED))("asked for %s after that, and again", async (_, ask) => {
+  const { log, path } = await openTestLog();
+  for (let i = 0; i < 3; i++) await log.append({ event_type: "note", payload: { i } });
+  await log.close();
+  const reader = await openTestReader(path);
+  const files = [path, postingsFolder(path)].map((folder) => open({ path: folder, mapSize: MAP_SIZE, readOnly: true }));
+  expect(held(files).length).toBeGreaterThan(0);
+  for (let times = 0; times < 3; times++) {
+    vi.advanceTimersByTime(LONG);
+    expect(held(files), `${times}`).toEqual([]);
+    ask(reader);
+    ask(reader);
+  }
+  for (const file of files) await file.close();
+});
