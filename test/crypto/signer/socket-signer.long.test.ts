@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { generatePrivateKey, verifySync } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { SignerConnection } from "#cairnlog/engine/crypto/signer/connection.js";
@@ -414,15 +414,20 @@ await signerAt(${JSON.stringify(fake.address)}).catch(({ code, message }) => con
   });
 });
 
-test("a closed signer signs no more, and what waited for it is told", async () => {
+const expectUnavailable = (signed: Promise<unknown>) => expect(signed).rejects.toMatchObject(unavailable);
+
+test("a closed signer signs no more, what waited for it is told, and nothing of it goes on", async () => {
   const fake = await startSigner();
   const signer = await connect(fake);
   fake.misdeed = () => {};
-  const asked = signer.sign(messagesOf(1));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const asked = [signer.sign(messagesOf(1)), signer.sign(messagesOf(1))].map((each) => expectUnavailable(each));
   await expect.poll(() => fake.asked.length).toBe(1);
   await signer.close();
-  await expect(asked).rejects.toMatchObject(unavailable);
-  await expect(signer.sign(messagesOf(1))).rejects.toMatchObject(unavailable);
+  await Promise.all(asked);
+  await expectUnavailable(signer.sign(messagesOf(1)));
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("a program that closes its signer ends by itself", async () => {

@@ -38,13 +38,13 @@ function signedBy(i: number, text: string): string {
   return readFileSync(file("sig")).toString("base64");
 }
 
-/** The term of key `i`, which begins behind `size` entries. */
-function term(i: number, size: number, until_size: number | null): OperatorTerm {
+/** The term of key `i`, which begins behind `size` entries with this root. */
+function term(i: number, size: number, until_size: number | null, root = ROOT): OperatorTerm {
   const [old, key] = [keys[i - 1], keys[i]!];
-  const text = `cairnlog-operator-key-rotation/v1:${old?.fingerprint}:${key.fingerprint}:${size}:${ROOT}`;
+  const text = `cairnlog-operator-key-rotation/v1:${old?.fingerprint}:${key.fingerprint}:${size}:${root}`;
   const rotation = old && {
     entry_id: size + 1,
-    root_hash: ROOT,
+    root_hash: root,
     old_key_signature: signedBy(i - 1, text),
     new_key_signature: signedBy(i, text),
   };
@@ -84,8 +84,14 @@ describe("a chain that OpenSSL signed", () => {
     expect([whole.continues(short), short.continues(whole), whole.continues(whole)]).toEqual([true, false, true]);
     expect(whole.continues(OperatorKeys.of(keys[0]!))).toBe(true);
     expect(whole.continues(OperatorKeys.of(keys[1]!))).toBe(false);
-    const other = await OperatorKeys.verify([{ ...a, until_size: 6 }, term(1, 6, null)], keys[0]!);
-    expect([whole.continues(other), other.continues(short)]).toEqual([false, false]);
+    for (const other of [
+      [{ ...a, until_size: 6 }, term(1, 6, null)],
+      // The same keys at the same sizes, over other entries.
+      [a, term(1, 7, null, "ff".repeat(32))],
+    ]) {
+      const forked = await OperatorKeys.verify(other, keys[0]!);
+      expect([whole.continues(forked), forked.continues(short)]).toEqual([false, false]);
+    }
   });
 });
 
