@@ -117,8 +117,8 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   {
     name: "writes private rows after the record, in a statement of their own",
     file: `${POSTGRES}/journal.js`,
-    text: "const statement = append(columns, held.holder, held.sequence);",
-    replacement: `const statement = append({ ...columns, privateRows: null }, held.holder, held.sequence);
+    text: "const statement = appendRecord(columns, held.holder, held.sequence);",
+    replacement: `const statement = appendRecord({ ...columns, privateRows: null }, held.holder, held.sequence);
         const { sequence: place, privateRows } = columns;
         const text = "INSERT INTO cairnlog.private_change (sequence, rows) VALUES ($1, $2)";
         if (privateRows !== null) setTimeout(() => this.#writer.run({ text, values: [place, privateRows] }), 0);`,
