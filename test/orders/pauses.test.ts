@@ -22,7 +22,6 @@ const SCENES = "test/orders/suite.ts";
 
 /** By file: scenes, which are questions of this folder or test files; or why there is none. */
 const PAUSING: Readonly<Record<string, readonly string[] | string>> = {
-  "engine/log/read/candidates.ts": WALKS,
   "engine/log/read/plan.ts": WALKS,
   "engine/log/read/query.ts": WALKS,
   "engine/log/rfc6962/growth.ts": "one at a time, over leaves that never change",

@@ -1,14 +1,14 @@
 /**
  * Postings of prefix kinds: what may match the beginning of a text. Terms keep 16 bytes of a text, so an entry is read
- * where these do not tell. Searches pause after a few milliseconds; what is appended meanwhile changes nothing in the result.
+ * where these do not tell.
  */
 import type { CairnlogError } from "../../base/error.js";
-import type { Steps } from "../../base/turns.js";
-import type { Postings, RangePiece } from "../../store/postings/postings.js";
+import type { Postings } from "../../store/postings/postings.js";
 import { hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { PostingKind } from "../../store/schema/schema.js";
 import type { Entry } from "../../verify/tree/entry.js";
-import { arrayList, type IndexList, indexesOf, newBits, union, type Walkable } from "./index-list.js";
+import { bitList, newBits } from "./bits.js";
+import { arrayList, type IndexList, union, type Walkable } from "./index-list.js";
 
 /** The terms that begin with some text. */
 export interface Candidates {
@@ -19,7 +19,7 @@ export interface Candidates {
 }
 
 /** Where candidates are looked up. */
-export type CandidatePostings = Pick<Postings, "list" | "range" | "rangeCount">;
+export type CandidatePostings = Pick<Postings, "list" | "range" | "fillRange" | "rangeCount">;
 
 /** Something that a match must have and that more than one term may show. */
 export interface SearchCondition {
@@ -71,57 +71,22 @@ export function weigh(condition: SearchCondition): Weighed {
 export const candidateEntries = ({ condition, ranges }: Weighed): Walkable =>
   union(condition.postings().flatMap((source) => ranges.map(({ low }) => source.list(low))));
 
-/**
- * The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. To its
- * end it reads the postings that there were when it began: those of others may come before the place that it has reached.
- */
-export function* gathered({ condition, ranges, count }: Weighed, size: number): Steps<IndexList> {
-  const found = new Gathered(count, size);
-  for (const postings of condition.postings())
-    for (const { low, high } of ranges)
-      for (let from: string | null = low; from !== null; ) {
-        const piece: RangePiece = postings.range(from, high);
-        found.add(piece.indexes);
-        from = piece.next;
-        if (from !== null) yield;
-      }
-  return arrayList(found.ascending());
-}
-
 /** Entries per posting up to which setting and reading a bit for each entry takes less time than sorting the postings. */
-const BITS = 256;
+const BITS = 1_024;
 
-/** Leaf indexes that come in no particular order. */
-class Gathered {
-  readonly #size: number;
-  readonly #indexes: number[] = [];
-  /** A bit for each entry; null if there are few postings. */
-  readonly #bits: Int32Array | null;
-
-  constructor(count: number, size: number) {
-    this.#size = size;
-    this.#bits = size > count * BITS ? null : newBits(size);
+/** The entries below `size` that may match, ascending, each once. Reads all postings of a condition: not more than `REACH`. */
+export function gathered({ condition, ranges, count }: Weighed, size: number): IndexList {
+  const sources = condition.postings();
+  if (size <= count * BITS) {
+    const bits = newBits(size);
+    for (const source of sources) for (const { low, high } of ranges) source.fillRange(low, high, bits);
+    // Those at or above the size were appended after the search began.
+    if (size % 32) bits[bits.length - 1]! &= (1 << (size % 32)) - 1;
+    return bitList(bits);
   }
-
-  /** Adds those below the size: the others were appended after the search began. */
-  add(indexes: readonly number[]): void {
-    const [bits, size] = [this.#bits, this.#size];
-    for (const index of indexes) {
-      if (index >= size) continue;
-      if (bits) bits[index >>> 5]! |= 1 << (index & 31);
-      else this.#indexes.push(index);
-    }
-  }
-
-  /** All of them, each once. */
-  ascending(): readonly number[] | Float64Array {
-    const bits = this.#bits;
-    if (!bits) {
-      const sorted = Float64Array.from(this.#indexes).sort();
-      return sorted.filter((index, i) => !i || index !== sorted[i - 1]);
-    }
-    return indexesOf(bits);
-  }
+  const indexes = sources.flatMap((source) => ranges.flatMap(({ low, high }) => source.range(low, high)));
+  const sorted = Float64Array.from(indexes).sort();
+  return arrayList(sorted.filter((index, i) => index < size && (!i || index !== sorted[i - 1])));
 }
 
 /** The terms of a kind that begin with these digits. */

@@ -13,7 +13,7 @@ export const READS = 2_048;
 /** How far a walk goes in one turn: some 4 ms. To make the lists again for the next one takes 0.1 ms for each. */
 export const TURN = {
   /** Leaf indexes in which every list is read, for all lists together. */
-  dense: 2 ** 22,
+  dense: 2 ** 24,
   /** More of them, if so few blocks of postings have to be read, or as much work be done, for all lists together. */
   blocks: 1_024,
 };

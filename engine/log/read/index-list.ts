@@ -4,41 +4,8 @@
  */
 import { leastWhere } from "../../base/search.js";
 import { inMemory, joined, type PostingList } from "../../store/postings/lists.js";
+import { countOf, indexesOf, newBits } from "./bits.js";
 import { TURN } from "./costs.js";
-
-/** Sets of whole numbers as bits. */
-
-/** For numbers below `count`; none is set. */
-export const newBits = (count: number): Int32Array => new Int32Array(Math.ceil(count / 32));
-
-/** The number of bits that are set. */
-function countOf(bits: Int32Array): number {
-  let count = 0;
-  for (let i = 0; i < bits.length; i++) count += bitsIn(bits[i]!);
-  return count;
-}
-
-/** `base` and the number of each bit that is set, ascending: up to `count` of them, from number `first` on. */
-export function indexesOf(bits: Int32Array, base = 0, first = 0, count = countOf(bits) - first): number[] {
-  const indexes: number[] = [];
-  let skipped = first;
-  for (let i = 0; i < bits.length && indexes.length < count; i++) {
-    const here = skipped && bitsIn(bits[i]!);
-    if (here && here <= skipped) skipped -= here;
-    else
-      for (let rest = bits[i]!; rest && indexes.length < count; rest &= rest - 1)
-        if (skipped) skipped--;
-        else indexes.push(base + i * 32 + 31 - Math.clz32(rest & -rest));
-  }
-  return indexes;
-}
-
-/** The number of bits that are set in a word: of pairs of bits, of fours, of eights, and of all. */
-function bitsIn(word: number): number {
-  const pairs = word - ((word >>> 1) & 0x55555555);
-  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
-  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
-}
 
 export type IndexList = PostingList;
 
@@ -112,6 +79,8 @@ const BLOCK = 512;
 const SEARCHES = 16;
 /** Postings or words of bitmaps that are read in the time in which an index is looked for. */
 const READS = 64;
+/** Words of bitmaps that are read in the time in which an index is looked for in them. */
+const FEW = 8;
 
 const countIn = (list: Walkable, from: number, to: number): number => list.seek(to) - list.seek(from);
 const partsOf = ({ parts = 1 }: Walkable): number => parts;
@@ -196,10 +165,19 @@ export function common(lists: readonly Walkable[], from: number, to: number): Fo
   shortest.list.fill(bits, base, to);
   bits[0]! &= -1 << (from - base);
   const more = newBits(to - base);
-  for (const { list } of others) {
+  for (const [number, { list }] of others.entries()) {
     more.fill(0);
     list.fill(more, base, to);
-    for (let i = 0; i < bits.length; i++) bits[i]! &= more[i]!;
+    let left = 0;
+    for (let i = 0; i < bits.length; i++) {
+      bits[i]! &= more[i]!;
+      if (bits[i]) left++;
+    }
+    // The first lists leave few: those are looked for in the others.
+    if (left * FEW < bits.length && number + 1 < others.length)
+      return foundIn(
+        others.slice(number + 1).reduce((found, one) => marked(one.list, found), indexesOf(bits, base, 0, left * 32)),
+      );
   }
   return foundAs(bits, base);
 }

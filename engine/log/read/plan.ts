@@ -81,7 +81,10 @@ export function* planned(conditions: readonly SearchCondition[], others: Others,
   if (bounded && lists + others.listCount <= 1 && read > READS) throw bounded.tooMany();
   const exact = checked.length === 1 ? checked[0]!.exact : undefined;
   const kept: IndexList[] = [];
-  for (const one of gathering) kept.push(yield* gathered(one, size));
+  for (const [i, one] of gathering.entries()) {
+    if (i) yield;
+    kept.push(gathered(one, size));
+  }
   return {
     lists: () => [...kept, ...made.map((make) => make())],
     check: checked.length ? { matches: (entry) => checked.every((one) => one.matches(entry)), bounded, exact } : null,

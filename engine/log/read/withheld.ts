@@ -118,8 +118,9 @@ export class Withheld implements Withholdings {
     return undefined;
   }
 
-  /** Leaf indexes of the entries of which a term says what is not shown. */
+  /** Leaf indexes of the entries of which a term may say what is not shown. */
   #without(term: string): readonly number[] {
+    if (isOf(KEPT, term)) return [];
     if (isOf(OF_NAMES, term)) return this.#indexes;
     this.#whole ??= this.#indexes.filter((leafIndex) => !this.#rows.get(leafIndex)!.shown_hash);
     return this.#whole;
@@ -127,7 +128,8 @@ export class Withheld implements Withholdings {
 
   /** The list of a term without the entries whose payload has the term and is not shown. */
   list(term: string, list: PostingList): PostingList {
-    return this.#indexes.length && !isOf(KEPT, term) ? without(list, this.#without(term)) : list;
+    const gone = this.#without(term);
+    return gone.length ? without(list, gone) : list;
   }
 
   /** Postings without those of payloads that are not shown. */
@@ -136,10 +138,14 @@ export class Withheld implements Withholdings {
     return {
       list: (term) => this.list(term, postings.list(term)),
       range: (low, high) => {
-        const piece = postings.range(low, high);
-        if (isOf(KEPT, low)) return piece;
-        const isLeftOut = (row: WithheldRow | undefined) => row && (!row.shown_hash || isOf(OF_NAMES, low));
-        return { ...piece, indexes: piece.indexes.filter((index) => !isLeftOut(this.#rows.get(index))) };
+        const leftOut = new Set(this.#without(low));
+        return postings.range(low, high).filter((index) => !leftOut.has(index));
+      },
+      fillRange: (low, high, bits) => {
+        const own = new Int32Array(bits.length);
+        postings.fillRange(low, high, own);
+        for (const index of this.#without(low)) own[index >>> 5]! &= ~(1 << (index & 31));
+        for (let i = 0; i < bits.length; i++) bits[i]! |= own[i]!;
       },
       rangeCount: (low, high) => postings.rangeCount(low, high),
     };

@@ -17,7 +17,6 @@ import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { MergePace, mergeRuns } from "./merge.js";
 import { mayContain, type Probe, probeOf } from "./run-format.js";
 import { fencesOf, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
-import { termBehind } from "./term.js";
 import { TermTable } from "./termtable.js";
 
 /** Entries kept in memory before they become a run. */
@@ -37,8 +36,6 @@ const MERGE_PACE = 2;
 const LATE_RUNS = 2 * MERGE_WIDTH;
 /** Slices of a late merge in a turn of the event loop. Where turns are long, one slice in each does not keep up. */
 const LATE_SLICES = 4;
-/** Postings that a run gives to a piece of a range: about 0.1 ms of work. */
-const PIECE = 4_096;
 /** Postings of a flush before the event loop gets a turn: about 1 ms of work. */
 const FLUSH_SLICE = 4_096;
 /** Blocks of a merge written in one transaction: half a megabyte. */
@@ -50,14 +47,6 @@ interface PostingsObserver {
   frozen(to: number): void;
   /** The runs on disk are others than before. */
   runsChanged(): void;
-}
-
-/** Some postings of a range. */
-export interface RangePiece {
-  /** Leaf indexes in no particular order, one as often as it has such terms. */
-  readonly indexes: readonly number[];
-  /** Where the next piece begins; null if there is none. */
-  readonly next: string | null;
 }
 
 interface MemoryRun {
@@ -271,23 +260,28 @@ export class Postings {
   }
 
   /**
-   * Reads postings with a term from `low` to `high`, which are of one kind. In a run they are neighbours, however many terms
-   * they have: 20 ns each. Each run gives up to `PIECE` of them, and all of the term that is last: so a piece ends with a
-   * term, and the next one can be read after other work, from other runs.
+   * Leaf indexes of the postings with a term from `low` to `high`, which are of one kind, in no particular order; one as
+   * often as it has such terms. In a run they are neighbours, however many terms they have.
    */
-  range(low: string, high: string): RangePiece {
-    let last = high;
-    for (const run of this.#runs) {
-      const { first, end } = this.#reader.span(run, low, last);
-      if (end - first > PIECE) last = this.#reader.termAt(run, first + PIECE - 1);
-    }
+  range(low: string, high: string): number[] {
     const indexes: number[] = [];
     for (const run of this.#runs) {
-      const { first, end } = this.#reader.span(run, low, last);
+      const { first, end } = this.#reader.span(run, low, high);
       this.#reader.readIndexes(run, first, end - first, indexes);
     }
-    for (const memory of [this.#frozen, this.#memory]) memory?.terms.readRange(low, last, indexes);
-    return { indexes, next: last < high ? termBehind(last) : null };
+    for (const memory of [this.#frozen, this.#memory]) memory?.terms.readRange(low, high, indexes);
+    return indexes;
+  }
+
+  /** Sets the bit of each of them that has one: 3 ns each, where `range` and a sort take 100. */
+  fillRange(low: string, high: string, bits: Int32Array): void {
+    for (const run of this.#runs) {
+      const { first, end } = this.#reader.span(run, low, high);
+      this.#reader.fillRange(run, first, end, bits);
+    }
+    const held: number[] = [];
+    for (const memory of [this.#frozen, this.#memory]) memory?.terms.readRange(low, high, held);
+    for (const index of held) bits[index >>> 5]! |= 1 << (index & 31);
   }
 
   /** Whether a write failed, so that nothing more is written until entries are added. */

@@ -34,10 +34,19 @@ export function indexIn(block: Buffer, position: number): number {
 }
 
 /** Where the low four of the six bytes of a leaf index are. */
-export const lowAt = (position: number): number => (position + 1) * RECORD_BYTES - WORD_BYTES;
+const lowAt = (position: number): number => (position + 1) * RECORD_BYTES - WORD_BYTES;
 
-export const lowWord = (block: Buffer, at: number): number =>
+const lowWord = (block: Buffer, at: number): number =>
   (block[at]! << 24) | (block[at + 1]! << 16) | (block[at + 2]! << 8) | block[at + 3]!;
+
+/** Sets the bit number `index - base` of the leaf index of each of the records [from, to). */
+export function setBits(block: Buffer, from: number, to: number, bits: Int32Array, base: number): void {
+  for (let at = lowAt(from), end = lowAt(to); at < end; at += RECORD_BYTES) {
+    // The low words alone: there are fewer than 2^32 bits.
+    const bit = lowWord(block, at) - base;
+    bits[bit >>> 5]! |= 1 << (bit & 31);
+  }
+}
 
 /** The first of the records [from, to), which are of one term, whose leaf index is at least `index`; `to` if there is none. */
 export const leastIn = (block: Buffer, from: number, to: number, index: number): number =>
@@ -182,15 +191,33 @@ export class MapBuilder {
   }
 }
 
+/** Sets the marks of those of `indexes`, from number `from` up to `to`, that a group has, whose first leaf index is `first`. */
+export function markMap(
+  map: Buffer,
+  first: number,
+  indexes: readonly number[],
+  from: number,
+  to: number,
+  marks: Uint8Array,
+): void {
+  const base = baseOf(first);
+  for (let i = from; i < to; i++) {
+    const bit = indexes[i]! - base;
+    if (((map[bit >>> 3] ?? 0) >>> (bit & 7)) & 1) marks[i] = 1;
+  }
+}
+
 /**
  * Sets the bit number `index - from` of every leaf index in [from, to) of a group, whose first one is `first`.
  * @param from a multiple of 32, so that the bits of both come together by words
  */
 export function readMap(map: Buffer, first: number, bits: Int32Array, from: number, to: number): void {
-  const view = new DataView(map.buffer, map.byteOffset, map.length);
+  // Every processor that LMDB is built for here is little-endian. A value need not begin at a multiple of four.
+  const { buffer, byteOffset } = map.byteOffset % WORD_BYTES ? Uint8Array.from(map) : map;
+  const words = new Int32Array(buffer, byteOffset, map.length / WORD_BYTES);
   const base = baseOf(first);
   const ahead = (base - from) / 32;
-  const [whole, left] = [Math.min(map.length / 4, Math.floor((to - base) / 32)), (to - base) % 32];
-  for (let i = Math.max(0, -ahead); i < whole; i++) bits[ahead + i]! |= view.getInt32(4 * i, true);
-  if (left && whole < map.length / 4) bits[ahead + whole]! |= view.getInt32(4 * whole, true) & ((1 << left) - 1);
+  const [whole, left] = [Math.min(words.length, Math.floor((to - base) / 32)), (to - base) % 32];
+  for (let i = Math.max(0, -ahead); i < whole; i++) bits[ahead + i]! |= words[i]!;
+  if (left && whole < words.length) bits[ahead + whole]! |= words[whole]! & ((1 << left) - 1);
 }

@@ -19,16 +19,16 @@ import {
   indexIn,
   isMapped,
   leastIn,
-  lowAt,
-  lowWord,
   MAPS,
   MapBuilder,
+  markMap,
   newBlock,
   RECORD_BYTES,
   RECORD_WORDS,
   type RecordBlock,
   readMap,
   readTerm,
+  setBits,
   WORD_BYTES,
 } from "./run-format.js";
 import { TERM_BYTES } from "./term.js";
@@ -134,9 +134,7 @@ export class RunReader {
 
   /** The ranks of the records of a term, or of those up to `last`. */
   span(run: Run, term: string, last = term): Span {
-    // The pieces of a range are read once.
-    if (last !== term) return this.#span(run, term, last);
-    return this.#spans.made(`${run.id} ${term}`, () => this.#span(run, term, last));
+    return this.#spans.made(`${run.id} ${term}${last}`, () => this.#span(run, term, last));
   }
 
   #span(run: Run, term: string, last: string): Span {
@@ -189,18 +187,24 @@ export class RunReader {
       let [position, until] = blocks.positions(number);
       if (blocks.startOf(number) < from) position = leastIn(block, position, until, from);
       if (blocks.startOf(number + 1) > to) until = leastIn(block, position, until, to);
-      for (let at = lowAt(position), stop = lowAt(until); at < stop; at += RECORD_BYTES) {
-        // The low words alone: there are fewer than 2^32 bits.
-        const bit = lowWord(block, at) - from;
-        bits[bit >>> 5]! |= 1 << (bit & 31);
-      }
+      setBits(block, position, until, bits, from);
       number++;
+    }
+  }
+
+  /** Sets the bits of the leaf indexes of the records from rank `first` up to `end`, of whatever terms, that have one. */
+  fillRange(run: Run, first: number, end: number, bits: Int32Array): void {
+    for (let rank = first; rank < end; ) {
+      const position = rank % BLOCK_RECORDS;
+      const until = Math.min(BLOCK_RECORDS, position + end - rank);
+      setBits(this.#block(run, Math.floor(rank / BLOCK_RECORDS)), position, until, bits, 0);
+      rank += until - position;
     }
   }
 
   /**
    * Sets the marks of those of `indexes`, which ascend, that are among the leaf indexes of the records from rank `first` up to
-   * `end`, which are of one term. A block is read once, and those are left out in which none of `indexes` can be.
+   * `end`, which are of one term. A block or bitmap is read once, and those are left out in which none of `indexes` can be.
    */
   mark(run: Run, first: number, end: number, indexes: readonly number[], marks: Uint8Array): void {
     const blocks = new TermBlocks(run, first, end);
@@ -208,6 +212,14 @@ export class RunReader {
       const from = indexes[i]!;
       if (from >= run.to) return;
       number = blocks.with(from, number);
+      const group = blocks.mapped(number);
+      if (group) {
+        const end = countBelow(indexes, blocks.startOf(group.end), i);
+        markMap(this.#block(run, MAPS + group.first), blocks.startOf(group.first), indexes, i, end, marks);
+        i = end;
+        number = group.end - 1;
+        continue;
+      }
       const next = blocks.startOf(number + 1);
       const block = this.#block(run, number);
       let [at, to] = blocks.positions(number);

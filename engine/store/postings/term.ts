@@ -49,13 +49,6 @@ function keptTerm(kind: PostingKind, text: string, normal: (text: string) => str
   return recent && text.length <= MAX_KEPT_CHARACTERS ? recent.made(text, make) : make();
 }
 
-/** The least term behind `term`, which must not be the last one of its kind. */
-export function termBehind(term: string): string {
-  let at = term.length;
-  while (term.charCodeAt(at - 1) === 0xff) at--;
-  return (term.slice(0, at - 1) + String.fromCharCode(term.charCodeAt(at - 1) + 1)).padEnd(TERM_BYTES, "\0");
-}
-
 /** Of these characters each is one byte. */
 const ASCII = /^[\0-\x7f]*$/;
 

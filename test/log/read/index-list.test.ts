@@ -1,6 +1,7 @@
 /** Sets of leaf indexes: unions and intersections compared with the simplest implementation, and how far a turn goes. */
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { bitList, newBits } from "#cairnlog/engine/log/read/bits.js";
 import { TURN } from "#cairnlog/engine/log/read/costs.js";
 import {
   arrayList,
@@ -43,16 +44,22 @@ const indexes = fc
       for (let index = from; index < Math.min(SIZE, from + length); index += step) all.add(index);
     return [...all].sort((a, b) => a - b);
   });
+/** The same list as bits. */
+function bitsOf(list: readonly number[]) {
+  const bits = newBits(SIZE);
+  for (const index of list) bits[index >>> 5]! |= 1 << (index & 31);
+  return bitList(bits);
+}
 const stretch = fc.tuple(fc.nat(SIZE), fc.nat(SIZE)).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
 
 test("an intersection contains the common indexes within its bounds", () => {
   fc.assert(
-    fc.property(fc.array(indexes, { minLength: 2, maxLength: 4 }), stretch, (lists, [from, to]) => {
+    fc.property(fc.array(indexes, { minLength: 2, maxLength: 6 }), stretch, (lists, [from, to]) => {
       const [first, ...others] = lists as [number[], ...number[][]];
       const expected = first.filter(
         (index) => index >= from && index < to && others.every((list) => list.includes(index)),
       );
-      // As they are, and each in two parts that have some indexes in common.
+      // As they are, as bits, and each in two parts that have some indexes in common.
       const whole = lists.map((list) => arrayList(list));
       const parted = lists.map((list) =>
         union([
@@ -61,7 +68,7 @@ test("an intersection contains the common indexes within its bounds", () => {
         ]),
       );
       for (const turn of [USUAL, { dense: 64, blocks: 1 }, { dense: 700, blocks: 5 }, { dense: 7, blocks: 100 }])
-        for (const made of [whole, parted]) {
+        for (const made of [whole, lists.map(bitsOf), parted]) {
           Object.assign(TURN, turn);
           expect(intersection(made, from, to).found).toEqual(expected);
         }
@@ -98,6 +105,31 @@ test("a union is read at any rank, from any index, and through windows", () => {
       expect(union.window(index, count)).toEqual(all.slice(rank, rank + count));
       if (rank < all.length) expect(union.at(rank)).toBe(all[rank]);
       expect(union.between(index, index + count)).toEqual(all.filter((each) => each >= index && each < index + count));
+    }),
+  );
+});
+
+test("bits are read at any rank, from any index, through windows and stretches", () => {
+  fc.assert(
+    fc.property(indexes, fc.nat(2 * SIZE), fc.nat(700), fc.array(fc.nat(2 * SIZE)), (all, index, count, some) => {
+      const list = bitsOf(all);
+      const rank = all.filter((each) => each < index).length;
+      expect([list.length, list.seek(index)]).toEqual([all.length, rank]);
+      expect(list.window(index, count)).toEqual(all.slice(rank, rank + count));
+      const within = all.filter((each) => each >= index && each < index + count);
+      expect(list.between(index, index + count)).toEqual(within);
+      if (rank < all.length) expect(list.at(rank)).toBe(all[rank]);
+      for (const wrong of [-1, all.length]) expect(() => list.at(wrong)).toThrow(RangeError);
+      const base = index - (index % 32);
+      const bits = newBits(index + count + 32 - base);
+      list.fill(bits, base, index + count);
+      expect(bitList(bits).between(0, SIZE)).toEqual(
+        all.filter((each) => each >= base && each < index + count).map((each) => each - base),
+      );
+      const sought = some.sort((a, b) => a - b);
+      const marks = new Uint8Array(sought.length);
+      list.mark(sought, marks);
+      expect([...marks]).toEqual(sought.map((each) => Number(all.includes(each))));
     }),
   );
 });

@@ -49,10 +49,9 @@ function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: num
           mark: valid(list.mark),
         };
       },
-      /** A piece has all postings of one term. */
-      range(low: string, high: string) {
-        const [first, second] = between(low, high);
-        return { indexes: first ? lists[first]! : [], next: second ?? null };
+      range: (low: string, high: string) => between(low, high).flatMap((term) => lists[term]!),
+      fillRange(low: string, high: string, bits: Int32Array) {
+        for (const index of sources.postings.range(low, high)) bits[index >>> 5]! |= 1 << (index & 31);
       },
       rangeCount: (low: string, high: string) => between(low, high).reduce((sum, term) => sum + lists[term]!.length, 0),
     },
@@ -95,16 +94,17 @@ describe("entries that were appended later", () => {
 
 test("words of titles that are filed in a pause are found once, wherever they were before", () => {
   const word = (text: string) => textPrefixTerm(POSTING.titleWord, text);
-  const titlesOf = (aa: number[], ab: number[], ac: number[]) =>
-    sourcesOf({ [word("aa")]: aa, [word("ab")]: ab, [word("ac")]: ac }, 6).postings;
-  const [old, newer] = [titlesOf([0], [1], [2]), titlesOf([3], [4], [5])];
-  for (let filedAt = 0; filedAt < 6; filedAt++) {
+  const titlesOf = (indexes: number[]) =>
+    sourcesOf({ [word("aa")]: indexes, [word("ab")]: indexes, [word("b")]: indexes, [word("c")]: indexes }, 6).postings;
+  const [old, newer] = [titlesOf([0, 1, 2]), titlesOf([3, 4, 5])];
+  for (let filedAt = 0; filedAt < 3; filedAt++) {
     let pauses = 0;
-    const titles = () => (pauses < filedAt ? [titlesOf([0], [], []), old, newer] : [old, newer]);
-    const work = matching({ ...sourcesOf({}, 6), titles }, { title: "a" }, 0, 10);
+    const titles = () => (pauses < filedAt ? [titlesOf([0]), old, newer] : [old, newer]);
+    const work = matching({ ...sourcesOf({}, 6), titles }, { title: "a b c" }, 0, 10);
     let found = work.next();
     for (; !found.done; found = work.next()) pauses++;
     expect(found.value, `filed in pause ${filedAt}`).toMatchObject({ total: 6, indexes: upTo(6) });
+    expect(pauses).toBe(2);
   }
 });
 
@@ -149,13 +149,13 @@ describe("a pause comes", () => {
     });
   });
 
-  test("in a search for digits, after each piece of their range", () => {
-    const lists = {
-      [hexPrefixTerm(POSTING.prefixedHash, `abab0${"0".repeat(59)}`)]: upTo(100),
-      [hexPrefixTerm(POSTING.prefixedHash, `ababf${"0".repeat(59)}`)]: [99, 100],
-    };
-    const found = walked(sourcesOf(lists, 5000), { search: "sha256:abab" }, 5000);
-    expect(found).toEqual({ total: 101, indexes: upTo(101), pauses: 1 });
+  test("between two words whose postings are gathered", () => {
+    const word = (text: string) => textPrefixTerm(POSTING.titleWord, text);
+    const lists = { [word("aa")]: upTo(100), [word("ab")]: [99, 100], [word("b")]: upTo(200), [word("c")]: upTo(300) };
+    const sources = sourcesOf(lists, 5000);
+    sources.titles = () => [sources.postings] as never;
+    expect(walked(sources, { title: "a" }, 5000)).toEqual({ total: 101, indexes: upTo(101), pauses: 0 });
+    expect(walked(sources, { title: "a b c" }, 5000)).toEqual({ total: 101, indexes: upTo(101), pauses: 2 });
   });
 
   test("after 64 entries that are read", () => {

@@ -2,11 +2,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
+import { indexesOf } from "#cairnlog/engine/log/read/bits.js";
 import type { Criteria } from "#cairnlog/engine/log/read/query.js";
 import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
 import { Withheld } from "#cairnlog/engine/log/read/withheld.js";
 import type { LogView } from "#cairnlog/engine/log/view/view.js";
 import { inMemory, joined, without } from "#cairnlog/engine/store/postings/lists.js";
+import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/events/withheld.js";
@@ -171,6 +173,25 @@ test("what is withheld costs the same however much was before, and what is read 
     withheld.restore();
     expect([withheld.leaves, read]).toEqual([[4, 9, 11, 17, 21], []]);
     expect(log.withheldLeaves).toEqual(withheld.leaves);
+    // Postings of every kind are without them, however they are read, except kinds that say nothing of a payload.
+    const all = Array.from({ length: 40 }, (_, i) => i);
+    const shown = withheld.postings({
+      list: () => joined([inMemory(all)]),
+      range: () => all,
+      fillRange: (_, __, bits) => bits.fill(-1, 0, 1),
+      rangeCount: () => all.length,
+    });
+    for (const kind of Object.values(POSTING)) {
+      const term = String.fromCharCode(kind);
+      const isKept = kind === POSTING.eventType || kind === POSTING.digest;
+      const left = all.filter((index) => isKept || !withheld.leaves.includes(index));
+      expect(shown.list(term).between(0, 40), term).toEqual(left);
+      expect(shown.range(term, term), term).toEqual(left);
+      // Bit 9 is set of something else.
+      const bits = Int32Array.of(1 << 9, 0);
+      shown.fillRange(term, term, bits);
+      expect(indexesOf(bits), term).toEqual(all.filter((index) => index < 32 && (index === 9 || left.includes(index))));
+    }
   } finally {
     await store.close();
   }

@@ -68,17 +68,39 @@ test.each(lists)("the bits of $name are those of its records", ({ term, indexes 
   );
 });
 
+test.each(lists)("indexes are looked for among those of $name as in its records", ({ term, indexes }) => {
+  const has = new Set(indexes);
+  const some = fc.array(fc.oneof(fc.nat(TO + 9), fc.constantFrom(...indexes.slice(0, 99), ...indexes.slice(-99))));
+  fc.assert(
+    fc.property(some, fc.nat(TO), fc.nat(300), (sparse, from, count) => {
+      const sought = [...new Set([...sparse, ...Array.from({ length: count }, (_, i) => from + i)])];
+      sought.sort((a, b) => a - b);
+      for (const run of [mapped, plain]) {
+        const { first, end } = reader.span(run, term);
+        const marks = new Uint8Array(sought.length);
+        reader.mark(run, first, end, sought, marks);
+        expect([...marks]).toEqual(sought.map((index) => Number(has.has(index))));
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
 test("a term that has many postings is read from few bitmaps, and no more than its ends from blocks", () => {
   for (const { name, term, indexes } of lists) {
     const { first, end } = reader.span(mapped, term);
     read.length = 0;
     reader.fill(mapped, first, end, new Int32Array(TO), 0, TO);
+    const filled = read.splice(0);
+    reader.mark(mapped, first, end, indexes, new Uint8Array(indexes.length));
     const whole = Math.floor(indexes.length / BLOCK_RECORDS);
-    const maps = read.filter((number) => number >= MAPS).length;
-    if (name === "too few for a bitmap" || whole < 4) expect([name, maps]).toEqual([name, 0]);
-    else {
-      expect(maps, name).toBeLessThanOrEqual(Math.ceil(whole / GROUP_BLOCKS));
-      expect(read.length - maps, name).toBeLessThanOrEqual(5);
+    for (const numbers of [filled, read]) {
+      const maps = numbers.filter((number) => number >= MAPS).length;
+      if (name === "too few for a bitmap" || whole < 4) expect([name, maps]).toEqual([name, 0]);
+      else {
+        expect(maps, name).toBeLessThanOrEqual(Math.ceil(whole / GROUP_BLOCKS));
+        expect(numbers.length - maps, name).toBeLessThanOrEqual(5);
+      }
     }
   }
 });
