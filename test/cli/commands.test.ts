@@ -234,7 +234,8 @@ test("bench measures, and leaves nothing behind", async () => {
 
 test("bench says what it measured", async () => {
   const { code, stdout, stderr } = await cairnlog(["bench", "--seconds", "1"]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  // On a busy machine it takes so long that it tells its progress.
+  expect({ code, stderr: stderr.replace(/^Measuring: .*\n/gm, "") }).toEqual({ code: 0, stderr: "" });
   const rate = String.raw`^(?= *[\d,]+/s)[ \d,]{9,}/s  `;
   const lines = [
     "Ed25519 signatures$",
