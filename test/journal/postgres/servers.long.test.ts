@@ -1,4 +1,5 @@
 /** Which server counts as the primary, and whose word counts for a record, over real servers of which two are primaries. */
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
@@ -62,16 +63,23 @@ async function inEveryOrder(ask: (servers: Servers) => Promise<unknown>): Promis
 
 test("closed while connections to them are being opened, they keep none", async () => {
   const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+  // Between two rounds of the event loop: a connection takes several.
+  const beyond = async (count: number) => {
+    while (sockets() <= count) await setImmediate();
+  };
   const before = sockets();
   const ports = [old, primary, standby].map(({ port }) => port);
   const servers = new Servers(parseConnectionString(cluster.url({ database: "postgres", ports })));
   const asked = servers.identify();
+  await beyond(before);
   servers.close();
   await asked;
   expect(servers.statuses.map(({ role }) => role)).toEqual(["unreachable", "unreachable", "unreachable"]);
   await expect.poll(sockets).toBe(before);
   const { servers: leading } = await found([primary, standby, old]);
+  const idle = sockets();
   const opened = expect(leading.openPrimary()).rejects.toThrow("the journal is closed");
+  await beyond(idle);
   leading.close();
   await opened;
   await expect.poll(sockets).toBe(before);
