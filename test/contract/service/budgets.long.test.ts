@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { bearerOf } from "../../server/proofs.js";
-import { newManifest, newSigner, submission, type TestSigner } from "../../server/signers.js";
+import { newManifest, newSigner, registration, submission, type TestSigner } from "../../server/signers.js";
 import { content, FREE, register, send, WRITES } from "../../server/writes.js";
 import { accountOf, sealed } from "../signing/claimants.js";
 import { operationsOf } from "../tour.js";
@@ -124,6 +124,19 @@ describe("a key that an anchor reaches", () => {
     const { offer_entry_id } = offer.endorsement;
     await registry.endorsements.accept({ offer_entry_id, endorsed_fingerprint: friend.fingerprint });
     expect((await attest(service, friend, "one", ADDRESS)).status).toBe(200);
+  });
+
+  test("pays for nobody whom it lets in", async () => {
+    const [anchor, key] = [newSigner(), newSigner()];
+    const service = await start({
+      SERVICE_BYTES_FROM_STRANGERS: "1",
+      SERVICE_TRUST_ANCHORS: anchor.fingerprint,
+      SERVICE_WRITERS: "registered",
+    });
+    const { registry } = service.server;
+    await register(registry, anchor);
+    const asked = registry.keys.register(registration(key).payload, { address: ADDRESS }, anchor.fingerprint);
+    await expect(asked).rejects.toMatchObject({ code: "budget-spent" });
   });
 
   test("has no more than others from one address", async () => {

@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import type { RecordedChange } from "#cairnlog/engine/journal/rows.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { eraseWithheld } from "#cairnlog/engine/log/history/erase.js";
+import { beginRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
@@ -105,6 +107,23 @@ for (const [way, { payloads = PAYLOADS, isNew = false, remake }] of Object.entri
     expect(after).toEqual({ ...before, sequence: after.sequence });
     if (!isNew) expect(after.sequence).toBeGreaterThanOrEqual(before.sequence);
   });
+
+test("the first record of a log that several nodes keep from now on has its name, its beginning and its private rows", async () => {
+  const path = await namedLog(PAYLOADS);
+  const meta = await inStore(path, (store) => store.get("meta", "log"));
+  const settings = { SERVICE_NAME: "log.example" };
+  const position = { sequence: 9, epoch: 1, hash: Buffer.alloc(32) };
+  let given: readonly RecordedChange[] = [];
+  await beginRecords({ path, operatorKey: operator, settings }, async ({ rows }) => {
+    given = rows;
+    return position;
+  });
+  expect(given).toEqual([
+    { table: "meta", key: "log", row: { ...meta, settings } },
+    { table: "userNames", key: "ada", row: { user_id: "x" } },
+  ]);
+  expect(await inStore(path, (store) => store.position())).toMatchObject({ sequence: position.sequence });
+});
 
 /** Erases in a process whose files may have so many KiB, and says what it was told. */
 function erase(path: string, kibibytes: string) {

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
@@ -48,6 +48,16 @@ function signerOf(keys: readonly OperatorKey[], sizes: readonly number[], size: 
   }
   throw new RangeError("beyond the log");
 }
+
+test("nothing is rotated under a clock that has jumped ahead: the log would stay at its time", async () => {
+  const [first, second] = [newKey(), newKey()];
+  const path = await rotated([first], [1]);
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 365 * 86_400_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  await expect(rotate(path, first, second)).rejects.toMatchObject({ code: "clock-suspect" });
+  vi.useRealTimers();
+  expect((await rotate(path, first, second)).fingerprint).toBe(second.fingerprint);
+});
 
 test("heads of every size verify under the key of their term, and under no other", async () => {
   await fc.assert(

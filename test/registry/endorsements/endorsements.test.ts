@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { at, closeWorlds, DAY, failure, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
 import { Case, entryOf, HUMAN, INSTITUTIONAL, newCase, newKey } from "./endorsementcase.js";
 
@@ -105,6 +105,19 @@ it.each(["withdraw", "revoke"] as const)("has the note on the log with which it 
   await one.accept();
   await (end === "withdraw" ? one.withdraw(one.endorser, "We parted.") : one.revoke(one.endorsed, "We parted."));
   expect([...world.registry.log.entries()].at(-1)!.payload).toMatchObject({ note: "We parted." });
+});
+
+it("is shown with its endorser's discount, whichever of the two changes it", async () => {
+  const one = await newCase(world);
+  const standings = vi.spyOn(world.registry.trust, "standings");
+  onTestFinished(() => standings.mockRestore());
+  standings.mockImplementation(async (keys) => {
+    const discounts = [...keys].map((key) => [key, { may_endorse: true, discount: key === one.endorser ? 0.5 : 1 }]);
+    return new Map(discounts as never);
+  });
+  const receipts = [await one.offer(), await one.accept(), await one.withdraw()];
+  receipts.push(await one.offer(), await one.accept(), await one.revoke());
+  expect(receipts.map(({ endorsement }) => endorsement.discount)).toEqual(receipts.map(() => 0.5));
 });
 
 describe("the log entry", () => {
