@@ -11,7 +11,7 @@ import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { openFaultyLog, openTestLog } from "../log/harness.js";
-import { startCalendar, type TestCalendar } from "./calendar.js";
+import { confirmation, startCalendar, type TestCalendar } from "./calendar.js";
 
 const HOUR = 3_600_000_000;
 const DAY = 24 * HOUR;
@@ -106,6 +106,32 @@ describe("anchoring", () => {
       status: "pending",
     });
     expect(log.anchors.totals).toEqual({ newest: 2, pending: 1, confirmed: 0 });
+  });
+
+  test("by several at once: every promise that was answered is stored", async () => {
+    const { log, calendars, clock } = await world(5);
+    await Promise.all(calendars.map((calendar) => anchoringOf(log, [calendar], { clock }).anchor()));
+    const uris = commitments(log.entry(3)!.ots_proof).map((each) => (each.kind === "pending" ? each.uri : each.kind));
+    expect(uris.sort()).toEqual(calendars.map(({ url }) => url).sort());
+  });
+
+  test("of an entry whose proof grows while calendars are asked again answers what is stored, with all of it", async () => {
+    const { log, calendars, time, clock } = await world(3);
+    const [answering, silent, other] = calendars as [TestCalendar, TestCalendar, TestCalendar];
+    const anchoring = anchoringOf(log, [answering, silent], { clock });
+    await anchoring.anchor();
+    time.now += DAY;
+    silent.misbehave = () => null;
+    const asked = silent.requests.length;
+    const again = anchoring.anchor();
+    await silent.seen(asked + 1);
+    await anchoringOf(log, [other], { clock }).anchor();
+    const promised = [answering.url, answering.url, silent.url, other.url];
+    await silent.close();
+    const { ots_proof } = await again;
+    expect(log.entry(3)!.ots_proof).toBe(ots_proof);
+    const uris = commitments(ots_proof).map((each) => (each.kind === "pending" ? each.uri : each.kind));
+    expect(uris.sort()).toEqual(promised.sort());
   });
 
   test("of an empty log, or without calendars, is refused and writes nothing", async () => {
@@ -212,17 +238,24 @@ describe("an upgrade", () => {
     expect(blocks()).toBe(2);
   });
 
-  test("of promises that are not kept is asked for ever more rarely, and their age is told", async () => {
+  test("of promises that are not kept is asked for ever more rarely, each by its age, and their age is told", async () => {
     const { log, calendars, anchoring, time } = await world(1);
-    await anchoring.anchor();
-    let asked = 0;
+    for (let n = 4; n <= 6; n++) {
+      await anchoring.anchor();
+      await log.append(note(n));
+    }
     for (let hour = 0; hour < 24 * 60; hour++) {
       await anchoring.upgrade();
       time.now += HOUR;
     }
-    asked = calendars[0]!.requests.length - 1;
-    expect(asked).toBeGreaterThan(20);
-    expect(asked).toBeLessThan(80);
+    const asked = new Map<string, number>();
+    for (const { method, path } of calendars[0]!.requests)
+      if (method === "GET") asked.set(path, (asked.get(path) ?? 0) + 1);
+    expect(asked.size).toBe(3);
+    for (const count of asked.values()) {
+      expect(count).toBeGreaterThan(20);
+      expect(count).toBeLessThan(80);
+    }
     expect(log.anchors.oldestPending()).toBe("2025-01-01T00:00:00.000000Z");
     calendars[0]!.height = 900_000;
     time.now += 30 * DAY;
@@ -257,6 +290,17 @@ describe("an upgrade", () => {
     await anchoring.anchor();
     await anchoring.upgrade();
     for (const { requests } of calendars) expect(requests.map(({ method }) => method)).toEqual(["POST", "GET"]);
+  });
+
+  test("that finds no proof of one entry at a calendar asks it for the others in the same round", async () => {
+    const { log, calendars, anchoring } = await world(1);
+    await anchoring.anchor();
+    await log.append(note(4));
+    await anchoring.anchor();
+    const answers = [{ status: 404, body: "" }, { body: confirmation(800_000) }];
+    calendars[0]!.misbehave = () => answers.shift()!;
+    await anchoring.upgrade();
+    expect(log.anchors.totals).toMatchObject({ confirmed: 1, pending: 1 });
   });
 
   test("takes nothing from a proof that has grown while calendars were asked", async () => {

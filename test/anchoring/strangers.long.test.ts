@@ -80,6 +80,10 @@ describe.each(WRONG)("a calendar that answers with %s", (_, misanswer, reason) =
     expect(calendar!.requests).toHaveLength(1);
     expect(log.entry(1)).not.toHaveProperty("ots_proof");
     expect(anchoring.status()).toMatchObject({ proof_status: "none", anchored_at: null });
+    // What failed is not remembered.
+    calendar!.misbehave = null;
+    expect(await anchoring.anchor()).toMatchObject({ anchored_entry_id: 1 });
+    expect(anchoring.status()).toMatchObject({ proof_status: "pending" });
   });
 
   test("beside another does not matter, nor later", async () => {

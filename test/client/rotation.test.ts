@@ -1,6 +1,6 @@
 /** A service whose operator key is rotated: who pinned a key of it goes on, and believes nothing that the chain does not cover. */
 import { createPrivateKey, sign } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
@@ -9,6 +9,7 @@ import { type Rotated, rotateOperatorKey } from "#cairnlog/engine/log/history/ro
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { type AttestationBundle, parsePublicKey, type TreeHead, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { operatorPublicKeyPath } from "#cairnlog/server/settings/settings.js";
 import { anyEvent } from "../anyevent.js";
 import { caught, newMonitor } from "../monitor/monitors.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -210,6 +211,9 @@ describe("a monitor that pinned the first key", () => {
     await monitor.round({ audit: true });
     await monitor.round();
     expect(monitor.size).toBe(await service.entryCount());
+    // The key by which a service opens the mirror, while the monitor goes on.
+    const shown = readFileSync(operatorPublicKeyPath(folder.mirror), "utf8");
+    expect(shown).toBe((await service.get("/log/operator-key")).body.public_key);
     expect(told).toEqual(rotations.map(({ log_entry_id }) => log_entry_id));
     await monitor.close();
   });

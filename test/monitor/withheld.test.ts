@@ -4,6 +4,7 @@ import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { payloadHash, withoutName } from "#cairnlog/engine/verify/events/withheld.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { Misbehaviour } from "#cairnlog/server/monitor/alarm.js";
 import { anyEvent } from "../anyevent.js";
 import { newClient } from "../client/clients.js";
 import { LyingProxy } from "../client/proxy.js";
@@ -103,3 +104,16 @@ test("a log whose entry has the hash of another thing than there was is caught b
   await caught(early.monitor.round({ audit: true }), "changed-entry", /not served as it was mirrored/);
   await early.monitor.close();
 });
+
+test.each([{ event_type: "note" }, { timestamp: "2025-01-01T00:00:00.000000Z" }, { chain_version: 1 }])(
+  "a log that withholds a payload, and shows %j in place of what there was, is caught by whoever has mirrored that",
+  async (more) => {
+    const { log, proxy, id, refuse } = await attested();
+    const early = newMonitor(proxy.url);
+    await early.monitor.round();
+    const { log_entry_id: withheld_by } = await withhold({ log, writer: log }, id, said);
+    proxy.lie = refuse({ ...more, withheld_by });
+    await expect(early.monitor.round({ audit: true })).rejects.toBeInstanceOf(Misbehaviour);
+    await early.monitor.close();
+  },
+);

@@ -333,9 +333,15 @@ describe("a witness that does not do what it should", () => {
       if (patience-- > 0) return;
       response.end(key.line(textOf(body), 1_700_000_000));
     });
-    const setup = await setUp(tree, `${line("S", { ...key, key: null, url })}quorum S\n`, { timeoutMs: 100 });
+    const setup = await setUp(tree, `${line("S", { ...key, key: null, url })}quorum S\n`, {
+      timeoutMs: 100,
+      roundMs: 20,
+    });
     offer(setup, 4);
+    const isLate = () => setup.cosigning.status.witnesses[0]!.isLate;
+    await expect.poll(isLate, { interval: 1 }).toBe(true);
     await expect.poll(() => setup.shown()).toEqual([4, "S"]);
+    expect([isLate(), setup.cosigning.warnings]).toEqual([false, []]);
     expect(setup.told).toEqual([
       ["The witness S did not answer in 0.1 seconds.", "S"],
       [null, "S"],

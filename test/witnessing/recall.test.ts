@@ -106,7 +106,11 @@ describe("those that did not answer at the start", () => {
     for (let i = 0; i < 5; i++) await log.append({ event_type: "a", payload: {} });
     const head = JSON.stringify(log.treeHead());
     let isThere = false;
-    const server = createServer((_, response) => response.writeHead(isThere ? 200 : 503).end(head));
+    let asked = 0;
+    const server = createServer((_, response) => {
+      asked++;
+      response.writeHead(isThere ? 200 : 503).end(head);
+    });
     servers.push(server.listen(0, "127.0.0.1"));
     await new Promise((resolve) => server.once("listening", resolve));
     const mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -126,6 +130,7 @@ describe("those that did not answer at the start", () => {
     const recall = new Recall(parts);
     await recall.open();
     expect(recall.warnings).toHaveLength(1);
+    await expect.poll(() => asked).toBeGreaterThan(4);
     isThere = true;
     await expect.poll(() => refuted.map(({ code }) => code)).toEqual(["corrupt-log"]);
     await recall.stop();

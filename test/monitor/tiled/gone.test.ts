@@ -152,6 +152,9 @@ describe("an old bundle that is gone", () => {
     for (let rounds = 0; rounds < 12; rounds++) expect(await isFine()).toBe(false);
     files.set(missing, log.files().get(missing)!);
     for (let rounds = 0; rounds < 12; rounds++) expect(await isFine()).toBe(true);
+    // Then the others are drawn again.
+    files.delete(there);
+    for (let rounds = 0; await isFine(); rounds++) expect(rounds).toBeLessThan(200);
   });
 
   test("and that the disk has lost, too, is a round that is not finished", async () => {
