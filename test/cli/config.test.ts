@@ -1,6 +1,6 @@
 /** What the command remembers: the service, the key of the user, and the operator key of each service. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -134,8 +134,21 @@ describe("the operator key", () => {
     expect((await succeed("log", "tail", "--server", service.url)).stderr).toBe("");
     const { run: lied, succeed: set2 } = newUser();
     await set2(...set, at("stranger.pub.pem"));
-    expect(await lied("log", "head", "--server", service.url)).toMatchObject({ code: 1, stdout: "" });
+    // Also where further nodes of the log are named.
+    for (const server of [`${service.url},http://127.0.0.1:9`, service.url])
+      expect(await lied("log", "head", "--server", server)).toMatchObject({ code: 1, stdout: "" });
     expect((await run("config", "show", "--server", service.url)).stdout).toContain(`${fingerprint} (set)`);
+  });
+
+  test("goes with all else that was kept of a log that is forgotten", async () => {
+    const { succeed, path, home } = newUser();
+    const server = ["--server", service.url];
+    await succeed("attest", at("note.txt"), "--out", at("forgotten.json"), "--key", at("me.pem"), ...server);
+    await succeed("login", "--key", at("me.pem"), ...server);
+    await succeed("config", "set", "key", at("me.pem"), ...server);
+    expect(readdirSync(join(home, "cairnlog"))).toHaveLength(3);
+    await succeed("config", "forget", service.url);
+    expect(readdirSync(join(home, "cairnlog"))).toEqual([basename(path)]);
   });
 
   test("is missing for verify where nothing was pinned", async () => {
@@ -151,6 +164,25 @@ describe("the operator key", () => {
       `cairnlog: no operator key of ${service.url} is remembered yet: name it by --operator-key, or ${advice}`,
     ]);
   });
+});
+
+test("what is remembered is replaced whole: whoever has the file from before open reads that", async () => {
+  const { succeed, path, home } = newUser();
+  await succeed("config", "set", "server", service.url);
+  await succeed("log", "tail");
+  const folder = join(home, "cairnlog");
+  const before = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")]));
+  expect(before.size).toBe(2);
+  for (const name of before.keys()) linkSync(join(folder, name), join(home, name));
+  await service.server.registry.log.append(anyEvent());
+  await succeed("log", "tail");
+  await succeed("config", "set", "server", other.url);
+  for (const [name, text] of before) {
+    expect(readFileSync(join(home, name), "utf8")).toBe(text);
+    expect(readFileSync(join(folder, name), "utf8")).not.toBe(text);
+  }
+  expect(readdirSync(folder).sort()).toEqual([...before.keys()].sort());
+  expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
 test("what is damaged is not overwritten, and unknown names are refused", async () => {

@@ -315,6 +315,8 @@ describe("audit", () => {
     const client = createClient({ server: large.url });
     for await (const { id } of client.audit.entries()) ids.push(id);
     expect(ids).toEqual(Array.from({ length: 10_300 }, (_, i) => i + 1));
+    const later = await all(client.audit.entries({ after_id: 8_000 }));
+    expect(later.map(({ id }) => id)).toEqual(ids.slice(8_000));
   });
 });
 

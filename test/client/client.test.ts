@@ -9,6 +9,7 @@ import {
   type State,
   webCryptoSigner,
 } from "#cairnlog/server/client/index.js";
+import { manifestToSign } from "#cairnlog/server/client/signing/attestations.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
@@ -307,6 +308,18 @@ describe("the name of a key", () => {
     const { client, fingerprint } = newClient(service.url);
     const { receipt, notice } = await client.attest(newManifest().document, { pseudonym: "Ada" });
     expect([receipt.pseudonym, notice]).toEqual(["Ada", undefined]);
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
+  });
+
+  test("is not taken for signed because an attestation was there before", async () => {
+    const { client, signer } = newClient(service.url);
+    const fingerprint = await squat(signer);
+    const { document } = newManifest();
+    // As clients of earlier versions attest: without the signature by which the key names itself.
+    await service.post("/attestations", submission(signer, manifestToSign(document, {}) as never));
+    expect((await client.attest(document, { pseudonym: "Ada" })).receipt.duplicate).toBe(true);
+    expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Mallory", named: false });
+    await client.attest(newManifest().document, { pseudonym: "Ada" });
     expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
   });
 
