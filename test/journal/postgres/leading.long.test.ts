@@ -46,7 +46,7 @@ test("the lease counts from when a record was sent, however late it is known to 
   const appended = leader.log.append(note(1));
   await expect.poll(records).toBe(before + 1);
   const wasSent = performance.now();
-  await expect.poll(() => performance.now() - wasSent, { timeout: 5_000 }).toBeGreaterThan(LEASE_MS);
+  await expect.poll(() => performance.now() - wasSent).toBeGreaterThan(LEASE_MS);
   // By now the primary was asked whether it still is the primary, and says so: that is not a standby's word.
   expect(await outcome(appended)).toBe("waits");
   for (const standby of cluster.standbys) await standby.query("SELECT pg_wal_replay_resume()");
