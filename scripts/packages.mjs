@@ -54,8 +54,8 @@ async function copyModules(entries, folder) {
     seen.add(file);
     const extension = file.endsWith(".d.ts") ? ".d.ts" : ".js";
     const path = file.slice(0, -extension.length);
-    // These two are functions, not schemas.
-    const isContract = extension === ".js" && /^engine\/contract\/(?!(?:check|origin)$)/.test(path);
+    // This one has functions, not schemas.
+    const isContract = extension === ".js" && /^engine\/contract\/(?!check$)/.test(path);
     let code = PORTABLE[file] ?? (isContract ? await contractModule(path) : readFileSync(join(dist, file), "utf8"));
     code = code.replace(/^\/\/# sourceMappingURL=.*\n?/gm, "");
     if (!isContract)

@@ -1,17 +1,26 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
+
 import type { CairnlogError } from "../engine/base/error.js";
 import { createPool } from "../engine/crypto/pool/pool.js";
 import { selfTest } from "../engine/crypto/selftest.js";
-import type { Registry } from "../engine/registry/registry.js";
-import { openCertificate } from "./certificate.js";
+import type { Registry, Served } from "../engine/registry/registry.js";
 import { Opened } from "./closing.js";
 import { createLimits } from "./front/limits.js";
-import { openOperations } from "./front/operations.js";
-import { requirePublicUrl } from "./http/origins.js";
+import { HttpServer } from "./http/app.js";
+import { Measures } from "./http/observing/measures.js";
+import { NO_PAGES, requirePublicUrl } from "./http/origins.js";
 import { isRefusedByBrowsers } from "./http/refused-ports.js";
-import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
+import {
+  DECLARATIONS_BELIEVED,
+  livenessRoute,
+  operationRoutes,
+  UWS_DOES_NOT_LOAD,
+} from "./http/routes/service/health.js";
+import type { ChosenTransport } from "./http/servers/choose.js";
+import type { Services } from "./http/services.js";
+import { checkTls, type TlsFiles } from "./http/transport/tls.js";
 import type { TransportName } from "./http/transport/transport.js";
 import { openMirror } from "./mirror.js";
 import { readWriters } from "./opening/writers.js";
@@ -21,6 +30,71 @@ import { VERSION } from "./process/version.js";
 import { type Ground, openWriter, type Service } from "./service.js";
 import { completeSettings, type GivenSettings, type Settings } from "./settings/settings.js";
 import { transportOf } from "./startcheck.js";
+
+// The operator's own address: probes and metrics on a socket of their own, in the writer's thread, so that they answer
+// however busy the front ends are, and that whoever can reach the service cannot reach them.
+
+/** A few collectors and probes; nobody sends bodies. */
+const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };
+
+interface OperationsParts {
+  readonly registry: Pick<Served, "credentials" | "writers" | "log">;
+  readonly services: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">;
+  readonly chosen: ChosenTransport;
+  /** Whether the log is written elsewhere. */
+  readonly isReadOnly: boolean;
+  readonly logger: Logger;
+}
+
+/** Plain HTTP, without rate limits. What it answers is not counted among the requests of the service. */
+function openOperations({ registry, services, chosen, isReadOnly, logger }: OperationsParts): HttpServer {
+  return new HttpServer({
+    transport: chosen.transport,
+    routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen, isReadOnly)],
+    pages: NO_PAGES,
+    limits: null,
+    trustedProxies: [],
+    bounds: BOUNDS,
+    tls: null,
+    measures: new Measures(),
+    logger,
+  });
+}
+
+// The certificate of a service: whether its files can be used, and until when.
+
+class Certificate {
+  readonly files: TlsFiles;
+  readonly #logger: Pick<Logger, "info" | "warn">;
+  #expires = 0;
+
+  /** @throws CairnlogError `precondition-failed` when the files cannot be used */
+  constructor(files: TlsFiles, logger: Pick<Logger, "info" | "warn">) {
+    this.files = files;
+    this.#logger = logger;
+    this.check();
+  }
+
+  /** When the certificate that was read last expires, in milliseconds. */
+  get expires(): number {
+    return this.#expires;
+  }
+
+  /** Reads the files again, and logs until when they serve. @throws CairnlogError as the constructor does */
+  check(): void {
+    const { certificate } = this.files;
+    this.#expires = checkTls(this.files);
+    const expires = new Date(this.#expires).toISOString();
+    if (this.#expires <= Date.now()) this.#logger.warn({ certificate, expires }, "the TLS certificate has expired");
+    else this.#logger.info({ certificate, expires }, "TLS");
+  }
+}
+
+/** The certificate of `settings`; null without TLS. @throws CairnlogError as `Certificate` does */
+function openCertificate(settings: Settings, logger: Logger): Certificate | null {
+  const { tlsCertificate: certificate, tlsKey: key } = settings;
+  return certificate === null || key === null ? null : new Certificate({ certificate, key }, logger);
+}
 
 export type { LogSink, WriteLine } from "./process/logger.js";
 export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings/settings.js";

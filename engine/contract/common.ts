@@ -3,9 +3,14 @@
  * side effects, so that server, clients and browsers use the same definitions. A schema with a `title` becomes a
  * component of the OpenAPI document.
  */
-import Type, { type TProperties } from "typebox";
-import { KEY_ALGORITHMS } from "../verify/keys/contract.js";
-import { DEFAULT_PER_PAGE, MAX_PEM_CHARACTERS, MAX_PER_PAGE, type TextLimits } from "../verify/keys/limits.js";
+import Type, { type Static, type TProperties } from "typebox";
+import {
+  DEFAULT_PER_PAGE,
+  KEY_ALGORITHMS,
+  MAX_PEM_CHARACTERS,
+  MAX_PER_PAGE,
+  type TextLimits,
+} from "../verify/keys/contract.js";
 
 /**
  * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keywords in its value with
@@ -131,3 +136,38 @@ export const Successor = Type.Object(
   },
   { description: "The log that goes on from a frozen one." },
 );
+
+// Errors: `application/problem+json` (RFC 9457).
+
+/** The form of a request id. A client may choose it, and it goes into headers, documents and logs as it is. */
+export const REQUEST_ID = "^[A-Za-z0-9._-]{1,128}$";
+
+export const Problem = Type.Object(
+  {
+    type: Type.Literal("about:blank", {
+      description: "Always `about:blank`: the status and `code` identify the problem.",
+    }),
+    title: Type.String({ description: "The meaning of the status." }),
+    status: Type.Integer({ description: "The HTTP status of the answer." }),
+    detail: Type.String({ description: "A sentence that a person can act on." }),
+    code: Type.String({ description: "Stable, for programs.", pattern: "^[a-z]+(-[a-z]+)*$" }),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          path: Type.String({ description: "JSON Pointer (RFC 6901) into the body, or `/name` of a parameter." }),
+          message: Type.String({ description: "The fault, in one sentence." }),
+        }),
+        { description: "With 422: the wrong members." },
+      ),
+    ),
+    successor: Type.Optional(Successor),
+    request_id: Type.Optional(
+      Type.String({
+        description: "The `X-Request-Id` of the answer. It is in the service's log.",
+        pattern: REQUEST_ID,
+      }),
+    ),
+  },
+  { title: "Problem", description: "A refusal (RFC 9457)." },
+);
+export type Problem = Static<typeof Problem>;

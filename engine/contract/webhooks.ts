@@ -1,7 +1,6 @@
 /** Webhook subscriptions. */
 import Type from "typebox";
-import { WEBHOOK_EVENTS } from "../verify/keys/contract.js";
-import { WEBHOOK_SECRET, WEBHOOK_URL } from "../verify/keys/limits.js";
+import { WEBHOOK_EVENTS, WEBHOOK_SECRET, WEBHOOK_URL } from "../verify/keys/contract.js";
 import { bounded, Fingerprint, nullable, optional, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);

@@ -10,8 +10,7 @@ import { fromHex } from "../verify/bytes/encoding.js";
 import { ED25519_SPKI_PREFIX } from "../verify/keys/publickey.js";
 import { verifySync } from "./keys/signatures.js";
 import { importPublicKey, keyToBytes, type ServerKey, signersKey } from "./keys/spki.js";
-import { pack } from "./pool/packing.js";
-import { verifyBatch } from "./pool/worker.js";
+import { pack, verifyBatch } from "./pool/worker.js";
 import { VECTORS, type Vector } from "./selftest-vectors.js";
 
 /** Something that decides about the vectors, and what it must decide. */

@@ -19,7 +19,7 @@
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../base/error.js";
-import { byKey, type JournalPosition, NO_HASH } from "../store/changeset.js";
+import { byKey, NO_HASH } from "../store/changeset.js";
 import { Batch } from "../store/schema/batch.js";
 import { HASH } from "../store/schema/schema.js";
 import { type RecordedChange, rowLine } from "./rows.js";
@@ -161,36 +161,6 @@ export function bodyWithout(body: Buffer, withheld: ReadonlyMap<number, Buffer>)
   const head = Buffer.from(body.subarray(0, BODY_AT));
   head.writeUInt32BE(without.packed.length, BATCH_LENGTH_AT);
   return Buffer.concat([head, without.packed, spellLosses(without.packed, body[0]!, without.losses)]);
-}
-
-/**
- * Checks that a record is the next one after `position`.
- * @throws CairnlogError `corrupt-log`
- */
-export function checkNext(position: JournalPosition, record: JournalRecord): void {
-  const { sequence, epoch, hash: previous } = position;
-  const expected = sequence + 1;
-  if (record.sequence !== expected)
-    throw new CairnlogError(
-      "corrupt-log",
-      `The journal continues with record ${record.sequence} instead of ${expected}.`,
-    );
-  if (Buffer.compare(record.previous, previous) !== 0)
-    throw new CairnlogError("corrupt-log", `Record ${expected} of the journal does not follow the record before it.`);
-  if (record.epoch < epoch)
-    throw new CairnlogError(
-      "corrupt-log",
-      `Record ${expected} of the journal is of epoch ${record.epoch}, which has ended: epoch ${epoch} has begun.`,
-    );
-}
-
-/** The position behind a decided record, which must be the next one. @throws CairnlogError as `checkNext` does */
-export function positionBehind(
-  position: JournalPosition,
-  { record, hash }: { readonly record: JournalRecord; readonly hash: Uint8Array },
-): JournalPosition {
-  checkNext(position, record);
-  return { sequence: record.sequence, epoch: record.epoch, hash };
 }
 
 const damaged = (why: string): CairnlogError =>

@@ -7,7 +7,7 @@
 import { CairnlogError } from "../base/error.js";
 import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
-import type { Journal } from "../journal/journal.js";
+import type { Journal } from "../journal/ledger.js";
 import type { JournalPosition } from "../store/changeset.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import { FORMAT, type TableName } from "../store/schema/schema.js";
@@ -21,8 +21,7 @@ import { Feed, type FeedMessage } from "./follow/feed.js";
 import { frozenBy } from "./operator/entries.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./read/frontier.js";
-import { type Clock, formatTimestamp } from "./state/clock.js";
-import type { ClockGuard } from "./state/clockguard.js";
+import { type Clock, type ClockGuard, formatTimestamp } from "./state/clock.js";
 import { type Command, takeHeadTime } from "./state/commands.js";
 import type { SecondaryDigests } from "./state/entry.js";
 import {
@@ -36,8 +35,7 @@ import {
   type Writer,
 } from "./state/executor.js";
 import type { EventInput } from "./state/projection.js";
-import { freshHead } from "./tree/freshhead.js";
-import { rootAt } from "./tree/proofs.js";
+import { freshHead, rootAt } from "./tree/proofs.js";
 import { hex } from "./tree/tree.js";
 import { LogView, type ViewParts } from "./view/view.js";
 import type { FormedBatch } from "./write/forming.js";

@@ -3,7 +3,7 @@
  * outboxes, newest trust configurations. No entry determines these rows. A contradiction can therefore be reported, but
  * not resolved.
  */
-import type { LogExtent, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
+import type { LogExtent, PrivateCheck, PrivateRows } from "../log/check/checks.js";
 import type { TableName } from "../store/schema/schema.js";
 import { foldName } from "./accounts/accounts.js";
 import { configCount } from "./trust/commands.js";

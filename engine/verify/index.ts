@@ -8,53 +8,56 @@ export {
   type AttestationBundle,
   type AttestationEvent,
   BUNDLE_FORMAT,
+  type BundleCheck,
+  type BundleVerdict,
   type InclusionProof,
+  verdictOf,
 } from "./bundle/format.js";
-export { type BundleCheck, type BundleVerdict, verdictOf } from "./bundle/verdict.js";
 export { decodeBase64, encodeBase64 } from "./bytes/encoding.js";
-export { type EnvelopeSubject, envelopeSubject, verifyEnvelopeBundle } from "./dsse/attested.js";
 export {
   type DsseEnvelope,
   dsseSignatureOf,
+  type EnvelopeSubject,
+  envelopeSubject,
   inTotoStatement,
   parseDsseEnvelope,
   preAuthEncoding,
   type Statement,
-} from "./dsse/envelope.js";
+  verifyEnvelopeBundle,
+} from "./dsse/dsse.js";
 export { checkServiceEntry, eventMisfit } from "./events/eventcheck.js";
 export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./events/kinds.js";
 export * from "./events/manifest.js";
 export { type EntryVerdict, isPayloadOf, isWithheld, type WithheldEntry, withholdingFault } from "./events/withheld.js";
-export { canonicalJson } from "./json/canonical.js";
-export { parseIJson } from "./json/ijson.js";
+export { canonicalJson, parseIJson } from "./json/canonical.js";
 export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/publickey.js";
 export { verifySignature } from "./keys/signature.js";
-export { type Checkpoint, checkpointText, parseCheckpointText, parseTreeSize } from "./note/checkpoint.js";
-export {
-  type Cosignature,
-  cosignatureMessage,
-  decodeCosignature,
-  encodeCosignature,
-} from "./note/cosignature.js";
 export { formatVkey, type NoteKey, type NoteKeyType, noteKey, noteKeyId, parseVkey } from "./note/key.js";
 export {
+  type Checkpoint,
+  checkpointText,
   formatNote,
   isNoteName,
   type NoteSignature,
+  parseCheckpointText,
   parseNote,
   parseSignatureLines,
+  parseTreeSize,
   type SignedNote,
   signatureLine,
   signedNote,
 } from "./note/note.js";
 export {
+  type Cosignature,
+  cosignatureMessage,
+  decodeCosignature,
+  encodeCosignature,
   type SignatureCheck,
   type VerifiedNote,
   type VerifiedSignature,
   verifyNote,
   verifySignatures,
 } from "./note/verify.js";
-export { type AnchorVerdict, checkOtsProof } from "./ots/anchor.js";
 export * from "./ots/ots.js";
 export {
   isQuorum,
@@ -76,7 +79,6 @@ export {
 export { consistencyParts, inclusionParts, type ProofPart } from "./tlog/proofpaths.js";
 export * as rfc6962 from "./tlog/rfc6962.js";
 export { parseTilePath, type TileName, tilePath } from "./tlog/tilepath.js";
-export { verifyCheckpoint } from "./tree/checkpoint.js";
 export {
   canonicalTimestamp,
   checkEntry,
@@ -95,4 +97,4 @@ export {
   rotationMessage,
   type TermRotation,
 } from "./tree/operators.js";
-export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./tree/treehead.js";
+export { type TreeHead, treeHeadMessage, verifyCheckpoint, verifyTreeHead } from "./tree/treehead.js";

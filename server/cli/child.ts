@@ -1,7 +1,7 @@
 /** A service whose parent watches it, as a process: `child.js serve …`. Only `parent.ts` starts it. */
 import { useAsStderr } from "../process/stderr.js";
 import { holdParentConnection, PARENT_STDERR } from "./operate/parent-connection.js";
-import { leaveClosedTerminals } from "./terminal/closed-terminal.js";
+import { leaveClosedTerminals } from "./terminal/output.js";
 
 holdParentConnection();
 leaveClosedTerminals();

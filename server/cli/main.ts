@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 /** The `cairnlog` command as a process. */
 import { loadEnvFile } from "./operate/env-file.js";
-import { leaveClosedTerminals } from "./terminal/closed-terminal.js";
-import { watchOutput } from "./terminal/output.js";
+import { leaveClosedTerminals, watchOutput } from "./terminal/output.js";
 
 leaveClosedTerminals();
 

@@ -29,9 +29,8 @@ import {
 import { ClaimsClient } from "./signing/claims.js";
 import { DocumentsClient } from "./signing/documents.js";
 import { EndorsementsClient } from "./signing/endorsements.js";
-import { PoliciesClient } from "./signing/policies.js";
 import type { Attested } from "./signing/receipts.js";
-import { InboxClient, RequestsClient } from "./signing/requests.js";
+import { InboxClient, PoliciesClient, RequestsClient } from "./signing/requests.js";
 import { TrustClient } from "./signing/trust.js";
 import { WebhooksClient } from "./webhooks.js";
 

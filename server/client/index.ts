@@ -1,6 +1,6 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies the service's answers. */
 
-export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/events/challenge.js";
+export { type ChallengePurpose, type ChallengeTerms, isChallengeNonce } from "../../engine/verify/events/possession.js";
 export { ClientError, type ClientErrorOptions, type Evidence, type UnverifiedAnswer } from "./base/error.js";
 export { type Signer, type WebCryptoKey, type WebCryptoKeyPair, webCryptoSigner } from "./base/signer.js";
 export { ClientState, memoryStore, type State, type Store } from "./base/store.js";
@@ -20,8 +20,15 @@ export type { AttestedDocument, AttestOptions, AttestOutcome, Subject } from "./
 export type { ClaimsClient } from "./signing/claims.js";
 export type { DocumentsClient } from "./signing/documents.js";
 export type { EndorsementFilter, EndorsementsClient, Offer } from "./signing/endorsements.js";
-export type { NewPolicy, PoliciesClient } from "./signing/policies.js";
 export type { Attested } from "./signing/receipts.js";
-export type { Answer, InboxClient, NewRequest, RequestFilter, RequestsClient } from "./signing/requests.js";
+export type {
+  Answer,
+  InboxClient,
+  NewPolicy,
+  NewRequest,
+  PoliciesClient,
+  RequestFilter,
+  RequestsClient,
+} from "./signing/requests.js";
 export type { GraphFilter, NewTrustConfig, TrustClient } from "./signing/trust.js";
 export type { WebhooksClient } from "./webhooks.js";

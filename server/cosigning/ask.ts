@@ -2,7 +2,7 @@
  * One request to a witness (c2sp.org/tlog-witness). The witness is not trusted: every answer is limited in time and size,
  * and a cosignature counts only if it holds. Redirects are not followed.
  */
-import { checkNoteSignature } from "../../engine/crypto/notes.js";
+import { checkNoteSignature } from "../../engine/crypto/keys/signatures.js";
 import {
   encodeBase64,
   type NoteKey,

@@ -10,7 +10,7 @@
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/base/error.js";
 import { replaceFile } from "../../engine/base/files.js";
-import { checkNoteSignature } from "../../engine/crypto/notes.js";
+import { checkNoteSignature } from "../../engine/crypto/keys/signatures.js";
 import { PRIVATE_FILE } from "../../engine/store/lmdb/private.js";
 import {
   formatNote,

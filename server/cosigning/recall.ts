@@ -9,8 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import { CairnlogError } from "../../engine/base/error.js";
-import { verifySync } from "../../engine/crypto/keys/signatures.js";
-import { checkNoteSignature } from "../../engine/crypto/notes.js";
+import { checkNoteSignature, verifySync } from "../../engine/crypto/keys/signatures.js";
 import { compareHead } from "../../engine/log/tlog/published.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import {

@@ -9,8 +9,7 @@ import type { Logger } from "../process/logger.js";
 import { traceOf } from "../process/tracing.js";
 import { parseBody, type UploadBounds, Uploads } from "./body/body.js";
 import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
-import type { Measures } from "./observing/measures.js";
-import { answered, asStep, requestSpan } from "./observing/spans.js";
+import { answered, asStep, type Measures, requestSpan } from "./observing/measures.js";
 import type { PageRules } from "./origins.js";
 import {
   checkedContext,

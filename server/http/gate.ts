@@ -10,7 +10,7 @@ import type { Challenges } from "../../engine/registry/access/challenges.js";
 import type { Possession } from "../../engine/registry/attestations/attestations.js";
 import { canonicalFingerprint } from "../../engine/registry/events/keys.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
-import { requestAct } from "../../engine/verify/events/challenge.js";
+import { requestAct } from "../../engine/verify/events/possession.js";
 import { checker } from "./input.js";
 import { readsOnly, recoveryOnly, type Sessions } from "./sessions.js";
 import type { Request } from "./transport/request.js";

@@ -5,7 +5,12 @@
  * If we crash here: bundles that were put are read again by the next run, and are right or refused. A run of the index counts
  * when it has its fence, which is put last.
  */
+
 import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliDecompressSync } from "node:zlib";
 import { withholdingIn } from "../../engine/verify/events/withheld.js";
 import type { Entry, OperatorKeys } from "../../engine/verify/index.js";
 import { ClientError } from "../client/base/error.js";
@@ -19,6 +24,58 @@ import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords 
 import { compressedBundle, type EntrySource, headFault } from "./source.js";
 import { LEFT_FOR_MS, type Target } from "./target.js";
 import { takeBack, withoutLeaf } from "./withheld.js";
+
+// The explorer beside published entries: a page that reads them, and proves them in its reader's browser. Its parts have hashes in
+// their names and are made once; the page itself is replaced by that of another version.
+//
+// If we crash here: parts without their page, which the next run goes on with. The page comes last.
+
+/** What `npm run build` has made of server/explorer. */
+const FOLDER = fileURLToPath(new URL("../explorer/", import.meta.url));
+const PAGE = "index.html";
+const PARTS = "explorer";
+/** In every version of the page. Another page is somebody else's, and stays. */
+const OURS = '<meta name="generator" content="cairnlog"';
+const PART = /^explorer\/[\w.-]+-[\w-]{8}\.(?:js|css|svg)$/;
+
+const built = (path: string): Buffer => brotliDecompressSync(readFileSync(join(FOLDER, `${path}.br`)));
+
+/** Paths of the parts that the page loads. */
+const parts = (): readonly string[] =>
+  (JSON.parse(readFileSync(join(FOLDER, "static.json"), "utf8")) as string[]).map((name) => `${PARTS}/${name}`);
+
+/**
+ * Puts the page and its parts.
+ * @param create makes an object that is not there
+ * @param isAudit whether parts are looked for although the page is there
+ * @returns whether it is there now; not if somebody else's is
+ */
+export async function putPage(
+  target: Target,
+  create: (path: string, bytes: Uint8Array) => Promise<boolean>,
+  isAudit: boolean,
+): Promise<boolean> {
+  const page = built("static.html");
+  const there = await target.read(PAGE);
+  if (there && !new TextDecoder().decode(there.bytes).includes(OURS)) return false;
+  const isSame = there !== undefined && Buffer.compare(there.bytes, page) === 0;
+  if (!isSame || isAudit) for (const path of parts()) await create(path, built(path));
+  // Of two publishers of other versions the last one wins: either page reads what is there.
+  if (!isSame && !(await create(PAGE, page)) && there) await target.replace(PAGE, page, there);
+  return true;
+}
+
+/** Parts of other versions, if those of this one are a day old: nobody has a page open that loads them. */
+export async function oldParts(target: Target): Promise<readonly string[]> {
+  const current = new Set(parts());
+  const young = new Set(current);
+  const others: string[] = [];
+  for await (const { path, modified } of target.list(PARTS)) {
+    if (!current.has(path) && PART.test(path)) others.push(path);
+    if (Date.now() - modified > LEFT_FOR_MS) young.delete(path);
+  }
+  return young.size ? [] : others;
+}
 
 const sha256 = (bytes: Uint8Array): Uint8Array => hash("sha256", bytes, "buffer");
 

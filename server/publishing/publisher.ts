@@ -25,8 +25,7 @@ import { FULL_TILE, type ServedTiles } from "../client/log/served.js";
 import { entriesPath } from "../client/static/layout.js";
 import { Misbehaviour, OlderHead } from "../monitor/alarm.js";
 import { type CopyStore, type KnownCheckpoint, OtherLog, TiledCopy } from "../monitor/tiled/copy.js";
-import { Content, type Maker, oldRuns } from "./content.js";
-import { oldParts, putPage } from "./page.js";
+import { Content, type Maker, oldParts, oldRuns, putPage } from "./content.js";
 import type { EntrySource } from "./source.js";
 import { LEFT_FOR_MS, type Stored, type Target } from "./target.js";
 

@@ -14,8 +14,7 @@ import type { Lead } from "../../engine/journal/postgres/statements.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import { isOutside } from "../../engine/store/changeset.js";
 import type { Logger } from "../process/logger.js";
-import { Observation } from "./observation.js";
-import type { Role } from "./role.js";
+import { Observation, type Role } from "./role.js";
 import { checkSettings } from "./settings.js";
 
 /** Milliseconds between two looks at the journal, and after one that has shown something new. */

@@ -3,7 +3,7 @@
  * the kind is thrown as an `Error` whose message completes "NAME must be …".
  */
 import { resolve } from "node:path";
-import { isOrigin } from "../../engine/contract/origin.js";
+import { isOrigin } from "../../engine/contract/check.js";
 import { signerPath } from "../../engine/crypto/signer/socket-signer.js";
 import { parseConnectionString } from "../../engine/journal/postgres/connection-string.js";
 import type { RecordVerification } from "../../engine/journal/postgres/journal.js";

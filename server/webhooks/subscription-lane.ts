@@ -1,7 +1,8 @@
 /** The deliveries of one subscription, as far as the deliverer knows of them, and whose turn it is. Everything here is memory. */
-import type { WebhookFilter } from "../../engine/registry/events/webhooks.js";
+
 import { WINDOW } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
+import type { WebhookFilter } from "../../engine/registry/webhooks/subscriptions.js";
 import type { WebhookRow } from "../../engine/store/schema/rows.js";
 import { WEBHOOK_FILES } from "../process/machine.js";
 

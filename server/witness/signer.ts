@@ -5,8 +5,8 @@ import { generateMlDsaKey, isMlDsaKey, mlDsaKey } from "../../engine/crypto/keys
 import { generatePrivateKey } from "../../engine/crypto/keys/signatures.js";
 import { operatorKey, readOrMakeKey } from "../../engine/crypto/signer/operator-key.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
-import { MAX_NAME_BYTES } from "../../engine/verify/note/cosignature.js";
 import { type NoteKey, noteKey, noteKeyOf } from "../../engine/verify/note/key.js";
+import { MAX_NAME_BYTES } from "../../engine/verify/note/verify.js";
 
 export const WITNESS_ALGORITHMS = ["ed25519", "ml-dsa-44"] as const;
 export type WitnessAlgorithm = (typeof WITNESS_ALGORITHMS)[number];

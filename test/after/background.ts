@@ -75,7 +75,7 @@ class Elsewhere {
 export const BACKGROUND_ROWS: readonly Row[] = [
   {
     name: "a log whose disk refuses",
-    files: ["engine/store/store.ts", "engine/store/lmdb/opening-gate.ts", "engine/log/state/clockguard.ts"],
+    files: ["engine/store/store.ts", "engine/store/lmdb/opening-gate.ts", "engine/log/state/clock.ts"],
     async open() {
       const around = held();
       const { log, faults } = await openFaultyLog();

@@ -40,7 +40,7 @@ const HALF = "POST /api/v1/attestations HTTP/1.1\r\nhost: x\r\ncontent-length: 1
 /** A service in one thread, whose clients break off and whose folder refuses a file. */
 const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
   name: `a service over ${transport}, whose clients break off and whose folder refuses a file`,
-  files: [...files, "server/closing.ts", "engine/log/tlog/published.ts", "engine/log/state/clockguard.ts"],
+  files: [...files, "server/closing.ts", "engine/log/tlog/published.ts", "engine/log/state/clock.ts"],
   async open() {
     const dataDir = temporaryFolder();
     const around = held();

@@ -2,8 +2,7 @@
 import { expect } from "vitest";
 import { verifySync } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
-import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
+import { createPool, type Pool, SignatureVerifier } from "#cairnlog/engine/crypto/pool/pool.js";
 import { type SocketSigner, signerAt } from "#cairnlog/engine/index.js";
 import { FakeSigner, type Misdeed, send } from "../crypto/signer/fakesigner.js";
 import { testOperator } from "../log/harness.js";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { Check } from "typebox/value";
 import { expect, test } from "vitest";
 import { fitsSchema } from "#cairnlog/engine/contract/check.js";
-import * as errors from "#cairnlog/engine/contract/errors.js";
+import * as errors from "#cairnlog/engine/contract/common.js";
 import * as accounts from "#cairnlog/engine/contract/identity/accounts.js";
 import * as auth from "#cairnlog/engine/contract/identity/auth.js";
 import * as keys from "#cairnlog/engine/contract/identity/keys.js";
@@ -14,9 +14,7 @@ import * as clientState from "#cairnlog/engine/contract/service/client-state.js"
 import * as health from "#cairnlog/engine/contract/service/health.js";
 import * as attestations from "#cairnlog/engine/contract/signing/attestations.js";
 import * as claims from "#cairnlog/engine/contract/signing/claims.js";
-import * as composites from "#cairnlog/engine/contract/signing/composites.js";
 import * as endorsements from "#cairnlog/engine/contract/signing/endorsements.js";
-import * as inbox from "#cairnlog/engine/contract/signing/inbox.js";
 import * as requests from "#cairnlog/engine/contract/signing/requests.js";
 import * as trust from "#cairnlog/engine/contract/signing/trust.js";
 import * as verification from "#cairnlog/engine/contract/signing/verification.js";
@@ -33,9 +31,7 @@ interface Schema {
 }
 
 const AREAS = [clientState, errors, health, accounts, auth, keys, anchoring, audit, log, attestations, claims].concat([
-  composites,
   endorsements,
-  inbox,
   requests,
   trust,
   verification,

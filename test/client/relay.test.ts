@@ -1,6 +1,6 @@
 /** A log that shows another log's challenges as its own gets no signature that the other one would take. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { challengeNonce } from "#cairnlog/engine/verify/events/challenge.js";
+import { challengeNonce } from "#cairnlog/engine/verify/events/possession.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest, newSigner, registration } from "../server/signers.js";

@@ -7,9 +7,8 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
-import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
-import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
+import { createPool, SignatureVerifier } from "#cairnlog/engine/crypto/pool/pool.js";
+import { pack, unpack } from "#cairnlog/engine/crypto/pool/worker.js";
 import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { cramped } from "../reliability/cramped.js";
 

@@ -11,11 +11,11 @@ export async function noteTargets(
 ): Promise<Target[]> {
   const verify = (await load("engine/verify/index")) as typeof import("#cairnlog/engine/verify/index.js");
   const { checkNoteSignature } = (await load(
-    "engine/crypto/notes",
-  )) as typeof import("#cairnlog/engine/crypto/notes.js");
+    "engine/crypto/keys/signatures",
+  )) as typeof import("#cairnlog/engine/crypto/keys/signatures.js");
   const { parseAddCheckpoint } = (await load(
-    "server/witness/request",
-  )) as typeof import("#cairnlog/server/witness/request.js");
+    "server/witness/witness",
+  )) as typeof import("#cairnlog/server/witness/witness.js");
   const { parseWitnessedLogs } = (await load(
     "server/witness/logs",
   )) as typeof import("#cairnlog/server/witness/logs.js");

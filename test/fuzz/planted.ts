@@ -11,7 +11,7 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "throws a TypeError on a member __proto__",
-    file: "engine/verify/json/ijson.js",
+    file: "engine/verify/json/canonical.js",
     text: "export function parseIJson(text) {",
     replacement: "export function parseIJson(text) {\n    if (text.includes('\"__proto__\"')) undefined.member;",
   },
@@ -56,13 +56,13 @@ export const PARSER_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "takes numbers that are no double when their exponent is spelt with E",
-    file: "engine/verify/json/ijson.js",
+    file: "engine/verify/json/canonical.js",
     text: "code === 0x65 || code === 0x45",
     replacement: "code === 0x65",
   },
   {
     name: "takes DER lengths that are not minimal",
-    file: "engine/verify/keys/der.js",
+    file: "engine/verify/keys/publickey.js",
     text: "if (length < (count === 1 ? 0x80 : 0x100))",
     replacement: "if (false)",
   },

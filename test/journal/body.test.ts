@@ -1,7 +1,7 @@
 /** A record whose rows are kept apart from it. */
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
-import { columnsOf } from "#cairnlog/engine/journal/postgres/columns.js";
+import { columnsOf } from "#cairnlog/engine/journal/postgres/statements.js";
 import { bodyWithout, type JournalRecord, recordHash, recordOf } from "#cairnlog/engine/journal/record.js";
 import { readLines } from "#cairnlog/engine/journal/rows.js";
 import { NO_HASH } from "#cairnlog/engine/store/changeset.js";

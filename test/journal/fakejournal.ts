@@ -1,5 +1,5 @@
 /** A journal in memory instead of on disk, with answers that may be lost. */
-import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
+import type { Decided, Journal } from "#cairnlog/engine/journal/ledger.js";
 import { bodyOf, encodeRecord, type JournalRecord, recordHash, recordOf } from "#cairnlog/engine/journal/record.js";
 import { readLines } from "#cairnlog/engine/journal/rows.js";
 import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/changeset.js";

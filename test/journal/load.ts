@@ -1,6 +1,7 @@
 /** Load for a log, and what must hold of log and journal afterwards, whatever failed meanwhile. */
 import { expect } from "vitest";
-import { checkNext, recordHash } from "#cairnlog/engine/journal/record.js";
+import { checkNext } from "#cairnlog/engine/journal/ledger.js";
+import { recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Committed } from "#cairnlog/engine/log/state/executor.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/changeset.js";

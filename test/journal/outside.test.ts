@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import type { Decided } from "#cairnlog/engine/journal/journal.js";
+import type { Decided } from "#cairnlog/engine/journal/ledger.js";
 import { encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { formatTimestamp, microsOf, systemClock } from "#cairnlog/engine/log/state/clock.js";

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bodyOf, checkNext, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import { checkNext } from "#cairnlog/engine/journal/ledger.js";
+import { bodyOf, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/changeset.js";
 import { decodeRecord } from "./fakejournal.js";
 

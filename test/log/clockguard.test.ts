@@ -3,8 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { microsOf } from "#cairnlog/engine/log/state/clock.js";
-import { acceptClock, ClockGuard, clockFile, compareClocks } from "#cairnlog/engine/log/state/clockguard.js";
+import { acceptClock, ClockGuard, clockFile, compareClocks, microsOf } from "#cairnlog/engine/log/state/clock.js";
 import { openTestLog } from "./harness.js";
 
 const MAX_GAP_MICROS = 31 * 86_400 * 1_000_000;

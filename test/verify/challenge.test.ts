@@ -8,7 +8,7 @@ import {
   challengeNonce,
   isChallengeNonce,
   requestAct,
-} from "#cairnlog/engine/verify/events/challenge.js";
+} from "#cairnlog/engine/verify/events/possession.js";
 
 const python = (program: string, input: unknown) =>
   JSON.parse(execFileSync("python3", ["-c", program], { input: JSON.stringify(input), encoding: "utf8" }));

@@ -1,7 +1,6 @@
 /** Accounts and their credentials. */
 import Type from "typebox";
-import { CREDENTIAL_TYPES } from "../../verify/keys/contract.js";
-import { DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../verify/keys/limits.js";
+import { CREDENTIAL_TYPES, DEVICE_LABEL, DISPLAY_NAME, MAX_EMAIL_OCTETS, NAMING } from "../../verify/keys/contract.js";
 import { bounded, Fingerprint, nullable, optional, Timestamp } from "../common.js";
 
 const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });

@@ -1,6 +1,6 @@
 /** Authentication: challenges, sessions, passwords, and the proof that write routes accept instead of a session. */
 import Type from "typebox";
-import { MAX_CHALLENGE_ID_CHARACTERS, PASSWORD } from "../../verify/keys/limits.js";
+import { MAX_CHALLENGE_ID_CHARACTERS, PASSWORD } from "../../verify/keys/contract.js";
 import { bounded, Fingerprint, nullable, optional, Pseudonym, Timestamp } from "../common.js";
 
 const ChallengeId = Type.String({ description: "From POST /auth/challenge." });

@@ -1,6 +1,6 @@
 /** The key registry. */
 import Type from "typebox";
-import { PSEUDONYM } from "../../verify/keys/limits.js";
+import { PSEUDONYM } from "../../verify/keys/contract.js";
 import {
   Algorithm,
   bounded,

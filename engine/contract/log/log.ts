@@ -1,6 +1,6 @@
 /** The transparency log: entries, tree heads, proofs. */
 import Type from "typebox";
-import { MAX_TITLE_CHARACTERS } from "../../verify/keys/limits.js";
+import { MAX_TITLE_CHARACTERS } from "../../verify/keys/contract.js";
 import {
   EntryId,
   Fingerprint,

@@ -1,6 +1,6 @@
 /** Where a log ends and the next one begins. */
 import Type from "typebox";
-import { OPERATOR_REASON } from "../../verify/keys/limits.js";
+import { OPERATOR_REASON } from "../../verify/keys/contract.js";
 import { EntryId, nullable, optional, PLACE, Successor, Timestamp, TreeSize } from "../common.js";
 import { TreeHead } from "./log.js";
 

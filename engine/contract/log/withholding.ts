@@ -1,6 +1,6 @@
 /** Payloads that the operator withholds. */
 import Type from "typebox";
-import { BASIS, OPERATOR_REASON } from "../../verify/keys/limits.js";
+import { BASIS, OPERATOR_REASON } from "../../verify/keys/contract.js";
 import { optional, PLACE } from "../common.js";
 import { TreeHead } from "./log.js";
 

@@ -8,7 +8,7 @@ import {
   PSEUDONYM,
   STATEMENT,
   TITLE,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import {
   bounded,
   EntryId,
@@ -18,11 +18,11 @@ import {
   LeafIndex,
   nullable,
   optional,
+  Problem,
   Pseudonym,
   PublicKeyPem,
   Timestamp,
 } from "../common.js";
-import { Problem } from "../errors.js";
 import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
 

@@ -1,6 +1,6 @@
 /** Encrypted claims. */
 import Type from "typebox";
-import { MAX_CIPHERTEXT_BYTES } from "../../verify/keys/limits.js";
+import { MAX_CIPHERTEXT_BYTES } from "../../verify/keys/contract.js";
 import {
   DOCUMENTED,
   EntryId,

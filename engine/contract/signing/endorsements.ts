@@ -1,7 +1,13 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../verify/keys/contract.js";
-import { EVIDENCE, IDENTIFIER, MAX_METADATA_BYTES, NOTE } from "../../verify/keys/limits.js";
+import {
+  ENDORSEMENT_CATEGORIES,
+  ENDORSEMENT_STATUSES,
+  EVIDENCE,
+  IDENTIFIER,
+  MAX_METADATA_BYTES,
+  NOTE,
+} from "../../verify/keys/contract.js";
 import {
   bounded,
   EntryId,

@@ -1,17 +1,21 @@
-/** Attestation requests, their answers and request policies. */
+/** Attestation requests, their answers, request policies, and the inbox of a key. */
 import Type from "typebox";
-import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../verify/keys/contract.js";
 import {
   ATTESTATION_ID,
   ATTESTATION_TYPE,
   DEADLINE_DAYS,
+  DECISIONS,
+  ENDED_REASONS,
   MAX_CLAIMS_BYTES,
   MAX_PREDICATE_BYTES,
   NAMING,
   NONCE,
+  NOTIFICATION_KINDS,
+  POLICY_ACTIONS,
   REASON,
+  REQUEST_STATUSES,
   STATEMENT,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import {
   bounded,
   DOCUMENTED,
@@ -197,3 +201,42 @@ export const PolicyView = Type.Object(
   { target_fingerprint: Fingerprint, active: nullable(RequestPolicy), scheduled: nullable(RequestPolicy) },
   { title: "RequestPolicyView" },
 );
+
+// The inbox of a key: notifications about requests to it and by it, and about the end of its webhooks.
+
+export const Notification = Type.Object(
+  {
+    id: Type.Integer({ description: "Unique in the inbox; later notifications have higher ones." }),
+    kind: Type.Enum(NOTIFICATION_KINDS, {
+      description:
+        "The first two notify the target of a request, the next two its requester. `webhook_ended` notifies the owner of a " +
+        "webhook subscription, or the successor of that key.",
+    }),
+    request_id: nullable(Type.String({ description: "UUID of the attestation request; null if it is not about one." })),
+    responder_fingerprint: nullable(Fingerprint),
+    webhook_id: Type.Optional(Type.Integer({ description: "`id` of the webhook subscription that has ended." })),
+    reason: Type.Optional(
+      Type.Enum(ENDED_REASONS, {
+        description:
+          "Why it has ended: its key is not active any more, its endpoint has failed for seven days, or has answered 410.",
+      }),
+    ),
+    created_at: Timestamp,
+    read: Type.Boolean({ description: "Whether it was marked as read." }),
+  },
+  { title: "Notification" },
+);
+
+export const NotificationPage = pageSchema(
+  { notifications: Type.Array(Notification, { description: "Newest first." }) },
+  "NotificationPage",
+);
+
+export const InboxQuery = Type.Object({
+  unread: Type.Optional(
+    Type.Enum(["true", "false"], { description: "`true`: only unread ones; `false`: only read ones; absent: all." }),
+  ),
+  ...PAGE_QUERY,
+});
+
+export const NotificationParams = Type.Object({ id: EntryId });

@@ -8,7 +8,7 @@ import {
   MAX_CATEGORIES,
   MAX_GRAPH_DEPTH,
   MAX_HOPS,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import { EntryId, Fingerprint, nullable, optional, Pseudonym, pageSchema, Timestamp, TRUNCATED } from "../common.js";
 import { AUTH } from "../identity/auth.js";
 import { KeyStatus } from "../identity/keys.js";

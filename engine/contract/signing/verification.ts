@@ -1,6 +1,7 @@
-/** Layered verification of a manifest against the hash of a source. */
+/** Verification: of a manifest against the hash of a source, layer by layer, and of composite documents. */
 import Type from "typebox";
-import { EntryId, Fingerprint, freeForm, LeafIndex, nullable, optional } from "../common.js";
+import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/contract.js";
+import { bounded, DOCUMENTED, EntryId, Fingerprint, freeForm, LeafIndex, nullable, optional } from "../common.js";
 import { Manifest, SignedMembers } from "./attestations.js";
 import { TrustPolicy, TrustVerdict } from "./trust.js";
 
@@ -104,4 +105,46 @@ export const VerificationResult = Type.Object(
     ),
   },
   { title: "VerificationResult" },
+);
+
+// Composite documents.
+
+const CompositePart = Type.Object(
+  {
+    title: bounded(TITLE, "Title of the part."),
+    content_hash: Type.String({
+      description: "SHA-256 in hexadecimal, bare or with `sha256:`; unique among the parts.",
+    }),
+    role: Type.Optional(bounded(ROLE, "What the part is in the whole.")),
+    manifest: Type.Optional(Manifest),
+  },
+  { title: "CompositePart" },
+);
+
+const Title = bounded(TITLE, "Title of the whole.");
+const Parts = Type.Array(CompositePart, {
+  maxItems: MAX_PARTS,
+  [DOCUMENTED]: { minItems: 1 },
+  description: "In order.",
+});
+
+export const AssembleComposite = Type.Object(
+  { title: Title, parts: Parts },
+  { title: "AssembleComposite", description: "The parts, in order." },
+);
+
+export const Composite = Type.Object(
+  {
+    title: Title,
+    parts: Parts,
+    composite_hash: Type.String({
+      description: "SHA-256 over the canonical JSON of `{parts: [content_hash…], title}`.",
+    }),
+  },
+  { title: "Composite" },
+);
+
+export const AssembledComposite = Type.Object(
+  { composite: Composite },
+  { title: "AssembledComposite", description: "A composite document, as it was assembled." },
 );

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../base/error.js";
-import { PASSWORD } from "../../verify/keys/limits.js";
+import { PASSWORD } from "../../verify/keys/contract.js";
 import type { Pool } from "../pool/pool.js";
 
 /** Normalising joins at most four characters into one; longer text is refused before it is normalised. */

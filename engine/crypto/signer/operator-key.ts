@@ -6,8 +6,8 @@ import { flushFolders, giveToOwner, makeFolders } from "../../base/files.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { generatePrivateKey, privateKey, signEach, verifySync } from "../keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../keys/spki.js";
-import { pack, unpack } from "../pool/packing.js";
 import type { Pool } from "../pool/pool.js";
+import { pack, unpack } from "../pool/worker.js";
 
 /**
  * Up to this many heads are signed on the calling thread. A task of the pool costs about 120 µs of CPU on both threads

@@ -2,10 +2,27 @@
  * One connection to one PostgreSQL server, over `pg`, which is loaded when the first one is opened. A connection that
  * does not answer in time is broken off: what became of its statement is then unknown, and stays so.
  */
+
 import type { ConnectionOptions } from "node:tls";
 import { CairnlogError } from "../../base/error.js";
 import { type ConnectionString, hostAndPort, type ServerAddress } from "./connection-string.js";
 import { CopyReader, type CopyRow } from "./copy.js";
+
+// What can go wrong, as sentences.
+
+/** PostgreSQL's code for a table that does not exist. */
+export const UNDEFINED_TABLE = "42P01";
+/** And for a schema that exists. */
+export const DUPLICATE_SCHEMA = "42P06";
+
+export const notLeading = (): CairnlogError =>
+  new CairnlogError("not-leader", "Another node writes this log now.", { retryAfter: 1 });
+
+export const refusedByServer = (cause: Error): CairnlogError =>
+  new CairnlogError("storage-failed", `PostgreSQL refused a record: ${cause.message}.`, { cause });
+
+export const serverSilent = (cause: unknown): CairnlogError =>
+  new CairnlogError("storage-failed", `PostgreSQL does not answer: ${(cause as Error).message}.`, { cause });
 
 /** Milliseconds in which a server must accept a connection. */
 const CONNECT_MS = 1_500;

@@ -16,18 +16,18 @@ import { CairnlogError } from "../../base/error.js";
 import type { JournalPosition } from "../../store/changeset.js";
 import { batchCount } from "../../store/schema/batch.js";
 import type { LogMeta } from "../../store/schema/rows.js";
-import type { Decided, Journal, PlaceInJournal } from "../journal.js";
+import type { Decided, Journal, PlaceInJournal } from "../ledger.js";
 import type { JournalRecord } from "../record.js";
 import { readLines } from "../rows.js";
-import { type Columns, columnsOf } from "./columns.js";
-import { loadDriver } from "./connection.js";
+import { loadDriver, notLeading, refusedByServer, serverSilent, UNDEFINED_TABLE } from "./connection.js";
 import { parseConnectionString } from "./connection-string.js";
 import { erasing } from "./erasing.js";
-import { notLeading, refusedByServer, serverSilent, UNDEFINED_TABLE } from "./faults.js";
 import { type ServerStatus, Servers } from "./servers.js";
 import {
   appendRecord,
   beat,
+  type Columns,
+  columnsOf,
   GENESIS,
   hashAt,
   LEAD,

@@ -7,12 +7,11 @@ import { CairnlogError } from "../../base/error.js";
 import { isOutside, type JournalPosition } from "../../store/changeset.js";
 import { Batch } from "../../store/schema/batch.js";
 import { HASH } from "../../store/schema/schema.js";
-import type { Decided, PlaceInJournal } from "../journal.js";
+import type { Decided, PlaceInJournal } from "../ledger.js";
 import { recordOf } from "../record.js";
 import { type RecordedChange, readLines, readRowLine } from "../rows.js";
-import type { PgConnection } from "./connection.js";
+import { type PgConnection, serverSilent } from "./connection.js";
 import { bigintOf, type CopyRow } from "./copy.js";
-import { serverSilent } from "./faults.js";
 import type { Servers } from "./servers.js";
 import {
   GENESIS,

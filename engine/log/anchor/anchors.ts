@@ -7,7 +7,7 @@
 import type { StoreReader } from "../../store/contract.js";
 import type { AnchorRow, AnchorTotals } from "../../store/schema/rows.js";
 import type { Writer } from "../state/executor.js";
-import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
+import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./proof.js";
 
 const CLOSING_BRACE = 1;
 

@@ -1,6 +1,9 @@
-/** The state of an anchoring proof: what it proves already, and which promises of calendars are open. */
+/** An anchoring proof: what it proves already, which promises of calendars are open, and the commands that record it. */
+
+import type { AnchorRow, AnchorTotals } from "../../store/schema/rows.js";
 import { type OtsTimestamp, otsCommitments, parseOtsFile } from "../../verify/ots/ots.js";
-import type { AnchorChange } from "./commands.js";
+import { define, type Transaction } from "../state/commands.js";
+import type { PrivateWriter } from "../state/projection.js";
 
 /** A message that a calendar has promised to put into Bitcoin; the proof does not lead to a block yet. */
 export interface OpenPromise {
@@ -35,3 +38,54 @@ export function isProofOf(proof: Uint8Array, digest: Uint8Array): boolean {
 }
 
 const isConfirmed = (node: OtsTimestamp): boolean => otsCommitments(node).some(({ kind }) => kind === "bitcoin");
+
+// The commands that create and change anchors.
+
+export const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
+export const TOTALS_KEY = "log";
+
+/** The new state of an entry's anchor. */
+export interface AnchorChange extends Pick<AnchorRow, "status"> {
+  /** A detached `.ots` file. */
+  readonly proof: Uint8Array;
+  /** Whether the proof is complete, so that nothing more is expected. */
+  readonly isSettled: boolean;
+}
+
+/**
+ * Replaces the anchor whose proof is `base` (null: there is none) by `next`.
+ * @returns false, without writing, if the anchor has another proof
+ */
+export const replaceAnchor = define(
+  "anchor.replace",
+  (
+    transaction: Transaction,
+    { leaf_index, base, next }: { leaf_index: number; base: Uint8Array | null; next: AnchorChange },
+  ): boolean => {
+    const stored = transaction.get("anchors", leaf_index)?.proof ?? null;
+    if (!isSame(stored, base)) return false;
+    putAnchor(transaction, leaf_index, next, transaction.timestamp);
+    return true;
+  },
+);
+
+/** Writes the rows of a new or changed anchor at `now` (canonical form). */
+export function putAnchor(
+  state: PrivateWriter,
+  leafIndex: number,
+  { proof, status, isSettled }: AnchorChange,
+  now: string,
+): void {
+  const stored = state.get("anchors", leafIndex);
+  const anchored_at = stored?.anchored_at ?? now;
+  const updated_at = stored && isSame(stored.proof, proof) ? stored.updated_at : now;
+  const totals = { ...(state.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS) };
+  if (stored) totals[stored.status]--;
+  totals[status]++;
+  totals.newest = Math.max(totals.newest, leafIndex);
+  state.put("anchors", leafIndex, { proof, status, anchored_at, updated_at });
+  state.put("anchorTotals", TOTALS_KEY, totals);
+  state.put("anchorWork", leafIndex, isSettled ? undefined : { status, anchored_at });
+}
+
+const isSame = (a: Uint8Array | null, b: Uint8Array | null): boolean => (a && b ? Buffer.compare(a, b) === 0 : a === b);

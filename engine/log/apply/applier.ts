@@ -6,8 +6,7 @@
  * after a failure.
  */
 import { CairnlogError } from "../../base/error.js";
-import type { Decided, Journal } from "../../journal/journal.js";
-import { type Draft, Ledger } from "../../journal/ledger.js";
+import { type Decided, type Draft, type Journal, Ledger } from "../../journal/ledger.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { isOutside, type JournalPosition } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";

@@ -10,7 +10,7 @@ import { TermTable } from "../../store/postings/termtable.js";
 import { DERIVED_TABLES, type DerivedTable } from "../../store/schema/schema.js";
 import { eventIn } from "../../verify/events/withheld.js";
 import { applyWithholding } from "../operator/entries.js";
-import { applyRotation } from "../operator/rotation.js";
+import { applyRotation } from "../operator/operators.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import { instantOf, microsOf } from "../state/clock.js";

@@ -6,7 +6,7 @@
 import { CairnlogError } from "../../base/error.js";
 import { verifySync } from "../../crypto/keys/signatures.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { BatchHeads } from "../../store/schema/batch.js";
 import { decodeBase64 } from "../../verify/bytes/encoding.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";

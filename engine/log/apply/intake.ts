@@ -8,9 +8,8 @@
 import { CairnlogError } from "../../base/error.js";
 import { verifySync } from "../../crypto/keys/signatures.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import type { Decided } from "../../journal/journal.js";
-import type { Consequences } from "../../journal/ledger.js";
-import { type JournalRecord, positionBehind } from "../../journal/record.js";
+import { type Consequences, type Decided, positionBehind } from "../../journal/ledger.js";
+import type { JournalRecord } from "../../journal/record.js";
 import { type JournalPosition, Layer, type TileChange } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/migrations.js";

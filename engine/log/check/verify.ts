@@ -1,5 +1,9 @@
 /** Verifies a whole log: the snapshot at the start, in stretches, on the pool, while appends continue. */
-import type { Pool } from "../../crypto/pool/pool.js";
+
+import { CairnlogError } from "../../base/error.js";
+import { createPool, type Pool } from "../../crypto/pool/pool.js";
+import type { Operators } from "../operator/operators.js";
+import type { Projection } from "../state/projection.js";
 import type { ChunkReport, ChunkTask, Finding } from "./chunk.js";
 
 /** Entries of one task: about a fifth of a second of work, mostly for signatures of heads. */
@@ -23,7 +27,7 @@ interface VerifyTarget extends Omit<ChunkTask, "from" | "to"> {
   readonly from?: number;
 }
 
-export interface VerifyOptions {
+interface VerifyOptions {
   /** Called with the number of entries checked so far. */
   readonly progress?: (checked: number) => void;
   /** Stops it after the running stretches; it then rejects with the signal's reason. */
@@ -69,4 +73,88 @@ export async function verifyLog(
   };
   await Promise.all(Array.from({ length: Math.min(workers, pool.workers) }, drain));
   return { valid: errors.length === 0, entry_count: size, errors, warnings };
+}
+
+// Verification of the log that a view shows, on worker threads, beside live appends. It belongs to the thread of the view.
+
+/** Entries that `newest` looks at: eight batches of the largest size. */
+const NEWEST = 4096;
+
+interface VerificationParts {
+  readonly path: string;
+  /** Without it, each run starts threads of its own, which let all others go first. */
+  readonly pool?: Pool | undefined;
+  readonly mapSize?: number | undefined;
+  readonly projection: Pick<Projection, "checksEvents">;
+}
+
+/** The log: number of entries, and whose heads these are. */
+interface Verified {
+  readonly size: number;
+  readonly operators: Operators;
+}
+
+export class LogVerification {
+  readonly #parts: VerificationParts;
+  readonly #log: Verified;
+  #running: Promise<VerifyReport> | null = null;
+  readonly #unended = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: VerificationParts, log: Verified) {
+    this.#parts = parts;
+    this.#log = log;
+  }
+
+  /**
+   * Re-derives everything from the stored payloads, as of now. Calls at one time share one run, with the options of the
+   * first.
+   */
+  all(options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
+    this.#running ??= this.#from(0, options).finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  /** Like `all`, for the newest entries alone. */
+  newest(): Promise<VerifyReport> {
+    return this.#from(Math.max(0, this.#log.size - NEWEST));
+  }
+
+  async #from(from: number, options: Pick<VerifyOptions, "workers"> = {}): Promise<VerifyReport> {
+    const run = this.#verify(from, options);
+    this.#unended.add(run);
+    try {
+      return await run;
+    } finally {
+      this.#unended.delete(run);
+    }
+  }
+
+  async #verify(from: number, options: Pick<VerifyOptions, "workers">): Promise<VerifyReport> {
+    const { path, pool, mapSize, projection } = this.#parts;
+    const { size, operators } = this.#log;
+    const target = { path, from, size, operators: operators.chain, checksEvents: projection.checksEvents === true };
+    const { signal } = this.#closing;
+    // Its threads end with the run: they hold a log open, and cannot get back the priority that they give up.
+    const own = pool ? null : createPool(options.workers);
+    try {
+      const what = { ...target, ...(mapSize !== undefined && { mapSize }), ...(own && { yields: true }) };
+      return await verifyLog(pool ?? own!, what, { ...options, signal });
+    } finally {
+      await own?.close();
+    }
+  }
+
+  /** Breaks off the verification that runs. */
+  stop(): void {
+    this.#closing.abort(new CairnlogError("closed", "The log is closed."));
+  }
+
+  /** Like `stop`; resolves when nothing runs any more. */
+  async close(): Promise<void> {
+    this.stop();
+    await Promise.allSettled(this.#unended);
+  }
 }

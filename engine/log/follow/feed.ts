@@ -6,7 +6,7 @@
  * Nothing is told before it is on disk. If we crash here, the readers end with the process.
  */
 import type { CairnlogError } from "../../base/error.js";
-import type { Decided } from "../../journal/journal.js";
+import type { Decided } from "../../journal/ledger.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { Batch } from "../../store/schema/batch.js";
 import type { KeyOf } from "../../store/schema/schema.js";

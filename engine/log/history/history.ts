@@ -13,8 +13,7 @@
 import { CairnlogError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
-import type { Pool } from "../../crypto/pool/pool.js";
-import { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { type Pool, SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
 import { localJournal } from "../../journal/ledger.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
@@ -25,8 +24,7 @@ import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../stor
 import type { Store } from "../../store/store.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { putAnchor } from "../anchor/commands.js";
-import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
+import { isProofOf, openPromises, putAnchor, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
 import { deriveRows, refilingFor } from "../apply/derive.js";
 import {
@@ -47,7 +45,7 @@ import type { Edge } from "../read/seams.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../state/clock.js";
 import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../state/projection.js";
 import { LayeredState } from "../state/rows.js";
-import { freshHead } from "../tree/freshhead.js";
+import { freshHead } from "../tree/proofs.js";
 import { type Erasure, openErased } from "./erase.js";
 import { about, type Group, grouped, HEAD, type HistoryItem } from "./group.js";
 

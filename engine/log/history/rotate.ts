@@ -15,10 +15,9 @@ import { type RotationStatement, rotationMessage } from "../../verify/tree/opera
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { REBUILD, STORED_NODES } from "../check/end.js";
 import { logFrozen } from "../operator/entries.js";
-import { OPERATOR_ROTATION } from "../operator/rotation.js";
+import { OPERATOR_ROTATION } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
-import { formatTimestamp } from "../state/clock.js";
-import { ClockGuard, clockFile } from "../state/clockguard.js";
+import { ClockGuard, clockFile, formatTimestamp } from "../state/clock.js";
 import { finishEntry } from "../state/entry.js";
 import type { Projection } from "../state/projection.js";
 import { type HistoryWriter, openHistory } from "./history.js";

@@ -12,7 +12,7 @@ import {
   withholdingIn,
   withoutName,
 } from "../../verify/events/withheld.js";
-import { BASIS, OPERATOR_REASON } from "../../verify/keys/limits.js";
+import { BASIS, OPERATOR_REASON } from "../../verify/keys/contract.js";
 import { parseVkey } from "../../verify/note/key.js";
 import { type Entry, namesKey } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";

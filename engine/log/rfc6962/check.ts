@@ -1,6 +1,6 @@
 /** Compares what is stored of the RFC 6962 tree, and its newest checkpoint, with what the entries make. */
 import type { Rfc6962Rows } from "../../store/postings/contract.js";
-import type { Checkpoint } from "../../verify/note/checkpoint.js";
+import type { Checkpoint } from "../../verify/note/note.js";
 import { TILE_WIDTH } from "../tree/tree.js";
 import { Rfc6962Growth } from "./growth.js";
 import { type LeafSource, MemoryRfc6962Rows, Rfc6962Tree } from "./tree.js";

@@ -18,9 +18,8 @@ import { type OperatorKey, signatures } from "../../crypto/signer/operator-key.j
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
 import { fromHex } from "../../verify/bytes/encoding.js";
 import { parsePublicKey } from "../../verify/keys/publickey.js";
-import { type Checkpoint, checkpointText, parseCheckpointText } from "../../verify/note/checkpoint.js";
 import { type NoteKey, noteKey } from "../../verify/note/key.js";
-import { parseNote, signedNote } from "../../verify/note/note.js";
+import { type Checkpoint, checkpointText, parseCheckpointText, parseNote, signedNote } from "../../verify/note/note.js";
 import { verifyNote } from "../../verify/note/verify.js";
 import { verifyConsistency } from "../../verify/tlog/rfc6962.js";
 import { Rfc6962Growth } from "../rfc6962/growth.js";

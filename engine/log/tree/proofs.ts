@@ -1,11 +1,13 @@
 /**
  * Roots, inclusion proofs and consistency proofs for any size and either tree version, computed from complete nodes
- * only. Their form: docs/spec §3.3 and §3.4.
+ * only. Their form: docs/spec §3.3 and §3.4. And a head that is signed on demand.
  */
 import { CairnlogError } from "../../base/error.js";
+import type { ServerKey } from "../../crypto/keys/spki.js";
+import { type Signer, signatures } from "../../crypto/signer/operator-key.js";
 import { HASH } from "../../store/schema/schema.js";
 import { coverPositions, peakPositions, type TreeVersion } from "../../verify/tree/merkle.js";
-import type { TreeHead } from "../../verify/tree/treehead.js";
+import { type TreeHead, treeHeadMessage } from "../../verify/tree/treehead.js";
 import { hex, nodesAt, TILE_WIDTH, type Tree } from "./tree.js";
 
 /** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
@@ -103,4 +105,35 @@ export function publishedTile(tree: Tree, size: number, { level, index, width }:
     index >= 0 && width >= 1 && width <= TILE_WIDTH && index * TILE_WIDTH + width <= nodesAt(size, level);
   // The memory of the newest tile is reused for the next one.
   return isPublished ? new Uint8Array(tree.tile(level, index).subarray(0, width * HASH)) : undefined;
+}
+
+// A tree head signed on demand, beside the ones that appends leave in the log. Only its time is stored (`takeHeadTime`).
+
+/**
+ * The head of the first `size` leaves (at least one) with this timestamp.
+ * @param key the signer's public key
+ * @throws CairnlogError `signer-unavailable`
+ */
+export async function freshHead(
+  tree: Tree,
+  size: number,
+  timestamp: string,
+  signer: Signer,
+  key: ServerKey,
+): Promise<TreeHead> {
+  const root_hash = Buffer.from(rootAt(tree, size)).toString("hex");
+  let signature: Buffer;
+  try {
+    signature = await signatures(signer, key, [treeHeadMessage(root_hash, size, timestamp)]);
+  } catch (cause) {
+    throw new CairnlogError("signer-unavailable", "The operator key cannot sign.", { cause });
+  }
+  return {
+    tree_size: size,
+    root_hash,
+    signature: signature.toString("base64"),
+    timestamp,
+    key_id: signer.fingerprint,
+    tree_version: tree.version,
+  };
 }

@@ -15,7 +15,7 @@ import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { Applier } from "../apply/applier.js";
 import { applyWithholding, checkShard, type Frozen, frozenBy, logFrozen } from "../operator/entries.js";
-import { OPERATOR_ROTATION } from "../operator/rotation.js";
+import { OPERATOR_ROTATION } from "../operator/operators.js";
 import type { Frontier } from "../read/frontier.js";
 import { type Clock, formatTimestamp } from "../state/clock.js";
 import type { Command, Transaction } from "../state/commands.js";

@@ -9,7 +9,7 @@ import { CairnlogError } from "../../base/error.js";
 import type * as contract from "../../contract/identity/auth.js";
 import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { Writer } from "../../log/state/executor.js";
@@ -18,13 +18,125 @@ import {
   type ChallengePurpose,
   challengeNonce,
   noncePrefix,
-} from "../../verify/events/challenge.js";
-import { MAX_CHALLENGE_ID_CHARACTERS } from "../../verify/keys/limits.js";
+} from "../../verify/events/possession.js";
+import { MAX_CHALLENGE_ID_CHARACTERS } from "../../verify/keys/contract.js";
 import { keyNotActive } from "../events/keys.js";
 import type { Keys } from "../keys/keys.js";
 import { decodeSignature, invalidInput } from "../shared/input.js";
-import { type ChallengeUses, spentChallenge } from "./challengeuses.js";
-import { CHALLENGE_SECRET, keepChallengeSecret } from "./commands.js";
+import { CHALLENGE_SECRET, keepChallengeSecret, useChallenge, usedChallenge } from "./commands.js";
+
+// What a service remembers of challenges: those that were used, and those whose answers failed. There is one
+// `ChallengeUses` for a log, in the thread of its writer, so it decides between answers that reach several front ends.
+//
+// A used challenge is a private row, written before anything is done on its strength. So neither a restart nor a takeover
+// by another node makes its proof good again. Failures are in memory: to forget them lets somebody guess a signature five
+// times more.
+
+/** Failed signatures after which a challenge is taken no more. */
+const MAX_FAILURES = 5;
+/**
+ * Challenges whose failures are counted. Anybody can make a challenge of any key fail. Beyond this number a further one is
+ * not counted, and none is displaced: it may be answered more often than five times, and a signature cannot be guessed.
+ */
+const MAX_FAILED = 10_000;
+/**
+ * How long a used challenge is kept after its end, in microseconds. A clock that is set back by less does not make its proof
+ * good again.
+ */
+const KEPT_AFTER_END = 3_600_000_000;
+/** Rows that one use removes at most. More than one, so that their number falls again after many. */
+const FORGOTTEN_AT_ONCE = 4;
+
+/** How an answer to a challenge turned out. */
+interface ChallengeOutcome {
+  /** Random bytes of the challenge, in hex. */
+  readonly id: string;
+  /** Microseconds since the epoch. */
+  readonly expires: number;
+  /** Whether the signature was the key's. */
+  readonly isValid: boolean;
+}
+
+interface Failed {
+  count: number;
+  /** When the challenge has expired for sure, in microseconds since the epoch. */
+  readonly until: number;
+}
+
+export class ChallengeUses {
+  readonly #log: Log;
+  readonly #writer: Pick<Writer, "execute">;
+  readonly #clock: Clock;
+  readonly #lifetime: number;
+  /** By id, oldest first. */
+  readonly #failed = new Map<string, Failed>();
+  /** The last used challenge that was given to be forgotten. */
+  #forgotten: readonly [number, string] = [0, ""];
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly writer: Pick<Writer, "execute">;
+    readonly clock: Clock;
+    readonly ttlSeconds: number;
+  }) {
+    this.#log = parts.log;
+    this.#writer = parts.writer;
+    this.#clock = parts.clock;
+    this.#lifetime = parts.ttlSeconds * 1_000_000;
+  }
+
+  /** Number of challenges whose failures are counted. */
+  get failed(): number {
+    return this.#failed.size;
+  }
+
+  /**
+   * Takes note of an answer. Of several valid ones only the first succeeds. Resolves when the use is on disk.
+   * @throws CairnlogError `challenge-used`; `not-found` after too many failures; `forbidden` for one that failed; and as
+   *   `Log.execute` does
+   */
+  async settle({ id, expires, isValid }: ChallengeOutcome): Promise<void> {
+    if (this.#log.row("usedChallenges", [expires, id])) throw usedChallenge();
+    if ((this.#failed.get(id)?.count ?? 0) >= MAX_FAILURES) throw spentChallenge();
+    if (!isValid) {
+      this.#count(id);
+      throw new CairnlogError("forbidden", "The signature is not the key's over the nonce of this challenge.");
+    }
+    await this.#writer.execute(useChallenge, { challenge: [expires, id], forgotten: this.#forget() });
+  }
+
+  #count(id: string): void {
+    const failed = this.#failed.get(id);
+    if (failed) {
+      failed.count++;
+      return;
+    }
+    const now = this.#clock();
+    for (const [oldest, { until }] of this.#failed) {
+      if (until > now) break;
+      this.#failed.delete(oldest);
+    }
+    if (this.#failed.size < MAX_FAILED) this.#failed.set(id, { count: 1, until: now + this.#lifetime });
+  }
+
+  /** Some used challenges that ended long ago. Each is given once, however many uses are on their way to the disk. */
+  #forget(): [number, string][] {
+    const end = this.#clock() - KEPT_AFTER_END;
+    const rows = this.#log.rows("usedChallenges", [...this.#forgotten, 0], [end], { limit: FORGOTTEN_AT_ONCE });
+    const keys = rows.map(({ key }) => key);
+    // What a failed write left in place is found in the next round.
+    this.#forgotten = keys.at(-1) ?? [0, ""];
+    return keys;
+  }
+}
+
+/** The error for a challenge that this service did not issue, or that is taken no more. */
+const spentChallenge = (): CairnlogError =>
+  new CairnlogError(
+    "not-found",
+    "This service has no such challenge, or too many answers to it were wrong: ask for a new one.",
+  );
 
 export const DEFAULT_CHALLENGE_TTL_S = 300;
 const SECRET_BYTES = 32;
@@ -161,7 +273,7 @@ const nonceOf = ({ purpose, fingerprint, bytes }: CarriedChallenge): string =>
 // challenge is issued, and whoever has the secret can read one that another thread or node issued.
 //
 // Layout (big-endian), in base64url: u8 form · u8 purpose · u64 expiry in microseconds · 32 bytes of the fingerprint · 16
-// random bytes · 16 bytes that bind the nonce to its terms (`verify/events/challenge.ts`) · 32 bytes of the act, or none · SHA-256
+// random bytes · 16 bytes that bind the nonce to its terms (`verify/events/possession.ts`) · 32 bytes of the act, or none · SHA-256
 // HMAC of all that.
 
 /** A challenge as its id tells it. */

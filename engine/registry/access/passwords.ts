@@ -9,7 +9,7 @@ import { type PasswordHasher, readPassword } from "../../crypto/passwords/passwo
 import type { Log } from "../../log/log.js";
 import type { Clock } from "../../log/state/clock.js";
 import type { Writer } from "../../log/state/executor.js";
-import { PASSWORD } from "../../verify/keys/limits.js";
+import { PASSWORD } from "../../verify/keys/contract.js";
 import { invalidInput } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { setPassword, wrongPassword } from "./commands.js";

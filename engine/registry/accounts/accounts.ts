@@ -7,23 +7,28 @@ import type * as contract from "../../contract/identity/accounts.js";
 import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { PasswordHasher } from "../../crypto/passwords/password.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { UserRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { accountStatement } from "../../verify/keys/contract.js";
-import { DISPLAY_NAME, MAX_EMAIL_OCTETS } from "../../verify/keys/limits.js";
+import { accountStatement, DISPLAY_NAME, MAX_EMAIL_OCTETS } from "../../verify/keys/contract.js";
 import { Tries } from "../access/tries.js";
 import { readName } from "../events/keys.js";
-import type { Keys } from "../keys/keys.js";
-import { checkPossession } from "../keys/possession.js";
+import { checkPossession, type Keys } from "../keys/keys.js";
 import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
-import type { Credential, DraftCredential } from "./credential.js";
+import {
+  type Credential,
+  checkFree,
+  checkNameFree,
+  createAccount,
+  type DraftCredential,
+  recoverAccount,
+  unauthenticated,
+} from "./commands.js";
 import { type CredentialForm, type Credentials, readCredential } from "./credentials.js";
 import { isEmail } from "./email.js";
 import { canonicalRecoveryKey, generateRecoveryKey } from "./recoverykey.js";

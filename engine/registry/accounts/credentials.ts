@@ -9,20 +9,24 @@ import type * as contract from "../../contract/identity/accounts.js";
 import type { Value } from "../../contract/types.js";
 import type { HardwareRoots } from "../../crypto/hardware.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Clock } from "../../log/state/clock.js";
 import { utf8 } from "../../verify/bytes/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
-import { CREDENTIAL_TYPES, type CredentialType, enrolmentStatement } from "../../verify/keys/contract.js";
-import { DEVICE_LABEL, NAMING } from "../../verify/keys/limits.js";
+import {
+  CREDENTIAL_TYPES,
+  type CredentialType,
+  DEVICE_LABEL,
+  enrolmentStatement,
+  NAMING,
+} from "../../verify/keys/contract.js";
 import type { ChallengeAnswer, Challenges } from "../access/challenges.js";
 import { readName } from "../events/keys.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { enrollCredential } from "./commands.js";
-import type { Credential, DraftCredential } from "./credential.js";
+import { type Credential, type DraftCredential, enrollCredential } from "./commands.js";
 
 type Enrolment = Value<typeof contract.EnrollCredential>;
 

@@ -3,7 +3,7 @@
  * and address literals are refused: no provider uses them, and quotes would let line breaks and commas into headers.
  */
 
-import { MAX_EMAIL_OCTETS } from "../../verify/keys/limits.js";
+import { MAX_EMAIL_OCTETS } from "../../verify/keys/contract.js";
 
 const MAX_LOCAL_OCTETS = 64;
 /** Labels of letters, digits and inner hyphens; a label may be 63 octets long (RFC 1035 §2.3.4). */

@@ -9,7 +9,7 @@ import { Pieces } from "../../base/turns.js";
 import type { SubmitAttestation } from "../../contract/signing/attestations.js";
 import type { Body } from "../../contract/types.js";
 import { importPublicKey, type ServerKey, signersKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/state/executor.js";
@@ -26,13 +26,20 @@ import { registrationStatement } from "../../verify/keys/contract.js";
 import type { PasswordService } from "../access/passwords.js";
 import { completeAttestation, submissionTerms } from "../events/attestations.js";
 import { defaultPseudonym, plainKey, readPseudonym } from "../events/keys.js";
-import { checkPossession } from "../keys/possession.js";
+import { checkPossession } from "../keys/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { attestationEvent, type RecordedAttestation, recordAttestation, type SignedAttestation } from "./commands.js";
+import {
+  type AttestationReceipt,
+  attestationEvent,
+  earlierReceipt,
+  newReceipt,
+  type RecordedAttestation,
+  recordAttestation,
+  type SignedAttestation,
+} from "./commands.js";
 import { Gathering } from "./gathering.js";
 import { type CheckedManifest, readManifest, readTerms, resolvePredicate } from "./manifest.js";
-import { type AttestationReceipt, earlierReceipt, newReceipt } from "./receipts.js";
 
 const DEFAULT_TYPE = "authorship";
 

@@ -14,8 +14,8 @@ import { type Manifest, manifestHash, normaliseContentHash, signingPayload } fro
 import { Faults } from "../shared/input.js";
 import type { Caller } from "../writes/writes.js";
 import type { Attestations, Possession } from "./attestations.js";
+import type { AttestationReceipt } from "./commands.js";
 import { readManifest, readTerms } from "./manifest.js";
-import type { AttestationReceipt } from "./receipts.js";
 
 type DocumentSigning = Body<typeof contract.SignDocument>;
 

@@ -8,16 +8,18 @@ import { utf8 } from "../../verify/bytes/encoding.js";
 import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/events/manifest.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
-import { isKeyAlgorithm, KEY_ALGORITHMS, PREDICATE_PATHS } from "../../verify/keys/contract.js";
 import {
   ATTESTATION_ID,
   ATTESTATION_TYPE,
+  isKeyAlgorithm,
+  KEY_ALGORITHMS,
   MAX_ATTESTATIONS,
   MAX_TAG_CHARACTERS,
   MAX_TAGS,
+  PREDICATE_PATHS,
   STATEMENT,
   TITLE,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { isFingerprint } from "../events/keys.js";
 import { boundedText, Faults, invalidInput } from "../shared/input.js";

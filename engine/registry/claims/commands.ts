@@ -5,7 +5,7 @@ import { define, type Transaction } from "../../log/state/commands.js";
 import type { StateReader } from "../../log/state/projection.js";
 import type { ClaimPayload } from "../../verify/claims/format.js";
 import { eventOf } from "../../verify/events/kinds.js";
-import { hasHardware } from "../accounts/credential.js";
+import { hasHardware } from "../accounts/commands.js";
 import { requireActive } from "../events/keys.js";
 import { takeFromQuota } from "../shared/quota.js";
 

@@ -8,7 +8,7 @@ import { CairnlogError } from "../../base/error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/state/executor.js";
 import type { EndorsementRow } from "../../store/schema/rows.js";
-import { EVIDENCE } from "../../verify/keys/limits.js";
+import { EVIDENCE } from "../../verify/keys/contract.js";
 import { type RevocationAlert, timeAt } from "../events/endorsements.js";
 import { canonicalFingerprint, unknownKey } from "../events/keys.js";
 import { boundedText, Faults, invalidInput, members } from "../shared/input.js";

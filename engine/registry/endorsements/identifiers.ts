@@ -6,7 +6,7 @@
 import type * as contract from "../../contract/signing/endorsements.js";
 import type { Value } from "../../contract/types.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { IDENTIFIER } from "../../verify/keys/limits.js";
+import { IDENTIFIER } from "../../verify/keys/contract.js";
 import type { Faults } from "../shared/input.js";
 
 type IdentifierType = Value<typeof contract.IdentifierTypes>["identifier_types"][number];

@@ -8,8 +8,12 @@ import type { Body } from "../../contract/types.js";
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/keys/contract.js";
-import { MAX_METADATA_BYTES, NOTE } from "../../verify/keys/limits.js";
+import {
+  ENDORSEMENT_CATEGORIES,
+  type EndorsementCategory,
+  MAX_METADATA_BYTES,
+  NOTE,
+} from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { readValidUntil } from "../events/endorsements.js";
 import { boundedText, Faults } from "../shared/input.js";

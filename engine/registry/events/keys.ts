@@ -1,5 +1,4 @@
 /** Keys in the log: the content of their events, and the rows that follow from them. */
-
 import { CairnlogError } from "../../base/error.js";
 import { importRecordedKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Transaction } from "../../log/state/commands.js";
@@ -9,7 +8,7 @@ import { isPrefixedHash } from "../../verify/bytes/encoding.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import { showsPossession } from "../../verify/events/possession.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
-import { PSEUDONYM } from "../../verify/keys/limits.js";
+import { PSEUDONYM } from "../../verify/keys/contract.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 import type { Faults } from "../shared/input.js";
 
@@ -250,4 +249,24 @@ export function defaultPseudonym(fingerprint: string): string {
 /** The form in which pseudonyms are compared: search is a substring match that ignores case. */
 export function foldPseudonym(pseudonym: string): string {
   return pseudonym.normalize("NFC").toLowerCase();
+}
+
+// Chains of succession that both keys of each link have signed.
+
+/** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
+export const MAX_SUCCESSORS = 64;
+
+/** A key and its confirmed successors, nearest first. An unconfirmed link ends the chain: anybody can make one. */
+export function* confirmedChain(state: Pick<StateReader, "get">, fingerprint: string): Iterable<string> {
+  let last = fingerprint;
+  yield last;
+  for (let links = 0; links < MAX_SUCCESSORS; links++) {
+    const next = state.get("keys", last)?.successor_fingerprint ?? null;
+    if (next === null) return;
+    const row = state.get("keys", next);
+    // A successor without a row is an operator key. Both keys sign its rotation.
+    if (row && !(row.named && row.predecessor_fingerprint === last)) return;
+    yield next;
+    last = next;
+  }
 }

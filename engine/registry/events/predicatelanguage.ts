@@ -5,7 +5,7 @@
  */
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { MAX_PREDICATE_BYTES } from "../../verify/keys/limits.js";
+import { MAX_PREDICATE_BYTES } from "../../verify/keys/contract.js";
 import type { Faults } from "../shared/input.js";
 import { canonicalFingerprint } from "./keys.js";
 

@@ -13,8 +13,7 @@ import type {
   TargetPolicies,
 } from "../../store/schema/rows.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
-import { POLICY_ACTIONS } from "../../verify/keys/contract.js";
-import { ATTESTATION_TYPE, NONCE } from "../../verify/keys/limits.js";
+import { ATTESTATION_TYPE, NONCE, POLICY_ACTIONS } from "../../verify/keys/contract.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 import { Faults } from "../shared/input.js";
 import { isFingerprint } from "./keys.js";

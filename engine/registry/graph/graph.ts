@@ -8,12 +8,13 @@ import type { Steps } from "../../base/turns.js";
 import type * as contract from "../../contract/signing/trust.js";
 import type { Value } from "../../contract/types.js";
 import {
+  DEFAULT_GRAPH_DEPTH,
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
   type EndorsementCategory,
   type EndorsementStatus,
+  MAX_GRAPH_DEPTH,
 } from "../../verify/keys/contract.js";
-import { DEFAULT_GRAPH_DEPTH, MAX_GRAPH_DEPTH } from "../../verify/keys/limits.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { Faults } from "../shared/input.js";
 import type { EndorsementDirection, EndorsementEdge, GraphView } from "../trust/view.js";

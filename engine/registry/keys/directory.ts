@@ -11,7 +11,7 @@ import type { PostingList } from "../../store/postings/lists.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { POSTING } from "../../store/schema/schema.js";
-import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../verify/keys/limits.js";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE } from "../../verify/keys/contract.js";
 import { foldPseudonym, isFingerprint, readPseudonym } from "../events/keys.js";
 import { KEY_CREATED_TERM } from "../events/projection.js";
 import { Faults, invalidInput } from "../shared/input.js";

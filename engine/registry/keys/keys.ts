@@ -2,12 +2,11 @@
  * Keys: registration, and all views of keys. A key's fingerprint is its identity. The operator key is a key like any
  * other, and exists from the start of the log.
  */
-
 import { CairnlogError } from "../../base/error.js";
 import type * as contract from "../../contract/identity/keys.js";
 import type { Value } from "../../contract/types.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
@@ -16,11 +15,41 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { canonicalFingerprint, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
-import { Faults, members } from "../shared/input.js";
+import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { registerKey } from "./commands.js";
 import { listKeys, type PageRequest, type RowPage, searchKeys } from "./directory.js";
-import { checkPossession } from "./possession.js";
+
+// Signatures in a request that prove possession of the key that the request names.
+
+/** A signature that a request carries. */
+interface ShownPossession {
+  /** Returns the bytes to sign. Called only if the signature has the right form. */
+  readonly message: () => Uint8Array;
+  /** Base64. An attacker may send anything. */
+  readonly signature: unknown;
+  /** JSON Pointer of the signature in the request. */
+  readonly path: string;
+  /** Completes the sentence "The signature is not the key's over …". */
+  readonly about: string;
+}
+
+/**
+ * Checks a signature of possession.
+ * @returns the signature as it was sent
+ * @throws CairnlogError `invalid-input` when it is not strict base64; `invalid-signature` when it does not verify
+ */
+export async function checkPossession(
+  verifier: Pick<SignatureVerifier, "verify">,
+  key: ServerKey,
+  { message, signature, path, about }: ShownPossession,
+): Promise<string> {
+  const decoded = decodeSignature(signature);
+  if (!decoded) throw invalidInput(path, "The signature must be strict base64, padded and without spaces.");
+  if (!(await verifier.verify(key, message(), decoded)))
+    throw new CairnlogError("invalid-signature", `The signature is not the key's over ${about}.`);
+  return signature as string;
+}
 
 type KeySummary = Value<typeof contract.KeySummary>;
 

@@ -8,15 +8,14 @@ import { CairnlogError } from "../../base/error.js";
 import type * as contract from "../../contract/identity/keys.js";
 import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import { successionMessage } from "../../verify/keys/contract.js";
 import { isFingerprint, plainKey, readPseudonym } from "../events/keys.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { revokeKey, succeedKey } from "./commands.js";
-import { checkAlgorithm, readExpiration } from "./keys.js";
-import { checkPossession } from "./possession.js";
+import { checkAlgorithm, checkPossession, readExpiration } from "./keys.js";
 
 type Succession = Value<typeof contract.SucceedKey>["payload"];
 

@@ -2,7 +2,7 @@
  * Inboxes: notifications for the holder of a key about its requests (docs/spec §10.5) and the end of its
  * webhooks. They are private rows, written in the transaction of their event.
  */
-import type * as contract from "../../contract/signing/inbox.js";
+import type * as contract from "../../contract/signing/requests.js";
 import type { Value } from "../../contract/types.js";
 import type { Log } from "../../log/log.js";
 import { membersIn } from "../../verify/events/withheld.js";

@@ -7,17 +7,18 @@ import type { Body } from "../../contract/types.js";
 import type { PlainObject } from "../../log/state/commands.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject } from "../../verify/json/shape.js";
-import { DECISIONS, type Decision } from "../../verify/keys/contract.js";
 import {
   ATTESTATION_ID,
   ATTESTATION_TYPE,
+  DECISIONS,
+  type Decision,
   MAX_CLAIMS_BYTES,
   NAMING,
   NONCE,
   REASON,
   STATEMENT,
   type TextLimits,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import { boundedText, Faults, members } from "../shared/input.js";
 

@@ -12,7 +12,7 @@ import {
   MAX_ANCHORS,
   MAX_CATEGORIES,
   MAX_HOPS,
-} from "../../verify/keys/limits.js";
+} from "../../verify/keys/contract.js";
 import { canonicalFingerprint } from "../events/keys.js";
 import { Faults } from "../shared/input.js";
 

@@ -3,7 +3,7 @@
  * came with, including its attestations, so that a verifier can judge each part.
  */
 
-import type * as contract from "../../contract/signing/composites.js";
+import type * as contract from "../../contract/signing/verification.js";
 import type { Value } from "../../contract/types.js";
 import { encodeBase64 } from "../../verify/bytes/encoding.js";
 import {
@@ -14,7 +14,7 @@ import {
   signingPayload,
 } from "../../verify/events/manifest.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/limits.js";
+import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/contract.js";
 import type { PreparedDocument } from "../attestations/documents.js";
 import { readManifest } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../shared/input.js";

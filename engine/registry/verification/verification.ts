@@ -8,7 +8,7 @@ import { Pieces, turn } from "../../base/turns.js";
 import type * as contract from "../../contract/signing/verification.js";
 import type { Value } from "../../contract/types.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
-import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Log } from "../../log/log.js";
 import { toHex } from "../../verify/bytes/encoding.js";
 import { kernel } from "../../verify/bytes/kernel.js";
@@ -30,9 +30,8 @@ import { decodeSignature, invalidInput, members } from "../shared/input.js";
 import { readTrustPolicy, type TrustPolicy } from "../trust/config.js";
 import type { TrustConfigs } from "../trust/configs.js";
 import type { TrustService } from "../trust/service.js";
-import { attestationGraph } from "./attestationgraph.js";
 import { assessTrust } from "./layer3.js";
-import { judgeStanding, type LayerResult, loadSigner, type SignerChain, worst } from "./standing.js";
+import { attestationGraph, judgeStanding, type LayerResult, loadSigner, type SignerChain, worst } from "./standing.js";
 
 /** The body of `POST /verify`; its manifest may be anything. */
 export type VerificationRequest = Omit<Value<typeof contract.VerifyManifest>, "manifest"> & {

@@ -8,13 +8,12 @@ import type { WebhookRow } from "../../store/schema/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { WebhookEvent } from "../../verify/keys/contract.js";
 import { statusAt } from "../events/keys.js";
-import { toldMembers, webhookEvent } from "../events/webhooks.js";
 import type { TrustService } from "../trust/service.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { deactivate, endWithKey, subscribe } from "./commands.js";
 import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
-import { mayManage, type Webhook, webhookView } from "./subscriptions.js";
+import { mayManage, toldMembers, type Webhook, webhookEvent, webhookView } from "./subscriptions.js";
 
 /** The address and the secret of a subscription. */
 export type Endpoint = Pick<

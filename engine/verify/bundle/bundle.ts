@@ -26,14 +26,22 @@ import {
 import { canonicalJson } from "../json/canonical.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
-import { checkOtsProof } from "../ots/anchor.js";
+import { checkOtsProof } from "../ots/ots.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../tree/entry.js";
 import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";
-import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
-import { checkInclusion } from "./inclusion.js";
-import { type BundleCheck, type BundleVerdict, bundleCheck, type Condition, verdictOf } from "./verdict.js";
-import { checkWithheld, withPayload } from "./withheld.js";
+import {
+  type AttestationBundle,
+  type AttestationEvent,
+  BUNDLE,
+  BUNDLE_FORMAT,
+  type BundleCheck,
+  type BundleVerdict,
+  bundleCheck,
+  type Condition,
+  verdictOf,
+} from "./format.js";
+import { checkInclusion, checkWithheld, withPayload } from "./inclusion.js";
 
 /** The values that the verifier provides. */
 export interface BundleTrust {

@@ -82,3 +82,8 @@ export function decodeBase64(text: unknown): Uint8Array | undefined {
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return text.endsWith("=") && btoa(binary.slice(-(binary.length % 3))) !== text.slice(-4) ? undefined : bytes;
 }
+
+/** Whether `value` is the size of a tree, or the number of a leaf: an integer from 0 to 2^53 − 1. */
+export function isSize(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -21,8 +21,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { randomBytes } from "@noble/hashes/utils.js";
 import { CairnlogError, inputError } from "../../base/error.js";
 import { decodeBase64, encodeBase64, fromHex, isHexHash, toHex, utf8 } from "../bytes/encoding.js";
-import { canonicalJson } from "../json/canonical.js";
-import { parseIJson } from "../json/ijson.js";
+import { canonicalJson, parseIJson } from "../json/canonical.js";
 import { isObject, type JsonObject } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";
 import {

@@ -6,7 +6,7 @@ import { p256 } from "@noble/curves/nist.js";
 import { CairnlogError, type ErrorDetail, inputError } from "../../base/error.js";
 import { decodeBase64, isHexHash, isPrefixedHash } from "../bytes/encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
-import { MAX_CIPHERTEXT_BYTES } from "../keys/limits.js";
+import { MAX_CIPHERTEXT_BYTES } from "../keys/contract.js";
 
 /** The only commitment that new claims may have: HMAC-SHA256 under a key that is derived from the ECDH secret. */
 export const COMMITMENT_ALG = "hmac-sha256-ecdh-v1";

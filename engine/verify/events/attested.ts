@@ -1,6 +1,6 @@
 /** The payload of an attestation's log entry: the members that say what was attested, by whom and how, and what they follow from. */
 import { anyText, arrayOf, fits, hexHash, orNull } from "../json/shape.js";
-import { MAX_TAG_CHARACTERS, MAX_TAGS } from "../keys/limits.js";
+import { MAX_TAG_CHARACTERS, MAX_TAGS } from "../keys/contract.js";
 import type { Attestation, Manifest } from "./manifest.js";
 
 /** Members that every such payload has. */

@@ -1,6 +1,5 @@
 /** Shapes of untrusted JSON: small checks that can be combined. Each names the first place that is wrong. */
-import { isHexHash } from "../bytes/encoding.js";
-import { isSize } from "../bytes/size.js";
+import { isHexHash, isSize } from "../bytes/encoding.js";
 
 /** An object as `parseIJson` returns it. */
 export type JsonObject = { readonly [member: string]: unknown };

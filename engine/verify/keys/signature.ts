@@ -7,8 +7,7 @@ import { p256 } from "@noble/curves/nist.js";
 import { bytesToNumberBE, bytesToNumberLE } from "@noble/curves/utils.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { toHex } from "../bytes/encoding.js";
-import { DerReader, TAG } from "./der.js";
-import type { PublicKey } from "./publickey.js";
+import { DerReader, type PublicKey, TAG } from "./publickey.js";
 
 /** Length of an Ed25519 signature, and of a P-256 signature in IEEE P1363 form. */
 const CURVE_SIGNATURE_BYTES = 64;

@@ -5,9 +5,8 @@
  */
 import { inputError } from "../../base/error.js";
 import { toHex } from "../bytes/encoding.js";
-import { type Checkpoint, parseCheckpointText } from "../note/checkpoint.js";
 import { type NoteKey, type NoteKeyType, parseAnyVkey } from "../note/key.js";
-import { parseNote } from "../note/note.js";
+import { type Checkpoint, parseCheckpointText, parseNote } from "../note/note.js";
 import { type SignatureCheck, verifySignatures } from "../note/verify.js";
 
 /** A log whose checkpoints are accepted. The name of its key is its origin. With a key of an unknown type it never signs. */

@@ -4,8 +4,8 @@
  */
 import { type CairnlogError, inputError } from "../../base/error.js";
 import { decodeBase64, encodeBase64, fromHex } from "../bytes/encoding.js";
-import { parseTreeSize } from "../note/checkpoint.js";
 import type { NoteKey } from "../note/key.js";
+import { parseTreeSize } from "../note/note.js";
 import type { SignatureCheck } from "../note/verify.js";
 import { type Policy, type PolicyVerdict, verifyByPolicy } from "./policy.js";
 import { verifyInclusion } from "./rfc6962.js";

@@ -4,7 +4,7 @@
  * hold; `foldSubtrees` makes the hash from their roots.
  */
 import { inputError } from "../../base/error.js";
-import { isSize } from "../bytes/size.js";
+import { isSize } from "../bytes/encoding.js";
 import { coverPositions, type NodePosition } from "../tree/merkle.js";
 
 /** The complete subtrees under one hash of a proof, left to right. */

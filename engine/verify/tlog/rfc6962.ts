@@ -4,9 +4,8 @@
  * operators: division by a power of two is exact in a double.
  */
 import { inputError } from "../../base/error.js";
-import { fromHex } from "../bytes/encoding.js";
+import { fromHex, isSize } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
-import { isSize } from "../bytes/size.js";
 import { coverPositions, EMPTY_ROOT as EMPTY_ROOT_HEX } from "../tree/merkle.js";
 
 const HASH_BYTES = 32;

@@ -3,7 +3,7 @@
  * the index N in groups of three digits: 1234067 is `x001/x234/067`. Every tile has one path, and no other names it.
  */
 import { inputError } from "../../base/error.js";
-import { isSize } from "../bytes/size.js";
+import { isSize } from "../bytes/encoding.js";
 
 /** Number of hashes in a full tile, and of entries in a full bundle. */
 const FULL_WIDTH = 256;

@@ -6,9 +6,8 @@
  */
 import type { TreeVersion } from "../../../wasm/index.js";
 import { inputError } from "../../base/error.js";
-import { fromHex, isHexHash, toHex } from "../bytes/encoding.js";
+import { fromHex, isHexHash, isSize, toHex } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";
-import { isSize } from "../bytes/size.js";
 
 export type { TreeVersion };
 

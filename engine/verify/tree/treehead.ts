@@ -3,6 +3,9 @@ import { decodeBase64, utf8 } from "../bytes/encoding.js";
 import { anyText, hexHash, objectOf, positiveInteger, where } from "../json/shape.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
+import { noteKey } from "../note/key.js";
+import { type Checkpoint, isNoteName, parseCheckpointText, parseNote } from "../note/note.js";
+import { verifySignatures } from "../note/verify.js";
 import { canonicalTimestamp } from "./entry.js";
 import type { TreeVersion } from "./merkle.js";
 import { OperatorKeys } from "./operators.js";
@@ -56,4 +59,27 @@ export async function verifyTreeHead(head: TreeHead, operator: PublicKey | Opera
   const signature = decodeBase64(head.signature);
   if (signature === undefined || head.key_id !== key.fingerprint) return false;
   return verifySignature(key, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
+}
+
+// Checkpoints of tree version 2: a tree head as a signed note (c2sp.org/tlog-checkpoint, c2sp.org/signed-note). The root
+// is that of the log's own hashing and not that of RFC 6962, so witnesses cannot follow it.
+
+/**
+ * What a checkpoint says, if it is one of the log `name`, signed by its operator (of several keys
+ * of a log, the one whose term the size is in); null otherwise. Lines of other keys
+ * (witnesses) are passed over, and every line of the operator's must hold. Extension lines are taken and not told. Never
+ * throws: the note may be any text.
+ */
+export async function verifyCheckpoint(
+  note: string,
+  operator: PublicKey | OperatorKeys,
+  name: string,
+): Promise<Checkpoint | null> {
+  const parsed = parseNote(note);
+  const checkpoint = parsed && parseCheckpointText(parsed.text);
+  if (!checkpoint || checkpoint.origin !== name || !isNoteName(name)) return null;
+  const key = operator instanceof OperatorKeys ? operator.keyAt(checkpoint.treeSize) : operator;
+  if (key.algorithm !== "ed25519") return null;
+  const signatures = await verifySignatures(parsed, [noteKey(name, key)]);
+  return signatures?.length ? checkpoint : null;
 }

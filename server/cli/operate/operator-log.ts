@@ -1,21 +1,40 @@
-/** The operator key and the log in a data directory, for commands that take both without the service. */
-
+/**
+ * Commands that append an entry about the log itself: `cairnlog operator continue`, `freeze` and `withhold`. They take operator
+ * key and log from the data directory, or go through the service.
+ */
 import { existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { flushFolder, replaceFile } from "../../../engine/base/files.js";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
+import { eraseWithheld } from "../../../engine/log/history/erase.js";
 import { openLog } from "../../../engine/log/log.js";
+import {
+  beginLog,
+  continuedBy,
+  type Ending,
+  freeze,
+  type PrecedingLog,
+  type WithholdingReason,
+  withhold,
+} from "../../../engine/log/operator/entries.js";
+import type { Receipt } from "../../../engine/log/state/executor.js";
 import { PublishedHead } from "../../../engine/log/tlog/published.js";
 import type { LogWriter } from "../../../engine/log/writer.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
-import { type Client, createClient } from "../../client/index.js";
+import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
+import { canonicalJson } from "../../../engine/verify/json/canonical.js";
+import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
+import { type Client, ClientError, createClient } from "../../client/index.js";
 import { failurePath, publishedHeadPath, type Settings } from "../../settings/settings.js";
+import { existingLog } from "../files/data-directory.js";
+import { UsageError } from "../line/usage.js";
 
 /** @param publicOrigin how the service is known, where it has another address */
-export function operatorClient(server: string, publicOrigin: string | undefined, key: OperatorKey): Client {
+function operatorClient(server: string, publicOrigin: string | undefined, key: OperatorKey): Client {
   const { pem: publicKeyPem, algorithm } = key.public;
   const sign = async (bytes: Uint8Array) => (await key.sign([bytes]))[0]!;
   return createClient({
@@ -86,4 +105,167 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     await log.close();
     throw error;
   }
+}
+
+// `cairnlog operator continue`: begins a log where another one has ended.
+
+/**
+ * The log at an address, which has ended: its end and its last head are verified.
+ * @param operatorKey PEM, which its chain of operator keys must hold
+ * @param vkey of the log that goes on
+ * @throws CairnlogError `precondition-failed` for a log that has not ended, or goes on elsewhere; ClientError
+ */
+export async function endedLog(url: string, operatorKey: string, vkey: string): Promise<PrecedingLog> {
+  const client = createClient({ server: url, operatorKey });
+  const end = await client.shards.end();
+  if (!end) throw new CairnlogError("precondition-failed", `The log at ${url} has not ended: freeze it first.`);
+  if (end.successor && end.successor.vkey !== vkey)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The log at ${url} goes on at ${end.successor.url} under the verifier key ${end.successor.vkey}. That of this log is ${vkey}.`,
+    );
+  const tree_head = await client.log.headOf(end.tree_size);
+  const operators = await client.log.operators();
+  return { url: client.server, operator_key: operators.keyAt(end.tree_size).pem, tree_head };
+}
+
+/**
+ * Makes the first entry of the log in the data directory, which no service writes.
+ * @returns null if an earlier run has made it
+ */
+export async function continueLog(
+  settings: Settings,
+  key: OperatorKey,
+  predecessor: PrecedingLog,
+): Promise<Receipt | null> {
+  const log = await openSoundLog(settings, existingLog(settings.dataDir), key);
+  try {
+    const begun = continuedBy(log.entryAt(0));
+    if (begun && canonicalJson({ ...predecessor, entry_id: begun.entry_id }) === canonicalJson(begun)) return null;
+    return (await log.execute(beginLog, { predecessor })).receipts[0]!;
+  } finally {
+    await log.close();
+  }
+}
+
+// `cairnlog operator freeze`: ends a log, in its data directory or through its service.
+
+/** @throws UsageError for half of a successor */
+export function endingOf({
+  reason,
+  successor,
+  vkey,
+}: Readonly<Record<"reason" | "successor" | "vkey", string | undefined>>): Ending {
+  if (reason === undefined) throw new UsageError("--reason is missing");
+  if ((successor === undefined) !== (vkey === undefined))
+    throw new UsageError(
+      "--successor and --vkey belong together (cairnlog operator vkey prints the one of the next log)",
+    );
+  return { reason, successor: successor === undefined || vkey === undefined ? null : { url: successor, vkey } };
+}
+
+/** @returns milliseconds since 1970. @throws UsageError for what is neither a day nor a time */
+export function readDeadline(text: string): number {
+  const time = requestedTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (time === undefined) throw new UsageError("--at is a day (2027-01-01, by UTC), or a time with an offset");
+  return Date.parse(time);
+}
+
+/** Ends the log that nobody else writes. @returns its last head */
+export async function freezeLog(settings: Settings, key: OperatorKey, ending: Ending): Promise<TreeHead> {
+  const log = await openSoundLog(settings, existingLog(settings.dataDir), key);
+  try {
+    return (await freeze(log, ending)).sth;
+  } catch (error) {
+    // An earlier run may have been interrupted when that was done.
+    const head = error instanceof CairnlogError && error.code === "frozen" ? log.treeHead() : null;
+    if (head && isSame(log.frozen, ending)) return head;
+    throw error;
+  } finally {
+    await log.close();
+  }
+}
+
+/** Milliseconds between two looks at the clock, and two tries. */
+const LOOK_MS = 1_000;
+const AGAIN_MS = 5_000;
+
+const isSame = (one: Ending | null, other: Ending): boolean =>
+  one?.reason === other.reason &&
+  one.successor?.url === other.successor?.url &&
+  one.successor?.vkey === other.successor?.vkey;
+
+/** A service that is asked to end its log. */
+interface FreezeAt {
+  readonly server: string;
+  /** How it is known, where it has another address. */
+  readonly publicOrigin: string | undefined;
+  readonly key: OperatorKey;
+  readonly ending: Ending;
+  /** Until when to wait, in milliseconds since 1970; null for not at all. */
+  readonly at: number | null;
+  readonly signal: AbortSignal;
+  /** Told why the service does not do it yet. */
+  readonly say: (sentence: string) => void;
+}
+
+/**
+ * Ends the log of a service that runs, at once or at a time. From that time on it is tried until the service answers.
+ * @returns its last head
+ * @throws ClientError, before the wait for a log of another key; CairnlogError `closed` when interrupted
+ */
+export async function freezeAt({ server, publicOrigin, key, ending, at, signal, say }: FreezeAt): Promise<TreeHead> {
+  const client = operatorClient(server, publicOrigin, key);
+  if (ending.successor) parseVkey(ending.successor.vkey);
+  // What is wrong with address or key must not show on the day.
+  const early = at === null ? null : await client.shards.end();
+  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => Promise.reject(signal.reason));
+  // The clock may be set meanwhile.
+  while (at !== null && !early && Date.now() < at) await pause(Math.min(at - Date.now(), LOOK_MS));
+  for (;;)
+    try {
+      return await client.shards.freeze(ending);
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      // An earlier run may have done it, or this one, without having been told.
+      const end = error.code === "frozen" ? await client.shards.end() : null;
+      if (end && isSame(end, ending)) return client.log.headOf(end.tree_size);
+      if (at === null || !mayPass(error)) throw error;
+      say(error.message);
+      await pause(AGAIN_MS);
+    }
+}
+
+/** Whether the service may do later what it does not now. */
+const mayPass = ({ code, status }: ClientError): boolean => code === "no-answer" || status === 429 || status === 503;
+
+// `cairnlog operator withhold`: withholds the payload of an entry, in its data directory or through its service.
+
+/** Where the log is that the operator's key writes: nobody else writes it, or a service. */
+type LogAccess =
+  | { readonly settings: Settings }
+  | { readonly server: string; readonly publicOrigin: string | undefined };
+
+/** @returns the id of the entry that withholds the payload */
+export async function withholdAt(
+  place: LogAccess,
+  key: OperatorKey,
+  entryId: number,
+  said: WithholdingReason,
+): Promise<number> {
+  if ("server" in place) {
+    const client = operatorClient(place.server, place.publicOrigin, key);
+    return (await client.withholding.withhold(entryId, said)).log_entry_id;
+  }
+  const path = existingLog(place.settings.dataDir);
+  const log = await openSoundLog(place.settings, path, key);
+  let withheldBy: number;
+  try {
+    withheldBy = (await withhold({ log, writer: log }, entryId, said)).log_entry_id;
+  } finally {
+    await log.close();
+  }
+  // The next start of the service would do so.
+  await eraseWithheld({ path, projection });
+  return withheldBy;
 }

@@ -1,14 +1,19 @@
 /** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
-
+import { existsSync, readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
+import { privateKey } from "../../../engine/crypto/keys/signatures.js";
+import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
 import type { OperatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/history/rotate.js";
-import { openLog } from "../../../engine/log/log.js";
-import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/state/clockguard.js";
+import { openLog, openLogReader } from "../../../engine/log/log.js";
+import { acceptClock, type ClockComparison, compareClocks } from "../../../engine/log/state/clock.js";
 import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/events/projection.js";
-import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "../../settings/settings.js";
+import { parsePublicKey } from "../../../engine/verify/keys/publickey.js";
+import { formatVkey, noteKey } from "../../../engine/verify/note/key.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings, tlogKeyPath } from "../../settings/settings.js";
+import { logNameOf, tlogOrigin } from "../../tlog/tlog.js";
 import { publicOriginOf, readNumber, webAddress } from "../connection/connection.js";
 import { existingLog } from "../files/data-directory.js";
 import { readPublicKey } from "../files/public-key.js";
@@ -16,12 +21,51 @@ import { flag, subcommandWithActions, text, textOr, type Values } from "../line/
 import { none, only, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { continueLog, endedLog } from "./continue.js";
 import { settingsAt } from "./environment.js";
-import { endingOf, freezeAt, freezeLog, readDeadline } from "./freeze.js";
-import { isSocket, keyAt, openSoundLog, putInPlace, readPrivateKey } from "./operator-log.js";
-import { vkeyOf } from "./vkey.js";
-import { withholdAt } from "./withhold.js";
+import {
+  continueLog,
+  endedLog,
+  endingOf,
+  freezeAt,
+  freezeLog,
+  isSocket,
+  keyAt,
+  openSoundLog,
+  putInPlace,
+  readDeadline,
+  readPrivateKey,
+  withholdAt,
+} from "./operator-log.js";
+
+// The verifier key of a log's checkpoints, from its data directory.
+
+/**
+ * The verifier key (c2sp.org/signed-note) with which the service of these settings signs the checkpoints at `/tlog/`.
+ * @throws CairnlogError `precondition-failed` if the service has still to make the key; as `openLogReader` does
+ */
+async function vkeyOf(settings: Settings): Promise<string> {
+  const path = existingLog(settings.dataDir);
+  const operator = operatorIn(settings);
+  const log = await openLogReader({ path, operatorKey: operator.pem, projection });
+  const name = logNameOf(settings, log);
+  await log.close();
+  const own = tlogKeyPath(settings.dataDir);
+  const key = existsSync(own) ? privateKey(readFileSync(own, "utf8")).public : operator;
+  if (key.algorithm !== "ed25519")
+    throw new CairnlogError(
+      "precondition-failed",
+      `The operator key is not Ed25519, and there is no ${own} yet: start the service once, which makes it.`,
+    );
+  return formatVkey(noteKey(tlogOrigin(settings, name), parsePublicKey(key.pem)));
+}
+
+/** The public half of the operator key; of one behind a socket, as the service wrote it last. */
+function operatorIn(settings: Settings): ServerKey {
+  const file = settings.signer === null ? operatorKeyPath(settings) : operatorPublicKeyPath(settings.dataDir);
+  if (!existsSync(file)) throw new CairnlogError("not-found", `There is no ${file}: start the service once.`);
+  const pem = readFileSync(file, "utf8");
+  return pem.includes("PRIVATE KEY") ? privateKey(pem).public : importPublicKey(pem);
+}
 
 const OPTIONS = {
   to: text(

@@ -1,4 +1,8 @@
-/** What a process does when its output cannot be written. Node's console ignores that. */
+/** What a process does when its output cannot be written, which Node's console ignores, and when its terminal is closed. */
+
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import { isatty } from "node:tty";
 import { systemSentence } from "./system-error.js";
 
 /** As of a process that SIGPIPE ended. */
@@ -38,3 +42,24 @@ export const written = (text: string, otherwise: () => void): Promise<boolean> =
       resolve(!error);
     });
   });
+
+// What a process does about a terminal that was closed while it ran.
+
+const STANDARD = [0, 1, 2] as const;
+
+/**
+ * Replaces standard streams whose terminal was closed, when the process exits. At its exit Node restores the settings of each
+ * terminal that it was started on, and aborts when it cannot. It leaves out what is another file by then.
+ */
+export function leaveClosedTerminals(): void {
+  const terminals = STANDARD.filter((fd) => isatty(fd));
+  if (terminals.length === 0) return;
+  process.on("exit", () => {
+    // `open` takes the lowest number that is free, which is the one that was just closed.
+    for (const fd of terminals)
+      if (!isatty(fd)) {
+        closeSync(fd);
+        openSync(devNull, "r+");
+      }
+  });
+}

@@ -3,9 +3,8 @@
  * (`application/problem+json`) become `ClientError`s.
  */
 import type { Static, TSchema } from "typebox";
-import { fitsSchema } from "../../../engine/contract/check.js";
-import { Problem } from "../../../engine/contract/errors.js";
-import { isOrigin } from "../../../engine/contract/origin.js";
+import { fitsSchema, isOrigin } from "../../../engine/contract/check.js";
+import { Problem } from "../../../engine/contract/common.js";
 import { parseIJson } from "../../../engine/verify/index.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
 import { ClientError, type ClientErrorOptions, silenceReason } from "./error.js";

@@ -4,9 +4,9 @@
  * user named and to the request that it is about to send.
  */
 import type { Static, TSchema } from "typebox";
+import { isOrigin } from "../../../engine/contract/check.js";
 import * as wire from "../../../engine/contract/identity/auth.js";
-import { isOrigin } from "../../../engine/contract/origin.js";
-import { type ChallengePurpose, isChallengeNonce, requestAct } from "../../../engine/verify/events/challenge.js";
+import { type ChallengePurpose, isChallengeNonce, requestAct } from "../../../engine/verify/events/possession.js";
 import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import { confirmed } from "./compare.js";
 import { ClientError } from "./error.js";

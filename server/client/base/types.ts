@@ -11,11 +11,11 @@ import type * as withholding from "../../../engine/contract/log/withholding.js";
 import type * as health from "../../../engine/contract/service/health.js";
 import type * as attestations from "../../../engine/contract/signing/attestations.js";
 import type * as claims from "../../../engine/contract/signing/claims.js";
-import type * as composites from "../../../engine/contract/signing/composites.js";
 import type * as endorsements from "../../../engine/contract/signing/endorsements.js";
-import type * as inbox from "../../../engine/contract/signing/inbox.js";
+import type * as inbox from "../../../engine/contract/signing/requests.js";
 import type * as requests from "../../../engine/contract/signing/requests.js";
 import type * as trust from "../../../engine/contract/signing/trust.js";
+import type * as composites from "../../../engine/contract/signing/verification.js";
 import type * as verification from "../../../engine/contract/signing/verification.js";
 import type * as webhooks from "../../../engine/contract/webhooks.js";
 

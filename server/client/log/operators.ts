@@ -2,12 +2,57 @@
  * Whose heads are believed: the pinned key, and the chain of operator keys that it belongs to, as far as it is known. A
  * chain that the service shows is an attacker's choice; the store alone is trusted.
  */
+
 import type { Static } from "typebox";
 import * as wire from "../../../engine/contract/log/log.js";
-import { CairnlogError, OperatorKeys, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
+import {
+  CairnlogError,
+  OperatorKeys,
+  type PublicKey,
+  parsePublicKey,
+  type TreeHead,
+} from "../../../engine/verify/index.js";
 import { ClientError } from "../base/error.js";
 import type { Http } from "../base/http.js";
 import type { State, Store } from "../base/store.js";
+import type { Expected } from "./expected.js";
+
+// Rotations of the operator key that the service shows, held against the log itself: the entries that a rotation is about
+// must be the beginning of the tree of a newer head, and the entry that records it must be the leaf behind them.
+
+/** A rotation, and what shows that the log has it. */
+export interface ShownRotation {
+  /** What was signed about the entries before it, in the form of a head. */
+  readonly before: TreeHead;
+  readonly entryId: number;
+  readonly leafIndex: number;
+  /** What the entry must say. */
+  readonly expected: Expected;
+}
+
+/** The rotations of `shown` that are not in `known`, oldest first. */
+export function newRotations(shown: OperatorKeys, known: OperatorKeys | null): readonly ShownRotation[] {
+  return shown.chain.flatMap((term, i) => {
+    const { rotation, from_size, key_id } = term;
+    if (!rotation || known?.chain[i]?.rotation) return [];
+    const old = shown.chain[i - 1]!;
+    const { root_hash, old_key_signature, new_key_signature, entry_id } = rotation;
+    const tree_size = from_size - 1;
+    const payload = {
+      old_fingerprint: old.key_id,
+      old_public_key: old.public_key,
+      fingerprint: key_id,
+      public_key: term.public_key,
+      key_algorithm: term.algorithm,
+      ...{ tree_size, root_hash, old_key_signature, new_key_signature },
+    };
+    // No key has signed this as a head: what is asked for is the head of this size and root.
+    const before = { tree_size, root_hash, tree_version: 2, key_id: old.key_id, signature: "", timestamp: "" } as const;
+    return [
+      { before, entryId: entry_id, leafIndex: tree_size, expected: { event_type: "operator_key_rotation", payload } },
+    ];
+  });
+}
 
 /** What `GET /log/operator-key` answers. */
 export type OperatorKeyAnswer = Static<typeof wire.OperatorPublicKey>;

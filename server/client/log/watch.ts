@@ -27,9 +27,8 @@ import type { State, Store } from "../base/store.js";
 import type { ConsistencyProof } from "../base/types.js";
 import { deviation, type Expected } from "./expected.js";
 import { type EntryCriteria, failedFilter } from "./filters.js";
-import { type OperatorKeyAnswer, OperatorPins } from "./operators.js";
+import { newRotations, type OperatorKeyAnswer, OperatorPins, type ShownRotation } from "./operators.js";
 import { isProven, type ProvenEntry } from "./proven.js";
-import { newRotations, type ShownRotation } from "./rotations.js";
 
 /** The reason to refuse a signed head, as a sentence; undefined if there is none. */
 type HeadObjection = (head: TreeHead) => string | undefined;

@@ -3,7 +3,7 @@
  * manifest is compared with the request before it is returned.
  */
 import { PreparedDocument } from "../../../engine/contract/signing/attestations.js";
-import * as wire from "../../../engine/contract/signing/composites.js";
+import * as wire from "../../../engine/contract/signing/verification.js";
 import {
   compositeHash,
   encodeBase64,

@@ -1,20 +1,23 @@
 /** Attestation requests, their answers, and the inbox with notifications about them. */
-import * as inboxWire from "../../../engine/contract/signing/inbox.js";
 import * as wire from "../../../engine/contract/signing/requests.js";
 import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
+import type { PolicyAction } from "../../../engine/verify/keys/contract.js";
 import { asLogged, confirmed, matching, moment } from "../base/compare.js";
 import { pages } from "../base/pages.js";
 import type {
   AttestationRequest,
   CreateRequest,
   Notification,
+  PolicyPublished,
+  PolicyView,
+  PublishPolicy,
   RequestPage,
   RequestQuery,
   RequestResponse,
   Respond,
 } from "../base/types.js";
 import { Area } from "../log/area.js";
-import { CHOSEN } from "../log/expected.js";
+import { CHOSEN, OF_ENTRY } from "../log/expected.js";
 import { type ProvenEntry, receiptPlace } from "../log/proven.js";
 
 /** A request by the client's key. A nonce is generated if it is absent. */
@@ -138,7 +141,7 @@ export class InboxClient extends Area {
   /** Notifications of the session's key, newest first. @throws ClientError */
   list({ unread }: { readonly unread?: boolean } = {}): AsyncGenerator<Notification, void, undefined> {
     const items = pages(this.http, {
-      schema: inboxWire.NotificationPage,
+      schema: wire.NotificationPage,
       path: "/inbox",
       member: "notifications",
       query: { unread: unread === undefined ? undefined : `${unread}` },
@@ -152,8 +155,54 @@ export class InboxClient extends Area {
   /** @throws ClientError */
   async markRead(id: number): Promise<Notification> {
     const notification = await this.auth.withSession((headers) =>
-      this.http.post(inboxWire.Notification, `/inbox/${id}/read`, {}, headers),
+      this.http.post(wire.Notification, `/inbox/${id}/read`, {}, headers),
     );
     return confirmed(notification, { id, read: true }, "The notification");
+  }
+}
+
+// Request policies: the attestation requests that a key wants to receive.
+
+/** A policy of the client's key; `docs/policies.md` describes the language of its predicates. */
+export type NewPolicy = Omit<PublishPolicy, "target_fingerprint" | "auth">;
+
+export class PoliciesClient extends Area {
+  /** Publishes a policy in place of the key's active one. @throws ClientError */
+  async publish(policy: NewPolicy): Promise<PolicyPublished> {
+    const target_fingerprint = this.auth.fingerprint;
+    const floor = await this.watch.sizeBefore();
+    const body = { ...policy, target_fingerprint };
+    const receipt = await this.auth.postAuthorised(wire.PolicyPublished, "/log/request-policies", body);
+    const { predicates, default_action_on_failure } = policy;
+    const content = { target_fingerprint, predicates, default_action_on_failure };
+    const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+      event_type: "request_policy",
+      payload: { ...content, effective_from: moment(policy.effective_from) ?? OF_ENTRY },
+    });
+    const { effective_from } = proven.entry.payload as PayloadOf<"request_policy">;
+    const published_at = proven.entry.timestamp;
+    const status = effective_from <= published_at ? ("active" as const) : ("scheduled" as const);
+    const { entry_hash: _, ...place } = receiptPlace(proven);
+    return this.watch.agreed(
+      receipt,
+      {
+        target_fingerprint,
+        predicates,
+        default_action_on_failure: default_action_on_failure as PolicyAction,
+        effective_from,
+        published_at,
+        status,
+        ...place,
+      },
+      proven,
+    );
+  }
+
+  /** A key's policy in force, and the scheduled one. @throws ClientError */
+  async find(fingerprint: string): Promise<PolicyView> {
+    const view = await this.http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
+    const own = { target_fingerprint: asLogged(fingerprint) };
+    for (const policy of [view.active, view.scheduled]) if (policy) confirmed(policy, own, "The policy");
+    return confirmed(view, own, "The policy");
   }
 }

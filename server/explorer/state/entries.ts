@@ -5,7 +5,7 @@
  */
 import { EntryPage } from "../../../engine/contract/log/log.js";
 import { canonicalJson, checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
-import { MAX_PER_PAGE } from "../../../engine/verify/keys/limits.js";
+import { MAX_PER_PAGE } from "../../../engine/verify/keys/contract.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { learnNames } from "./names.js";
 import { client, http, store } from "./service.js";

@@ -5,7 +5,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { parseIJson } from "../../../engine/verify/json/ijson.js";
+import { parseIJson } from "../../../engine/verify/json/canonical.js";
 import { HttpError } from "../route/problems.js";
 import { PendingBytes, type Share } from "../transport/pending.js";
 import type { TransportResponse } from "../transport/transport.js";

@@ -2,11 +2,55 @@
  * The OpenAPI document as one HTML page without scripts, which fetches nothing but its style sheet. A search is the only
  * thing in it that comes from a client.
  */
-
-import { type Document, type Html, html, type Part, prose, schemaName, words } from "./model.js";
+import {
+  type Document,
+  type Html,
+  html,
+  type Operation,
+  type Part,
+  prose,
+  type Schema,
+  schemaName,
+  words,
+} from "./model.js";
 import { type DocumentedOperation, example, membersOf, operationHtml, typeOf } from "./operation.js";
 import { SIGN_IN } from "./samples.js";
-import { MAX_SEARCH_CHARACTERS, matcher, textOfOperation } from "./search.js";
+
+// Finding operations by words. The service searches, so that the page needs no script.
+
+/** The longest search that is taken; all words of the page are shorter. */
+export const MAX_SEARCH_CHARACTERS = 100;
+
+/** The text in which an operation is found: method, path, name, summary, area, and the names of what it takes and gives. */
+function textOfOperation(
+  method: string,
+  path: string,
+  operation: Operation,
+  schemas: Readonly<Record<string, Schema>>,
+): string {
+  const { operationId, tags, summary, parameters = [], requestBody, responses } = operation;
+  const content = [requestBody?.content, responses[200]?.content, responses[201]?.content];
+  const members = content.flatMap((one) => Object.values(one ?? {}).flatMap(({ schema }) => namesIn(schema, schemas)));
+  const named = parameters.map(({ name }) => name);
+  return [method, path, operationId, summary, ...tags, ...named, ...members].join("\n").toLowerCase();
+}
+
+/** The name of a schema, and of its members two levels deep. */
+function namesIn(schema: Schema, schemas: Readonly<Record<string, Schema>>, depth = 0): string[] {
+  const { $ref, anyOf = [], items } = schema;
+  if ($ref) return [schemaName($ref), ...namesIn(schemas[schemaName($ref)]!, schemas, depth)];
+  const members = depth < 2 ? Object.entries(schema.properties ?? {}) : [];
+  return [
+    ...members.flatMap(([name, member]) => [name, ...namesIn(member, schemas, depth + 1)]),
+    ...[...anyOf, ...(items ? [items] : [])].flatMap((part) => namesIn(part, schemas, depth)),
+  ];
+}
+
+/** A check whether a text has all words of a search. */
+function matcher(search: string): (text: string) => boolean {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return (text) => words.every((word) => text.includes(word));
+}
 
 /** An operation, with its part of the page and the text in which it is searched. */
 interface Listed extends DocumentedOperation {

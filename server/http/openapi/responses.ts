@@ -1,7 +1,6 @@
 /** The parts of the OpenAPI document for answers: the headers of all answers, and all errors of a route. */
 import type { TObject, TSchema } from "typebox";
-import { DOCUMENTED } from "../../../engine/contract/common.js";
-import { Problem } from "../../../engine/contract/errors.js";
+import { DOCUMENTED, Problem } from "../../../engine/contract/common.js";
 import { codesOf } from "../route/problems.js";
 import type { Route } from "../route/route.js";
 import { REASONS } from "../transport/answer.js";

@@ -3,7 +3,7 @@
  * only in HTTP.
  */
 import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../../engine/base/error.js";
-import type { Problem } from "../../../engine/contract/errors.js";
+import type { Problem } from "../../../engine/contract/common.js";
 import type { Standing } from "../limits/limits.js";
 import { type Answer, json, REASONS } from "../transport/answer.js";
 import type { PartRefusal } from "./route.js";

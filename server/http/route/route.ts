@@ -3,7 +3,7 @@
  * the contract tests use the same row.
  */
 import type { Static, TObject, TSchema } from "typebox";
-import type { Problem } from "../../../engine/contract/errors.js";
+import type { Problem } from "../../../engine/contract/common.js";
 import type { Value } from "../../../engine/contract/types.js";
 import type { LimitName } from "../limits/limits.js";
 import type { Answer } from "../transport/answer.js";

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { REQUEST_ID } from "../../../engine/contract/errors.js";
+import { REQUEST_ID } from "../../../engine/contract/common.js";
 import type { Caller } from "../../../engine/registry/writes/writes.js";
 import { clientAddress, limitKey, type Network, UNKNOWN } from "./client-address.js";
 import type { TransportRequest, TransportResponse } from "./transport.js";

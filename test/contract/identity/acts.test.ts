@@ -1,7 +1,7 @@
 /** What authorises which write: sessions for how long, proofs for which request. One table of all routes that take either. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { requestAct } from "#cairnlog/engine/verify/events/challenge.js";
+import { requestAct } from "#cairnlog/engine/verify/events/possession.js";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import { expectProblem, type TestService } from "../../server/harness.js";
 import { bearerOf, challengeOf, proofOf, registeredSigner } from "../../server/proofs.js";

@@ -1,6 +1,6 @@
 /** Challenges of a running service: under which name, at which front end, before and after a restart. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { isChallengeNonce } from "#cairnlog/engine/verify/events/challenge.js";
+import { isChallengeNonce } from "#cairnlog/engine/verify/events/possession.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
 import { challengeOf, proofOf, registeredSigner } from "../../server/proofs.js";
 

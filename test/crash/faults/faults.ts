@@ -20,7 +20,7 @@ export async function loadEngine(dist: string): Promise<Engine> {
     operatorKey: await module("crypto/signer/operator-key"),
     privateKey: await module("crypto/keys/signatures"),
     pool: await module("crypto/pool/pool"),
-    verifier: await module("crypto/pool/verifier"),
+    verifier: await module("crypto/pool/pool"),
     password: await module("crypto/passwords/password"),
     spki: await module("crypto/keys/spki"),
     postings: await module("store/postings/postings"),

@@ -14,7 +14,7 @@ export interface Engine {
   readonly operatorKey: typeof import("#cairnlog/engine/crypto/signer/operator-key.js");
   readonly privateKey: typeof import("#cairnlog/engine/crypto/keys/signatures.js");
   readonly pool: typeof import("#cairnlog/engine/crypto/pool/pool.js");
-  readonly verifier: typeof import("#cairnlog/engine/crypto/pool/verifier.js");
+  readonly verifier: typeof import("#cairnlog/engine/crypto/pool/pool.js");
   readonly password: typeof import("#cairnlog/engine/crypto/passwords/password.js");
   readonly spki: typeof import("#cairnlog/engine/crypto/keys/spki.js");
   readonly postings: typeof import("#cairnlog/engine/store/postings/postings.js");

@@ -8,13 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Columns } from "#cairnlog/engine/journal/postgres/columns.js";
 import { PgConnection, type Sql, type SqlRow } from "#cairnlog/engine/journal/postgres/connection.js";
 import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
 import {
   appendRecord,
   beat,
+  type Columns,
   release,
   replaceBody,
   sweep,

@@ -1,6 +1,6 @@
 /** The tables of anchors must agree with one another and with the log. */
 import { expect, test } from "vitest";
-import { checkAnchors } from "#cairnlog/engine/log/check/anchor-check.js";
+import { checkAnchors } from "#cairnlog/engine/log/check/checks.js";
 import type { RowChange } from "#cairnlog/engine/store/changeset.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../harness.js";

@@ -6,7 +6,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "#cairnlog/engine/log/history/history.js";
-import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clock.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
 import { chain, line, type MadeEntry, momentNumber, sha256, signedHead, type Wanted } from "./entries.js";
 

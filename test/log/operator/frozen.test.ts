@@ -10,7 +10,7 @@ import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { beginLog, continuedBy, freeze } from "#cairnlog/engine/log/operator/entries.js";
-import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clock.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { formatVkey, noteKey } from "#cairnlog/engine/verify/note/key.js";

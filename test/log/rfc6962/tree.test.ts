@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
 import { MemoryRfc6962Rows, Rfc6962Tree } from "#cairnlog/engine/log/rfc6962/tree.js";
-import { entryBundle } from "#cairnlog/engine/log/tlog/bundles.js";
+import { entryBundle } from "#cairnlog/engine/log/tlog/checkpoints.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { leafHash, rfc6962 } from "#cairnlog/engine/verify/index.js";
 import { hashOf, plainConsistency, plainInclusion, plainRoot } from "../../verify/tlog/plain-rfc6962.js";

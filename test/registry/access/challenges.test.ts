@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { ChallengeUses } from "#cairnlog/engine/registry/access/challengeuses.js";
-import type { ChallengePurpose } from "#cairnlog/engine/verify/events/challenge.js";
+import { ChallengeUses } from "#cairnlog/engine/registry/access/challenges.js";
+import type { ChallengePurpose } from "#cairnlog/engine/verify/events/possession.js";
 import {
   ALGORITHMS,
   at,

@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HardwareRoots } from "#cairnlog/engine/crypto/hardware.js";
 import { committedState } from "#cairnlog/engine/registry/accounts/accounts.js";
-import { enrollCredential, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
-import { hasHardware } from "#cairnlog/engine/registry/accounts/credential.js";
+import { enrollCredential, hasHardware, recoverAccount } from "#cairnlog/engine/registry/accounts/commands.js";
 import { type Authority, newRoot, removeChains } from "../../crypto/chains.js";
 import {
   at,

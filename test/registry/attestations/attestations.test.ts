@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AttestationReceipt } from "#cairnlog/engine/registry/attestations/receipts.js";
+import type { AttestationReceipt } from "#cairnlog/engine/registry/attestations/commands.js";
 import { verifyBundle } from "#cairnlog/engine/verify/bundle/bundle.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
 import {

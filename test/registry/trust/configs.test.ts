@@ -1,6 +1,6 @@
 /** Trust configurations: their content, and which of them is active. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { PrivateRows } from "#cairnlog/engine/log/check/private-check.js";
+import type { PrivateRows } from "#cairnlog/engine/log/check/checks.js";
 import { define, type Transaction } from "#cairnlog/engine/log/state/commands.js";
 import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
 import type { TableName } from "#cairnlog/engine/store/schema/schema.js";

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { acceptClock } from "#cairnlog/engine/log/state/clockguard.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clock.js";
 import { startReceiver } from "../../webhooks/receiver.js";
 import { expectProblem, startTestService, type TestService } from "../harness.js";
 import { bearerOf, challengeOf, proofOf, registeredSigner } from "../proofs.js";

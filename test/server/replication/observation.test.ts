@@ -1,7 +1,7 @@
 /** When a leader counts as gone, and what a node may say of its settings. */
 import { expect, test, vi } from "vitest";
 import type { Lead } from "#cairnlog/engine/journal/postgres/statements.js";
-import { Observation } from "#cairnlog/server/replication/observation.js";
+import { Observation } from "#cairnlog/server/replication/role.js";
 import { checkSettings } from "#cairnlog/server/replication/settings.js";
 
 const LEAD = { epoch: 1, holder: "a", sequence: 5, beat: 9 } as Lead;

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { verifyBundle } from "#cairnlog/engine/verify/bundle/bundle.js";
 import type { AttestationBundle } from "#cairnlog/engine/verify/bundle/format.js";
-import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
+import { parseIJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
 import { sha256 } from "../keys/keys.js";
 import { detached, hex, pending } from "../ots/otsbytes.js";

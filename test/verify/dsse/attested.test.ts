@@ -1,7 +1,7 @@
 /** Bundles of envelopes: what the attester says of an envelope is what the envelope says of itself. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { verifyEnvelopeBundle } from "#cairnlog/engine/verify/dsse/attested.js";
+import { verifyEnvelopeBundle } from "#cairnlog/engine/verify/dsse/dsse.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
 import { genuine, publicPem, type Recipe, trust } from "../bundle/genuine.js";
 import { sha256 } from "../keys/keys.js";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
-import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
+import { canonicalJson, parseIJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { jsonValues, texts } from "../../texts.js";
 
 /** The code and the JSON Pointer of the error for a text; `undefined` if it is accepted. */

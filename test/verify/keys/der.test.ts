@@ -1,7 +1,7 @@
 /** A strict reader of DER, by X.690: every value has one encoding. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DerReader, TAG } from "#cairnlog/engine/verify/keys/der.js";
+import { DerReader, TAG } from "#cairnlog/engine/verify/keys/publickey.js";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const integer = (text: string) => {

@@ -1,6 +1,6 @@
 /** The part of an entry's anchoring proof that can be checked offline. */
 import { describe, expect, test } from "vitest";
-import { checkOtsProof } from "#cairnlog/engine/verify/ots/anchor.js";
+import { checkOtsProof } from "#cairnlog/engine/verify/ots/ots.js";
 import { append, attestation, bitcoin, detached, HEADER, hash, hex, pending } from "./otsbytes.js";
 
 const DIGEST = hash("sha256", Buffer.from("an entry"));

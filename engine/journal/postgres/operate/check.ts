@@ -1,7 +1,8 @@
 /** Reads every record on every server, and compares them: what no single append looks at. */
 import { CairnlogError } from "../../../base/error.js";
 import { type JournalPosition, NO_HASH, ORIGIN } from "../../../store/changeset.js";
-import { checkNext, recordOf } from "../../record.js";
+import { checkNext } from "../../ledger.js";
+import { recordOf } from "../../record.js";
 import { PgConnection } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
 import { type ServerStatus, Servers } from "../servers.js";

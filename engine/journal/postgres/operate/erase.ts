@@ -5,10 +5,9 @@
  *
  * If we crash here: each statement holds by itself, and all of it can be repeated.
  */
-import type { PgConnection } from "../connection.js";
+import { type PgConnection, serverSilent } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
 import { erasing } from "../erasing.js";
-import { serverSilent } from "../faults.js";
 import { Servers } from "../servers.js";
 import { recordWith } from "../statements.js";
 

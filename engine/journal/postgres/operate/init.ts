@@ -6,11 +6,10 @@ import { CairnlogError } from "../../../base/error.js";
 import { type JournalPosition, ORIGIN } from "../../../store/changeset.js";
 import type { JournalRecord } from "../../record.js";
 import type { RecordedChange } from "../../rows.js";
-import { columnsOf } from "../columns.js";
-import type { PgConnection } from "../connection.js";
+import { DUPLICATE_SCHEMA, type PgConnection, serverSilent } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
-import { DUPLICATE_SCHEMA, serverSilent } from "../faults.js";
 import { Servers } from "../servers.js";
+import { columnsOf } from "../statements.js";
 import { GRANTS_SQL, SCHEMA_SQL } from "./schema.js";
 
 const STATEMENT_MS = 60_000;

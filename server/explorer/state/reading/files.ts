@@ -21,7 +21,7 @@ import {
 import { Http } from "../../../client/base/http.js";
 import { ClientError, type LogEnd } from "../../../client/index.js";
 import { deviation } from "../../../client/log/expected.js";
-import { newRotations } from "../../../client/log/rotations.js";
+import { newRotations } from "../../../client/log/operators.js";
 import { FULL_TILE, ServedTiles } from "../../../client/log/served.js";
 import { keyFrom } from "../../../client/static/key.js";
 import { type PublishedEntry, StaticLog } from "../../../client/static/log.js";

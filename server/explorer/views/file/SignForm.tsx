@@ -2,7 +2,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { KeyDetail } from "../../../../engine/contract/identity/keys.js";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
-import { PSEUDONYM } from "../../../../engine/verify/keys/limits.js";
+import { PSEUDONYM } from "../../../../engine/verify/keys/contract.js";
 import { type Attested, ClientError } from "../../../client/index.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";

@@ -3,7 +3,7 @@
  * status.
  */
 import { KeyPage } from "../../../../engine/contract/identity/keys.js";
-import { MAX_PER_PAGE } from "../../../../engine/verify/keys/limits.js";
+import { MAX_PER_PAGE } from "../../../../engine/verify/keys/contract.js";
 import type { KeySummary } from "../../../client/index.js";
 import { http } from "../../state/service.js";
 

@@ -8,7 +8,7 @@ import {
   RecoveredAccount,
 } from "../../../../engine/contract/identity/accounts.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { requestAct } from "../../../../engine/verify/events/challenge.js";
+import { requestAct } from "../../../../engine/verify/events/possession.js";
 import { type Route, route } from "../../route/route.js";
 
 const ENROLMENT = "/api/v1/credentials/enroll";

@@ -5,7 +5,7 @@
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { TlogCheckpoint, TlogTile, tileParams, Vkey } from "../../../../engine/contract/log/tlog.js";
 import type { Log } from "../../../../engine/log/log.js";
-import { entryBundle } from "../../../../engine/log/tlog/bundles.js";
+import { entryBundle } from "../../../../engine/log/tlog/checkpoints.js";
 import { parseTilePath } from "../../../../engine/verify/tlog/tilepath.js";
 import { type Route, route } from "../../route/route.js";
 import type { Tlog } from "../../services.js";

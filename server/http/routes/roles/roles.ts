@@ -3,7 +3,7 @@
  * mirror of another service's log, and of a log that has ended. No route of their own is here.
  */
 import { CairnlogError } from "../../../../engine/base/error.js";
-import { isOrigin } from "../../../../engine/contract/origin.js";
+import { isOrigin } from "../../../../engine/contract/check.js";
 import type { Log } from "../../../../engine/log/log.js";
 import { logFrozen } from "../../../../engine/log/operator/entries.js";
 import type { ReplicaLag } from "../../replica-lag.js";

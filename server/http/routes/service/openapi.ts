@@ -1,8 +1,7 @@
 /** The description of the API: a document for programs, and a page for people. */
 import Type from "typebox";
 import type { Document } from "../../docs/model.js";
-import { docsPages } from "../../docs/page.js";
-import { MAX_SEARCH_CHARACTERS } from "../../docs/search.js";
+import { docsPages, MAX_SEARCH_CHARACTERS } from "../../docs/page.js";
 import { docsStyle } from "../../docs/style.js";
 import { openApi } from "../../openapi/document.js";
 import { type Route, route } from "../../route/route.js";

@@ -2,14 +2,12 @@
 import { CairnlogError } from "../../../../engine/base/error.js";
 import { KeyParams } from "../../../../engine/contract/identity/keys.js";
 import {
+  AttestationRequest,
+  CreateRequest,
   InboxQuery,
   Notification,
   NotificationPage,
   NotificationParams,
-} from "../../../../engine/contract/signing/inbox.js";
-import {
-  AttestationRequest,
-  CreateRequest,
   PolicyPublished,
   PolicyView,
   PublishPolicy,
@@ -22,7 +20,7 @@ import {
 import { canonicalFingerprint } from "../../../../engine/registry/events/keys.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { fits } from "../../../../engine/verify/json/shape.js";
-import { NAMING } from "../../../../engine/verify/keys/limits.js";
+import { NAMING } from "../../../../engine/verify/keys/contract.js";
 import type { Asking, Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route/route.js";
 

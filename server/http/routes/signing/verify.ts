@@ -1,7 +1,11 @@
 /** Checks of attestations and composites against the log, and the making of composites. Nothing is written. */
 import { PreparedDocument } from "../../../../engine/contract/signing/attestations.js";
-import { AssembleComposite, AssembledComposite } from "../../../../engine/contract/signing/composites.js";
-import { VerificationResult, VerifyManifest } from "../../../../engine/contract/signing/verification.js";
+import {
+  AssembleComposite,
+  AssembledComposite,
+  VerificationResult,
+  VerifyManifest,
+} from "../../../../engine/contract/signing/verification.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { assemble, compile, verifyComposite } from "../../../../engine/registry/verification/composites.js";
 import { type Route, route } from "../../route/route.js";
