@@ -90,6 +90,26 @@ test("a key is remembered for each service, and used by commands that sign", asy
   expect(await run(...attest)).toMatchObject({ code: 2 });
 });
 
+test.each(["server", "key", "operator-key"])(
+  "whoever forgets their %s keeps all else that is remembered",
+  async (gone) => {
+    const { succeed, path } = newUser();
+    writeFileSync(at("operator.pub.pem"), (await operatorOf(service)).public_key);
+    for (const server of [service.url, other.url])
+      for (const set of [
+        ["key", at("me.pem")],
+        ["operator-key", at("operator.pub.pem")],
+      ])
+        await succeed("config", "set", ...set, "--server", server);
+    await succeed("config", "set", "server", service.url);
+    const before = JSON.parse(readFileSync(path, "utf8"));
+    await succeed("config", "unset", gone);
+    if (gone === "server") delete before.server;
+    else delete before.services[service.url][gone.replace("-", "_")];
+    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual(before);
+  },
+);
+
 describe("the operator key", () => {
   test("is pinned at the first use, which is said once, and verify goes by it", async () => {
     const { succeed } = newUser();
