@@ -2,7 +2,8 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
-import { connect, readNumber, ServiceError } from "#cairnlog/server/cli/connection/connection.js";
+import { readNumber } from "#cairnlog/server/cli/connection/connection.js";
+import { connect, ServiceError } from "#cairnlog/server/cli/connection/service.js";
 import { UsageError } from "#cairnlog/server/cli/line/usage.js";
 
 const servers: Server[] = [];

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Health } from "#cairnlog/engine/contract/service/health.js";
-import { connect } from "#cairnlog/server/cli/connection/connection.js";
+import { connect } from "#cairnlog/server/cli/connection/service.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
 import { type ClientError, createClient } from "#cairnlog/server/client/index.js";
 import { notLeader } from "#cairnlog/server/http/routes/roles/roles.js";

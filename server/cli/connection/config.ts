@@ -15,7 +15,8 @@ import {
   serverAddress,
   writeConfig,
 } from "./config-file.js";
-import { addressesIn, checkAddress, namedServers, printAnswer, READING_OPTIONS, serverOf } from "./connection.js";
+import { printAnswer, READING_OPTIONS } from "./connection.js";
+import { addressesIn, checkAddress, namedServers, serverOf } from "./service.js";
 import { StateFolder } from "./state.js";
 
 const OPTIONS = { server: READING_OPTIONS.server, state: READING_OPTIONS.state, json: READING_OPTIONS.json } as const;

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../../engine/base/error.js";
 import { ClientError } from "../../client/base/error.js";
 import { printable } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { ServiceError } from "./connection.js";
+import { ServiceError } from "./service.js";
 
 /** The text for an error: a sentence if its cause is outside the program, otherwise the stack as well. */
 export function explain(error: unknown): string {

@@ -2,7 +2,8 @@
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../connection/actions.js";
-import { CONNECTION_OPTIONS, requireKeyFile, serverOf } from "../connection/connection.js";
+import { CONNECTION_OPTIONS, requireKeyFile } from "../connection/connection.js";
+import { serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
 import { fileSigner, readSecret } from "../files/secrets.js";
 import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";

@@ -9,7 +9,7 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { csvHeader, csvLine } from "../../../engine/registry/auditexport.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { connect, type ServiceAccess, serverOf } from "../connection/connection.js";
+import { connect, type ServiceAccess, serverOf } from "../connection/service.js";
 import { subcommand, text, textOr } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";

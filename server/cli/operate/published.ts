@@ -1,7 +1,7 @@
 /** What is known to be published of a log: heads and checkpoints in files, or as a service or mirror shows them now. */
 import type { PublishedTree } from "../../../engine/log/history/restore.js";
 import { OperatorKeys, type TreeHead, verifyCheckpoint, verifyTreeHead } from "../../../engine/verify/index.js";
-import { connect } from "../connection/connection.js";
+import { connect } from "../connection/service.js";
 import { readText } from "../files/files.js";
 import { UsageError } from "../line/usage.js";
 

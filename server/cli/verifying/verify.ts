@@ -8,7 +8,8 @@ import {
   verdictOf,
 } from "../../../engine/verify/index.js";
 import { rememberedFor } from "../connection/config-file.js";
-import { namedServer, READING_OPTIONS, serverOf, withClient } from "../connection/connection.js";
+import { READING_OPTIONS, withClient } from "../connection/connection.js";
+import { namedServer, serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
 import { DocumentFiles, isDocument } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
