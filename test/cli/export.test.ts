@@ -72,7 +72,9 @@ test("filters narrow it, and files are never overwritten", async () => {
   expect((await cairnlog(args)).code).toBe(0);
   const first = JSON.parse(readFileSync(at("part.ndjson"), "utf8").split("\n")[0]!);
   expect(first.timestamp).toBe(timestamp);
+  const before = readFileSync(at("part.ndjson"));
   expect((await cairnlog(args)).code).toBe(1);
+  expect(readFileSync(at("part.ndjson")).equals(before)).toBe(true);
   expect((await cairnlog(["export", "--server", service.url, "--out", at("no"), "--format", "xml"])).code).toBe(2);
   expect(existsSync(at("no"))).toBe(false);
 });

@@ -50,6 +50,14 @@ test("a limit is waited out as long as the service says, again and again", async
   expect(asked()).toBe(8);
 });
 
+test("each request has patience of its own, whatever those before it have met", async () => {
+  const { url, patient, asked } = await patience([503], [503], [503], [503], [200], [503], [503], [503], [503], [200]);
+  for (const requests of [5, 10]) {
+    expect((await patient(url)).status).toBe(200);
+    expect(asked()).toBe(requests);
+  }
+});
+
 test.each([
   ["60", 15],
   ["61", 14],
