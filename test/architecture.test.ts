@@ -321,14 +321,21 @@ const TWINS = {
 };
 
 test("an exported name has one meaning", () => {
-  const places = new Map<string, Set<string>>();
+  const places = new Map<string, { readonly file: string; readonly isType: boolean }[]>();
   for (const file of FILES)
-    for (const [, name] of readFileSync(join(root, file), "utf8").matchAll(
-      /^export (?:async )?(?:const|function|class|interface|type|abstract class) (\w+)/gm,
-    ))
-      places.set(name!, (places.get(name!) ?? new Set()).add(file));
+    for (const [, kind, name] of readFileSync(join(root, file), "utf8").matchAll(
+      /^export (?:async )?(const|function|class|interface|type|abstract class) (\w+)/gm,
+    )) {
+      const all = places.get(name!) ?? [];
+      places.set(name!, [...all, { file, isType: kind === "interface" || kind === "type" }]);
+    }
   // A resource of the contract has its schema there, and its type where it is made or read.
-  const isResource = (files: ReadonlySet<string>) => [...files].some((file) => isWithin(file, "engine/contract"));
-  const several = [...places].filter(([, files]) => files.size > 1 && !isResource(files)).map(([name]) => name);
+  const isContract = (file: string) => isWithin(file, "engine/contract");
+  const several = [...places]
+    .filter(([, all]) => new Set(all.map(({ file }) => file)).size > 1)
+    .filter(
+      ([, all]) => !all.some(({ file }) => isContract(file)) || all.some((one) => !isContract(one.file) && !one.isType),
+    )
+    .map(([name]) => name);
   expect(several.sort()).toEqual(Object.values(TWINS).flat().sort());
 });

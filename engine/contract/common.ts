@@ -1,5 +1,5 @@
 /**
- * Parts that several areas of the contract share. All of it is plain JSON Schema made with TypeBox, without
+ * Parts that several areas of the contract share, errors among them. All of it is plain JSON Schema made with TypeBox, without
  * side effects, so that server, clients and browsers use the same definitions. A schema with a `title` becomes a
  * component of the OpenAPI document.
  */

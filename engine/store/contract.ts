@@ -2,7 +2,7 @@
 
 import type { ChangeSet, JournalPosition } from "./changeset.js";
 import type { BatchExtent } from "./lmdb/batch-extents.js";
-import type { Health } from "./lmdb/health.js";
+import type { StoreHealth } from "./lmdb/health.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
 import type { Batch } from "./schema/batch.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema/schema.js";
@@ -97,7 +97,7 @@ export interface StoreReader {
   otherProcesses(): number[];
   usage(): StoreUsage;
   /** Whether this process may still use the environments. Once it may not, every read throws `storage-failed`. */
-  readonly health: Health;
+  readonly health: StoreHealth;
   /**
    * Makes all commits visible to the following reads. Without this, a thread that never yields would always read one
    * snapshot.

@@ -35,7 +35,7 @@ import {
   view,
 } from "./lmdb/environment.js";
 import { encodedBytes, Growth } from "./lmdb/growth.js";
-import { DEFAULT_MIN_FREE_BYTES, failedRead, Health, Room } from "./lmdb/health.js";
+import { DEFAULT_MIN_FREE_BYTES, failedRead, Room, StoreHealth } from "./lmdb/health.js";
 import { DATA_FILE } from "./lmdb/inspect.js";
 import { Reserve } from "./lmdb/reserve.js";
 import type { PostingTables, Rfc6962Rows } from "./postings/contract.js";
@@ -134,7 +134,7 @@ interface Handles {
 }
 
 class LmdbStore implements Store {
-  readonly health = new Health();
+  readonly health = new StoreHealth();
   readonly #options: Required<Omit<StoreOptions, "minFreeBytes">>;
   readonly #room: Room;
   #handles: Handles;

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Database } from "lmdb";
 import { CairnlogError } from "../../engine/base/error.js";
 import { type Environment, openEnvironment, settled } from "../../engine/store/lmdb/environment.js";
-import { Health } from "../../engine/store/lmdb/health.js";
+import { StoreHealth } from "../../engine/store/lmdb/health.js";
 import { takeWriterLock, type WriterLock } from "../../engine/store/lmdb/writerlock.js";
 import { type Checkpoint, parseCheckpointText, parseNote } from "../../engine/verify/index.js";
 
@@ -29,7 +29,7 @@ export class WitnessRows {
   readonly #environment: Environment;
   readonly #table: Database<StoredRow, string>;
   /** Tells when no more can be written by this process. */
-  readonly health = new Health();
+  readonly health = new StoreHealth();
 
   private constructor(lock: WriterLock, environment: Environment) {
     this.#lock = lock;

@@ -13,7 +13,7 @@ const LATER = 1200;
 const noteOf = (size: number) => `log.example/tlog\n${size}\n`;
 const logger = { error: () => {} };
 
-/** Who shows checkpoints of a log, and how the newest one comes there. */
+/** Two ways to show checkpoints of a log, each with a function that brings the newest one there. */
 const SHOWING: Record<string, (log: LogReader) => { tell(size: number): void; shown(): unknown; end(): unknown }> = {
   "a mirror": (log) => {
     const dataDir = temporaryFolder();

@@ -6,7 +6,7 @@ import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import type { JournalPosition } from "#cairnlog/engine/store/changeset.js";
 import { fileUse, openEnvironment } from "#cairnlog/engine/store/lmdb/environment.js";
 import { Growth } from "#cairnlog/engine/store/lmdb/growth.js";
-import { Health } from "#cairnlog/engine/store/lmdb/health.js";
+import { StoreHealth } from "#cairnlog/engine/store/lmdb/health.js";
 import { Reserve } from "#cairnlog/engine/store/lmdb/reserve.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
@@ -276,7 +276,7 @@ test("what is thrown away may fill the disk to its end", async () => {
 });
 
 test("who asks after a failure is told at once", () => {
-  const health = new Health();
+  const health = new StoreHealth();
   const told: CairnlogError[] = [];
   health.observe((failure) => told.push(failure));
   const failure = health.judge(new Error("EIO"));

@@ -58,11 +58,9 @@ type ClientClass = new (options: {
   readonly application_name: string;
 }) => Client;
 
-let loaded: Promise<ClientClass> | undefined;
-
-/** Loads `pg`. @throws CairnlogError `precondition-failed` if it is not installed */
-export function loadDriver(): Promise<ClientClass> {
-  loaded ??= import("pg").then(
+/** Loads `pg`, each time anew if it could not be loaded before. @throws CairnlogError `precondition-failed` if it is not installed */
+export const loadDriver = (): Promise<ClientClass> =>
+  import("pg").then(
     ({ default: { Client } }) => Client as unknown as ClientClass,
     (cause) => {
       throw new CairnlogError(
@@ -72,8 +70,6 @@ export function loadDriver(): Promise<ClientClass> {
       );
     },
   );
-  return loaded;
-}
 
 export class PgConnection {
   readonly place: ServerAddress;

@@ -1,6 +1,7 @@
 /**
- * Attestation requests: one key asks another for an attestation, and somebody answers (docs/spec §10.1). Everything that depends on the state of the log (is the nonce new, is the policy satisfied, was it answered
- * before) is decided inside the command, together with the entries and the notifications.
+ * Attestation requests: one key asks another for an attestation, and somebody answers (docs/spec §10.1). Everything that
+ * depends on the state of the log (is the nonce new, is the policy satisfied, was it answered before) is decided inside the
+ * command, together with the entries and the notifications.
  */
 
 import { randomUUID } from "node:crypto";

@@ -7,7 +7,7 @@ import { CairnlogError } from "../../base/error.js";
 import { flushFile, flushFolders, giveToOwner, isPresent } from "../../base/files.js";
 import { Encoder, open } from "../../native/lmdb.js";
 import type { Key } from "../schema/schema.js";
-import type { Health } from "./health.js";
+import type { StoreHealth } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
 import { openAtGate } from "./opening-gate.js";
 import { LOCK_FILE, MAX_READERS, preflight } from "./preflight.js";
@@ -150,7 +150,7 @@ export function unheard(write: Promise<unknown>): void {
  * The result of a transaction. lmdb puts the reason for a failure into a further promise inside the error.
  * @throws what `health` makes of the reason
  */
-export async function settled<T>(transaction: Promise<T>, health: Health): Promise<T> {
+export async function settled<T>(transaction: Promise<T>, health: StoreHealth): Promise<T> {
   try {
     return await transaction;
   } catch (error) {
@@ -161,7 +161,7 @@ export async function settled<T>(transaction: Promise<T>, health: Health): Promi
 }
 
 /** Runs all writes of `write` as one transaction; resolves when they are on disk. @throws as `settled` does */
-export async function transact(environment: Environment, health: Health, write: () => void): Promise<void> {
+export async function transact(environment: Environment, health: StoreHealth, write: () => void): Promise<void> {
   health.check();
   await settled(environment.batch(write), health);
   await settled(environment.flushed, health);

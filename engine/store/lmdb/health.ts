@@ -100,7 +100,7 @@ export const failedRead = (cause: unknown): CairnlogError =>
     : new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
 
 /** Belongs to the thread that opened the log's store. */
-export class Health {
+export class StoreHealth {
   #failure: CairnlogError | null = null;
   readonly #observers: ((failure: CairnlogError) => void)[] = [];
 

@@ -17,7 +17,7 @@ import {
   view,
 } from "../lmdb/environment.js";
 import { encodedBytes, Growth } from "../lmdb/growth.js";
-import { failedRead, type Health, type Room } from "../lmdb/health.js";
+import { failedRead, type Room, type StoreHealth } from "../lmdb/health.js";
 import { Reserve } from "../lmdb/reserve.js";
 import type { RunRow } from "../schema/rows.js";
 import { HASH } from "../schema/schema.js";
@@ -43,7 +43,7 @@ function rfc6962Rows(
     readonly environment: Environment;
     readonly rfc6962: Database<Buffer, [number, number]> | undefined;
   },
-  health: Health,
+  health: StoreHealth,
   write: (growth: Growth, changes: () => void) => Promise<void>,
 ): Rfc6962Rows {
   const fresh = () => {
@@ -148,7 +148,7 @@ const ADVICE =
  * Opens or creates the tables in a directory.
  * @throws CairnlogError `corrupt-log` if the file is damaged; `storage-failed`
  */
-export function openPostings(options: PostingOptions, room: Room, health: Health): PostingStore {
+export function openPostings(options: PostingOptions, room: Room, health: StoreHealth): PostingStore {
   const { path, isUnshared } = options;
   let handles = openHandles(options);
   let pinned: Transaction | undefined;
@@ -231,7 +231,7 @@ function openHandles({ path, mapSize, readOnly, isInspected }: PostingOptions): 
 }
 
 interface Shared {
-  readonly health: Health;
+  readonly health: StoreHealth;
   handles(): Handles;
   /** Where reads are made. */
   at(): { readonly transaction?: Transaction };

@@ -1,8 +1,9 @@
 /**
  * Proofs that somebody holds a key: what a service asks for, and what entries show.
  *
- * A challenge is the text that a key signs to prove possession to a service (docs/spec §5.1). The text is bound to one service and, if wanted, to one request. So a log that shows another log's challenge as its own gets
- * no signature, and a proof serves nothing but what its holder meant. Service, clients and explorer compute the same bytes.
+ * A challenge is the text that a key signs to prove possession to a service (docs/spec §5.1). The text is bound to one
+ * service and, if wanted, to one request. So a log that shows another log's challenge as its own gets no signature, and a
+ * proof serves nothing but what its holder meant. Service, clients and explorer compute the same bytes.
  */
 import { decodeBase64, encodeBase64, utf8 } from "../bytes/encoding.js";
 import { kernel } from "../bytes/kernel.js";

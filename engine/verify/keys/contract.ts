@@ -1,5 +1,5 @@
 /**
- * Words and messages that the contract fixes and that several parts need: the registry, the schemas of requests and
+ * Words, messages and limits that the contract fixes and that several parts need: the registry, the schemas of requests and
  * answers, the client, the explorer. Each is defined only here.
  */
 

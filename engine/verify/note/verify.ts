@@ -1,4 +1,4 @@
-/** Checks the signatures of a note (c2sp.org/signed-note, "Signatures"). */
+/** Checks the signatures of a note (c2sp.org/signed-note, "Signatures"), and cosignatures of witnesses among them. */
 import { concatBytes } from "@noble/hashes/utils.js";
 import { fromHex, utf8 } from "../bytes/encoding.js";
 import { ML_DSA_44_SIGNATURE_BYTES, verifyMlDsa44 } from "../keys/ml-dsa.js";

@@ -20,7 +20,7 @@ export { Digits, KeyName } from "./KeyName.js";
 export { Paging } from "./Paging.js";
 export { Scroll } from "./Scroll.js";
 export { StatementText as Statement } from "./Statement.js";
-export { Countdown, Empty, Loading, Problem, TaskView } from "./states.js";
+export { Countdown, Empty, Loading, ProblemNote, TaskView } from "./states.js";
 export { EndorsementBadge, KEY_STATUSES, KeyStatusBadge, spoken, whoseName } from "./status.js";
 export { ageOf, Time, useNow } from "./Time.js";
 export { type CheckState, FailedVerdict, isMisbehaviour, Verdict } from "./Verdict.js";

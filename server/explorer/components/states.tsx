@@ -36,7 +36,7 @@ interface ProblemProps {
 }
 
 /** An error, and what to do about it. If waiting helps, it counts down and then tries again. */
-export function Problem({ error, retry }: ProblemProps) {
+export function ProblemNote({ error, retry }: ProblemProps) {
   const { title, text } = describe(error);
   const wait = error instanceof ClientError ? error.retryAfter : undefined;
   return (
@@ -90,7 +90,7 @@ export function TaskView<T>({
   readonly rows?: number;
   readonly children: (value: T) => ComponentChildren;
 }) {
-  if (task.error !== undefined) return <Problem error={task.error} retry={task.retry} />;
+  if (task.error !== undefined) return <ProblemNote error={task.error} retry={task.retry} />;
   if (task.value === undefined) return <Loading what={what} {...(rows === undefined ? {} : { rows })} />;
   return <div aria-busy={task.isBusy}>{children(task.value)}</div>;
 }

@@ -29,7 +29,7 @@ const operator = testOperator.public.pem;
 const LATER = "2250-01-01T00:00:00.000000Z";
 const common = { projection: noProjection, pool: testPool, operatorKey: operator };
 
-/** A log that was created with a name, and has entries with these payloads, of which it withholds the first. */
+/** A log with a name. It has an entry for each of these payloads, and withholds the first one. */
 async function namedLog(payloads: readonly JsonObject[]): Promise<string> {
   const path = join(temporaryFolder(), "log");
   const { log } = await openTestLog({ path, name: "log.example" });

@@ -44,7 +44,7 @@ const indexes = fc
       for (let index = from; index < Math.min(SIZE, from + length); index += step) all.add(index);
     return [...all].sort((a, b) => a - b);
   });
-/** The same list as bits. */
+/** A list with the same indexes that is made of bits. */
 function bitsOf(list: readonly number[]) {
   const bits = newBits(SIZE);
   for (const index of list) bits[index >>> 5]! |= 1 << (index & 31);

@@ -9,7 +9,7 @@ import {
   Heading,
   Loading,
   Paging,
-  Problem,
+  ProblemNote,
   Verdict,
 } from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
@@ -56,7 +56,7 @@ export function EntryListPage({ query }: { readonly query: URLSearchParams }) {
       >
         <div class="list-body" aria-busy={task.isBusy}>
           {error !== undefined ? (
-            <Problem error={error} retry={task.retry} />
+            <ProblemNote error={error} retry={task.retry} />
           ) : shown === undefined && isAlarmed && seen.status === "looking" ? (
             <Empty title="Nothing is listed during an alarm.">No head of this log can be trusted now.</Empty>
           ) : shown === undefined ? (

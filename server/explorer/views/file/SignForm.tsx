@@ -4,7 +4,7 @@ import { KeyDetail } from "../../../../engine/contract/identity/keys.js";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
 import { PSEUDONYM } from "../../../../engine/verify/keys/contract.js";
 import { type Attested, ClientError } from "../../../client/index.js";
-import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
+import { DownloadIcon, Loading, ProblemNote, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { viewAddress } from "../../state/location.js";
@@ -58,7 +58,7 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
       setBusy(false);
     }
   };
-  if (known.error !== undefined) return <Problem error={known.error} retry={known.retry} />;
+  if (known.error !== undefined) return <ProblemNote error={known.error} retry={known.retry} />;
   if (known.value === undefined) return <Loading what="the registration of the key" rows={3} />;
   return (
     <>
@@ -69,7 +69,7 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
         isBusy={isBusy}
         sign={sign}
       />
-      {error !== null && <Problem error={error} />}
+      {error !== null && <ProblemNote error={error} />}
       {done && <Receipt done={done} fileName={fileName} />}
     </>
   );

@@ -1,7 +1,7 @@
 /** The newest entries, updated as they arrive. */
 import { useRef } from "preact/hooks";
 import type { TreeHead } from "../../../../engine/verify/index.js";
-import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
+import { Card, Empty, EntryList, Loading, ProblemNote } from "../../components/index.js";
 import { alarms } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { source } from "../../state/source.js";
@@ -22,7 +22,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
   return (
     <Card title="Newest entries" aside={<a href="#/entries">All entries</a>} class="recent">
       {error !== undefined && !entries ? (
-        <Problem error={error} retry={task.retry} />
+        <ProblemNote error={error} retry={task.retry} />
       ) : entries ? (
         <EntryList entries={entries} newAfter={newAfter.current} />
       ) : !head && isAlarmed ? (

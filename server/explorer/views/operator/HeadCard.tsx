@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { AnchorStatus } from "../../../../engine/contract/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../../../engine/contract/log/log.js";
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
-import { Badge, Card, Check, Facts, Hash, Problem, TaskView, Time } from "../../components/index.js";
+import { Badge, Card, Check, Facts, Hash, ProblemNote, TaskView, Time } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
 import { viewAddress } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
@@ -38,7 +38,7 @@ export function OperatorHeadCard() {
             Sign the head again
           </button>
         )}
-        {error !== null && <Problem error={error} />}
+        {error !== null && <ProblemNote error={error} />}
         {signed && (
           <>
             <Check holds={signed.holds}>

@@ -1,7 +1,7 @@
 /** Signs in as the operator: the page signs a challenge with a key file, which is not sent. */
 import { useId, useState } from "preact/hooks";
 import { ClientError } from "../../../client/index.js";
-import { Card, Empty, Hash, Problem } from "../../components/index.js";
+import { Card, Empty, Hash, ProblemNote } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { operators } from "../../state/watching.js";
@@ -103,7 +103,7 @@ function KeyForm() {
 
 function SignInError({ error }: { readonly error: unknown }) {
   if (error === null) return null;
-  if (error instanceof ClientError) return <Problem error={error} />;
+  if (error instanceof ClientError) return <ProblemNote error={error} />;
   return (
     <p class="form-error" role="alert">
       {error instanceof Error ? error.message : String(error)}

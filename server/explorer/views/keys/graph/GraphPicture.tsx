@@ -1,7 +1,7 @@
 /** The graph, drawn by Cytoscape. The reader navigates by pressing a key, or with the arrow keys and Enter. */
 import type { Core, NodeSingular } from "cytoscape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Loading, Problem, spoken } from "../../../components/index.js";
+import { Loading, ProblemNote, spoken } from "../../../components/index.js";
 import { announce } from "../../../state/announcements.js";
 import type { GraphAnswer } from "./answer.js";
 import { drawGraph } from "./graphdrawing.js";
@@ -50,7 +50,7 @@ export function GraphPicture({ graph, walk }: GraphPictureProps) {
   };
   return (
     <figure class="graph-figure">
-      {typeof state === "object" && <Problem error={state.error} />}
+      {typeof state === "object" && <ProblemNote error={state.error} />}
       {state === "loading" && <Loading what="the picture" rows={1} />}
       {/* It can take the focus, and announces the selected key. The table beside it has all of its data. */}
       <div

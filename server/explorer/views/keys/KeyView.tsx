@@ -17,18 +17,18 @@ import { KeyVerdict } from "./KeyVerdict.js";
 import { Namesakes } from "./Namesakes.js";
 import { TrustCard } from "./TrustCard.js";
 
-interface KeyPageProps {
+interface KeyViewProps {
   readonly fingerprint: string;
   readonly query: URLSearchParams;
 }
 
-export function KeyPage({ fingerprint: asked, query }: KeyPageProps) {
+export function KeyView({ fingerprint: asked, query }: KeyViewProps) {
   const fingerprint = normaliseContentHash(asked);
   if (fingerprint === undefined) return <NoSuchKey text={`${asked} is not a fingerprint.`} isUnclear />;
   return <Found fingerprint={fingerprint} query={query} />;
 }
 
-function Found({ fingerprint, query }: KeyPageProps) {
+function Found({ fingerprint, query }: KeyViewProps) {
   const task = useTask(
     () => http.get(KeySchema, `/keys/${encodeURIComponent(fingerprint)}`).catch(orNull),
     [fingerprint],
@@ -62,7 +62,7 @@ function Found({ fingerprint, query }: KeyPageProps) {
   );
 }
 
-function Facets({ shown, fingerprint, query }: KeyPageProps & { readonly shown: KeyDetail }) {
+function Facets({ shown, fingerprint, query }: KeyViewProps & { readonly shown: KeyDetail }) {
   const trust = useTask(
     () => http.get(TrustStatus, `/endorsements/${encodeURIComponent(fingerprint)}/status`),
     [fingerprint],

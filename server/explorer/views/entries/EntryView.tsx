@@ -12,7 +12,7 @@ import {
   eventLabel,
   FailedVerdict,
   Heading,
-  Problem,
+  ProblemNote,
   saveFile,
   saveJson,
   Verdict,
@@ -34,7 +34,7 @@ import { TreeCard } from "./TreeCard.js";
 const NUMBER = new Intl.NumberFormat();
 const IDLE = { isBusy: false, error: undefined };
 
-export function EntryPage({ id }: { readonly id: number }) {
+export function EntryView({ id }: { readonly id: number }) {
   const task = useTask(() => source().opened(id), [id]);
   const { value: proven, error } = task;
   const around = useTask(async () => (proven ? source().neighbours(proven) : undefined), [proven]);
@@ -46,7 +46,7 @@ export function EntryPage({ id }: { readonly id: number }) {
       <div class="stack">
         <Heading title={title} />
         <FailedVerdict error={error} what="This entry" />
-        <Problem error={error} retry={task.retry} />
+        <ProblemNote error={error} retry={task.retry} />
       </div>
     );
   return (
@@ -122,7 +122,7 @@ function ProofFile({ proven }: { readonly proven: Proven }) {
       <button type="button" class="button" onClick={() => void save()} disabled={state.isBusy}>
         <DownloadIcon /> Download for other tools (.tlog-proof)
       </button>
-      {state.error !== undefined && <Problem error={state.error} retry={() => void save()} />}
+      {state.error !== undefined && <ProblemNote error={state.error} retry={() => void save()} />}
     </>
   );
 }
