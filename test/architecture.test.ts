@@ -310,6 +310,39 @@ describe("what is exported", () => {
   });
 });
 
+describe("what a program in a text imports, which no compiler reads", () => {
+  /** Names that a program within backquotes imports from a module of ours, and that it does not export. */
+  async function missing(text: string): Promise<string[]> {
+    const programs = text.match(/`[^`]*`/g) ?? [];
+    const imports = programs.flatMap((program) => [
+      ...program.matchAll(/\{([^{}]*)\} (?:from |= await import\()"#cairnlog\/((?:engine|server|wasm)\/[\w./-]+)"/g),
+    ]);
+    const names = imports.map(async ([, names, path]) => {
+      const exported = await import(new URL(`../dist/${path}`, import.meta.url).href);
+      return names!.match(/\w+/g)!.flatMap((name) => (name in exported ? [] : [`${path}: ${name}`]));
+    });
+    return (await Promise.all(names)).flat();
+  }
+
+  test("is exported", async () => {
+    const files = ["test", "bench", "scripts"].flatMap((folder) => [...sources(folder)]);
+    const texts = files
+      .filter((file) => file !== "test/architecture.test.ts")
+      .map((file) => readFileSync(join(root, file), "utf8"));
+    expect((await Promise.all(texts.map(missing))).flat()).toEqual([]);
+  });
+
+  test("and is not, is seen", async () => {
+    const module = '"#cairnlog/engine/base/error.js"';
+    const all = await Promise.all([
+      missing(`const HOOK = \`\nimport { CairnlogError, Health } from ${module}\`;`),
+      missing(`run(\`const { Health } = await import(${module});\`)`),
+      missing(`import { Health } from ${module};`),
+    ]);
+    expect(all).toEqual([["engine/base/error.js: Health"], ["engine/base/error.js: Health"], []]);
+  });
+});
+
 /**
  * Names that stand for one thing each in two rooms that nobody reads together: what the client exports beside the engine, the
  * trees of both kinds, which are called by their file (`rfc6962.leafHash`), and a command beside what it does.

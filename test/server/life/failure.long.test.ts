@@ -23,10 +23,10 @@ const attest = (url: string): Promise<Response> =>
  * failure would damage the process's memory, and the later behaviour of the process would be undefined.
  */
 const HOOK = `
-import { Health } from "#cairnlog/engine/store/lmdb/health.js";
-const { check } = Health.prototype;
+import { StoreHealth } from "#cairnlog/engine/store/lmdb/health.js";
+const { check } = StoreHealth.prototype;
 let health;
-Health.prototype.check = function () {
+StoreHealth.prototype.check = function () {
   health ??= this;
   check.call(this);
 };
