@@ -10,14 +10,10 @@ import { Opened } from "./closing.js";
 import { createLimits } from "./front/limits.js";
 import { HttpServer } from "./http/app.js";
 import { Measures } from "./http/observing/measures.js";
+import { livenessRoute } from "./http/observing/probes.js";
 import { NO_PAGES, requirePublicUrl } from "./http/origins.js";
 import { isRefusedByBrowsers } from "./http/refused-ports.js";
-import {
-  DECLARATIONS_BELIEVED,
-  livenessRoute,
-  operationRoutes,
-  UWS_DOES_NOT_LOAD,
-} from "./http/routes/service/health.js";
+import { DECLARATIONS_BELIEVED, operationRoutes, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { ChosenTransport } from "./http/servers/choose.js";
 import type { Services } from "./http/services.js";
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
@@ -50,7 +46,10 @@ interface OperationsParts {
 function openOperations({ registry, services, chosen, isReadOnly, logger }: OperationsParts): HttpServer {
   return new HttpServer({
     transport: chosen.transport,
-    routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen, isReadOnly)],
+    routes: [
+      livenessRoute(() => services.readiness.checkAlive()),
+      ...operationRoutes(registry, services, chosen, isReadOnly),
+    ],
     pages: NO_PAGES,
     limits: null,
     trustedProxies: [],

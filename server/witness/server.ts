@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Type from "typebox";
 import { CairnlogError } from "../../engine/base/error.js";
-import { Alive } from "../../engine/contract/service/health.js";
 import { freeBytes } from "../../engine/store/lmdb/health.js";
 import { makePrivateFolder } from "../../engine/store/lmdb/private.js";
 import { isHexHash } from "../../engine/verify/bytes/encoding.js";
 import { HttpServer } from "../http/app.js";
 import { Measures } from "../http/observing/measures.js";
+import { livenessRoute, metricsRoute } from "../http/observing/probes.js";
 import { NO_PAGES } from "../http/origins.js";
 import { HttpError } from "../http/route/problems.js";
 import { type Route, route } from "../http/route/route.js";
@@ -82,17 +82,7 @@ function witnessRoutes({ witness, rows, metrics, freeBytes }: WitnessServices, p
       limit: null,
       handle: () => new Answer(Buffer.from(`${witness.vkey}\n`), { contentType: TEXT, cacheControl: "no-cache" }),
     }),
-    route({
-      method: "GET",
-      path: "/livez",
-      summary: "Whether the process answers, and can use its rows",
-      answer: Alive,
-      limit: null,
-      handle() {
-        requireUsable(rows);
-        return { status: "ok" } as const;
-      },
-    }),
+    livenessRoute(() => requireUsable(rows)),
     route({
       method: "GET",
       path: "/readyz",
@@ -107,15 +97,7 @@ function witnessRoutes({ witness, rows, metrics, freeBytes }: WitnessServices, p
         return { status: "ok", vkey: witness.vkey, logs: witness.logs.size } as const;
       },
     }),
-    route({
-      method: "GET",
-      path: "/metrics",
-      summary: "Measurements in the Prometheus text format",
-      answer: Type.String(),
-      answerType: "text/plain",
-      limit: null,
-      handle: async () => new Answer(Buffer.from(await metrics.text()), { contentType: metrics.contentType }),
-    }),
+    metricsRoute(metrics),
   ];
 }
 

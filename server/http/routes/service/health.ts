@@ -1,13 +1,12 @@
 /** Probes and metrics. */
-import Type from "typebox";
-import { Alive, Health, Ready, WritersRule } from "../../../../engine/contract/service/health.js";
+import { Health, Ready, WritersRule } from "../../../../engine/contract/service/health.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../process/version.js";
 import { LIMITS } from "../../limits/limits.js";
+import { livenessRoute, metricsRoute } from "../../observing/probes.js";
 import { type Route, route } from "../../route/route.js";
 import type { ChosenTransport } from "../../servers/choose.js";
 import type { Services } from "../../services.js";
-import { Answer } from "../../transport/answer.js";
 import { frozenEnd } from "../log/shards.js";
 import { described } from "./node.js";
 
@@ -49,7 +48,7 @@ export const healthRoutes = (
       ...(isDemonstration ? { demonstration: true as const } : {}),
     }),
   }),
-  livenessRoute(readiness),
+  livenessRoute(() => readiness.checkAlive()),
 ];
 
 /** `GET /api/v1/writers`. The list of a log is nobody's, so it is not part of the answer. */
@@ -61,20 +60,6 @@ export const writersRoute = ({ writers }: Pick<Served, "writers">): Route =>
     answer: WritersRule,
     limit: "general",
     handle: () => writers.view,
-  });
-
-/** `GET /livez`. */
-export const livenessRoute = (readiness: Services["readiness"]): Route =>
-  route({
-    method: "GET",
-    path: "/livez",
-    summary: "Whether the process answers, and can use its log",
-    answer: Alive,
-    limit: null,
-    handle() {
-      readiness.checkAlive();
-      return { status: "ok" } as const;
-    },
   });
 
 /** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
@@ -116,14 +101,6 @@ export function operationRoutes(
         } as const;
       },
     }),
-    route({
-      method: "GET",
-      path: "/metrics",
-      summary: "Measurements in the Prometheus text format",
-      answer: Type.String(),
-      answerType: "text/plain",
-      limit: null,
-      handle: async () => new Answer(Buffer.from(await metrics.text()), { contentType: metrics.contentType }),
-    }),
+    metricsRoute(metrics),
   ];
 }
