@@ -137,6 +137,50 @@ test("passwords leave a worker free for signatures", async () => {
   }
 });
 
+test("a slot is free again however its work ended, and those that wait get it in their order", async () => {
+  for (const workers of [1, 2, 4]) {
+    const slots = Math.max(1, workers - 1);
+    /** Of the tasks that run, oldest first. */
+    const running: { end: (result: unknown) => void; fail: (error: Error) => void; input: unknown }[] = [];
+    const run = <T>(_: URL, __: string, input: unknown) =>
+      new Promise<T>((resolve, reject) => running.push({ input, end: resolve as () => void, fail: reject }));
+    const hasher = new PasswordHasher({ workers, run, close: async () => {} });
+    const verify = (phc: string) => hasher.verify("correct horse", phc).catch(({ message }: Error) => message);
+    for (let round = 0; round < 3; round++) {
+      const asked = Array.from({ length: 4 * slots }, (_, n) => verify(`${round} ${n}`));
+      for (let n = 0; n < asked.length; n++) {
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(running.length).toBe(Math.min(slots, asked.length - n));
+        const { input, end, fail } = running.shift()!;
+        expect(input).toMatchObject({ phc: `${round} ${n}` });
+        // Right, wrong, a worker that died, a right one that another waits for.
+        if (n % 2) fail(new Error(`failed ${n}`));
+        else end(n % 4 === 0);
+        expect(await asked[n]).toBe(n % 2 ? `failed ${n}` : n % 4 === 0);
+      }
+    }
+  }
+});
+
+test("those that are refused because too many wait take no slot, and the others are answered", async () => {
+  let running = 0;
+  const run = async <T>() => {
+    running++;
+    await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    return true as T;
+  };
+  const hasher = new PasswordHasher({ workers: 1, run, close: async () => {} });
+  for (let round = 0; round < 2; round++) {
+    const asked = Array.from({ length: 300 }, () => hasher.verify("correct horse", ""));
+    const outcomes = await Promise.allSettled(asked);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(257);
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "overloaded" });
+  }
+  expect(running).toBe(0);
+});
+
 test("a closed pool refuses work", async () => {
   const closed = createPool(1);
   await closed.close();

@@ -391,6 +391,13 @@ await signerAt(${JSON.stringify(fake.address)}).catch(({ code, message }) => con
   test.each([
     ["silence", () => {}, "signer-unavailable"],
     ["another protocol", (socket: Socket) => send(socket, { protocol: "x/1", public_key: "" }), "signer-unavailable"],
+    ...[undefined, null, "", "cairnlog-signer/0", "cairnlog-signer/2", "CAIRNLOG-SIGNER/1", ["cairnlog-signer/1"]].map(
+      (protocol): [string, (socket: Socket) => unknown, string] => [
+        `the protocol ${JSON.stringify(protocol)} with a key`,
+        (socket) => send(socket, { protocol, public_key: stranger.public.pem }),
+        "signer-unavailable",
+      ],
+    ),
     ["no key", (socket: Socket) => send(socket, { protocol: "cairnlog-signer/1" }), "signer-unavailable"],
     ["an error", (socket: Socket) => send(socket, { error: "locked" }), "signer-unavailable"],
     [

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
+import { LogVerification, verifyLog } from "#cairnlog/engine/log/check/verify.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
@@ -79,6 +79,39 @@ test("findings are taken stretch by stretch, and not all of them in one turn at 
   expect(errors).toHaveLength(1000);
   expect(readBetween).toHaveLength(stretches);
   expect(Math.max(...readBetween, read)).toBeLessThanOrEqual(workers);
+});
+
+test("whoever asks for all entries is answered for all, and whoever asks for the newest for those, also at one time", async () => {
+  const finding = { id: 1, tree_size: null, code: "code", message: "message" };
+  const damaged: Pool = {
+    workers: 1,
+    async run<T>(_: URL, __: string, { from }: { from: number }) {
+      await new Promise((resolve) => setImmediate(resolve));
+      return { errors: from === 0 ? [finding] : [], warnings: [] } as T;
+    },
+    close: async () => {},
+  };
+  const log = { size: CHUNK + 512, operators: Operators.of(testOperator.public) };
+  const verification = new LogVerification({ path: "", pool: damaged, projection: noProjection }, log);
+  const ask = { all: () => verification.all(), newest: () => verification.newest() };
+  for (const order of [
+    ["newest", "all"],
+    ["all", "newest"],
+    ["newest", "all", "newest", "all"],
+  ] as const)
+    expect((await Promise.all(order.map((which) => ask[which]()))).map(({ valid }) => valid)).toEqual(
+      order.map((which) => which === "newest"),
+    );
+  // Calls at one time share a run; the next one after it is of what is there then.
+  const first = ask.all();
+  expect(ask.all()).toBe(first);
+  await first;
+  log.size++;
+  expect(await ask.all()).toMatchObject({ entry_count: log.size });
+  const broken = expect(ask.all()).rejects.toMatchObject({ code: "closed" });
+  await verification.close();
+  await broken;
+  await expect(ask.newest()).rejects.toMatchObject({ code: "closed" });
 });
 
 test("a rotation that the chain of operator keys does not have is an error at its entry", async () => {

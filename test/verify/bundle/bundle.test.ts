@@ -219,6 +219,56 @@ describe("a bundle whose entry is anchored", () => {
   });
 });
 
+describe("who may have signed", () => {
+  const signer = generateKeyPairSync("ed25519");
+  const fingerprint = parsePublicKey(publicPem(signer.publicKey)).fingerprint;
+  const other = parsePublicKey(publicPem(generateKeyPairSync("ed25519").publicKey)).fingerprint;
+  const bundle = genuine({ signer });
+  const at = bundle.entry.timestamp;
+  const [before, after] = ["2025-03-01T12:00:00.249999Z", "2025-03-01T12:00:00.250001Z"];
+  /** Periods, and whether the entry's time is in them. */
+  const PERIODS = [
+    [{}, true],
+    [{ validAfter: null, validBefore: null }, true],
+    [{ validAfter: at }, true],
+    [{ validAfter: after }, false],
+    [{ validBefore: after }, true],
+    [{ validBefore: at }, false],
+    [{ validAfter: before, validBefore: after }, true],
+    [{ validAfter: "2024-01-01T00:00:00.000000Z", validBefore: before }, false],
+  ] as const;
+
+  it("is whoever is listed for the entry's time, in whichever of several lines", async () => {
+    for (const [i, [first, isFirst]] of PERIODS.entries())
+      for (const [j, [second, isSecond]] of PERIODS.slice(4, 6).entries())
+        for (const key of [fingerprint, other]) {
+          const signers = [
+            { fingerprint: other, name: "another" },
+            { fingerprint: key, name: "first", ...first },
+            { fingerprint, name: "second", ...second },
+          ];
+          const { valid, checks } = await verifyBundle(bundle, { ...trust, signers });
+          const isOwn = key === fingerprint && isFirst;
+          const name = isOwn ? "first" : isSecond ? "second" : null;
+          expect({ valid, check: checks.at(-1) }, `${i} ${j} ${key === fingerprint}`).toEqual({
+            valid: name !== null,
+            check: {
+              name: "signer",
+              ok: name !== null,
+              detail: name ? `The signer is ${name}.` : "The signer was not allowed to sign at the entry's time.",
+            },
+          });
+        }
+  });
+
+  it("is nobody where nobody is listed, or others are", async () => {
+    for (const signers of [[], [{ fingerprint: other }]])
+      expect(await failures(bundle, { ...trust, signers })).toEqual([
+        "signer: The signer is none of those that you named.",
+      ]);
+  });
+});
+
 describe("a changed bundle", () => {
   it.each([0, 4])("is refused wherever it is changed (leaf %i)", async (index) => {
     // No hash covers an entry's id, which only has a lower bound, and nothing says how many further digests there were.
