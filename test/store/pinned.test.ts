@@ -87,7 +87,9 @@ test("a moment that is left is held no more, in either file", async () => {
   const writer = openStore({ path, mapSize: MAP_SIZE });
   await change(writer, 1);
   const reader = openStore({ path, mapSize: MAP_SIZE, readOnly: true, isInspected: true });
-  const environments = [path, postingsFolder(path)].map((folder) => open({ path: folder, maxDbs: 64, mapSize: MAP_SIZE }));
+  const environments = [path, postingsFolder(path)].map((folder) =>
+    open({ path: folder, maxDbs: 64, mapSize: MAP_SIZE }),
+  );
   const isHeld = () => environments.map((environment) => oldestReaderOf(environment as never) > 0);
   const steps: [leave: (() => unknown) | null, held: boolean[]][] = [
     [null, [false, false]],
