@@ -77,6 +77,8 @@ export class WalkMark {
   readonly #work: BackgroundWork;
   #marked = 0;
   #isMarking = false;
+  /** Lanes that may have cursors on disk, whatever `hasCursor` says: a command that the log refused may be written. */
+  readonly #unsure = new WeakSet<SubscriptionLane>();
 
   constructor(outbox: Outbox, work: BackgroundWork) {
     this.#outbox = outbox;
@@ -108,13 +110,20 @@ export class WalkMark {
     const cursorless = [...lanes.values()].filter((lane) => !lane.hasCursor && isBusy(lane));
     for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
       const some = cursorless.slice(from, from + MAX_AT_ONCE);
+      for (const lane of some) this.#unsure.add(lane);
       const cursors = some.map((lane): Cursor => ({ webhook_id: lane.id, next: walk.cursorOf(lane) }));
       if (!(await this.#work.tried(() => this.#outbox.mark(null, cursors)))) return;
       for (const lane of some) lane.hasCursor = true;
     }
-    const idle = [...lanes.values()].filter((lane) => lane.hasCursor && !isBusy(lane)).slice(0, MAX_AT_ONCE);
-    for (const lane of idle) lane.hasCursor = false;
+    const mayHaveOne = (lane: SubscriptionLane) => lane.hasCursor || this.#unsure.has(lane);
+    const idle = [...lanes.values()].filter((lane) => mayHaveOne(lane) && !isBusy(lane)).slice(0, MAX_AT_ONCE);
+    for (const lane of idle) {
+      lane.hasCursor = false;
+      this.#unsure.add(lane);
+    }
     const without = idle.map((lane): Cursor => ({ webhook_id: lane.id, next: null }));
-    if (await this.#work.tried(() => this.#outbox.mark(walked, without))) this.#marked = walked;
+    if (!(await this.#work.tried(() => this.#outbox.mark(walked, without)))) return;
+    this.#marked = walked;
+    for (const lane of idle) this.#unsure.delete(lane);
   }
 }

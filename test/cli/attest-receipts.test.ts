@@ -78,6 +78,33 @@ describe("before anything is sent, the receipt has a place", () => {
     expect(readdirSync(folder).sort()).toEqual(["a", "a.attestation.json"]);
   });
 
+  test("two runs at once keep both receipts, also where one has taken the empty file of the other", async () => {
+    write("a");
+    const runs = ["Read.", "Approved."].map((intent) => attest(at("a"), "--intent", intent));
+    // Both have their places before either is answered.
+    let answered = 0;
+    let go = () => {};
+    const bothSent = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    proxy.seize = (path) => {
+      if (path.startsWith("/attestations") && ++answered === runs.length) go();
+      return false;
+    };
+    const done = await Promise.all(runs);
+    await bothSent;
+    expect(done.map(({ code }) => code)).toEqual([0, 0]);
+    const names = readdirSync(folder).sort();
+    expect(names).toEqual(["a", "a.attestation.2.json", "a.attestation.json"]);
+    const intents = names
+      .slice(1)
+      .map((name) => JSON.parse(readFileSync(at(name), "utf8")).attestation.intent_statement);
+    expect(intents.sort()).toEqual(["Approved.", "Read."]);
+    for (const { stdout } of done)
+      expect(readFileSync(/, (\S+json),/.exec(stdout)![1]!, "utf8")).toContain(`"id": ${id(stdout)}`);
+    expect(await verify(at("a"))).toMatchObject({ code: 0 });
+  });
+
   test("which is removed when the service refuses", async () => {
     write("a", "b");
     const { code } = await attest(folder, "--type", "nonsense");
@@ -154,6 +181,28 @@ describe("a file that has its receipt", () => {
     expect(again.stdout.match(/\(recorded before\)/g)).toHaveLength(2);
     expect(id(again.stdout)).toBe(id(first.stdout));
     expect(again.stdout.match(/attestation [0-9a-f-]{36}$/gm)).toHaveLength(3);
+  });
+
+  test("is sent by each of its signers, who have receipts of their own", async () => {
+    write("a");
+    const otherKey = join(temporaryFolder(), "other.pem");
+    writeFileSync(otherKey, newSigner().privateKey);
+    const byOther = () => cairnlog(["attest", at("a"), "--key", otherKey, "--server", proxy.url]);
+    const mine = await attest(at("a"));
+    const others = await byOther();
+    expect([mine.code, others.code, sent]).toEqual([0, 0, [1, 1]]);
+    expect(id(others.stdout)).toBeGreaterThan(id(mine.stdout));
+    const keys = ["a.attestation.json", "a.attestation.2.json"].map(
+      (name) => JSON.parse(readFileSync(at(name), "utf8")).public_key,
+    );
+    expect(new Set(keys).size).toBe(2);
+    // Each of them has it already, and hears of the own entry.
+    for (const [run, first] of [
+      [attest(at("a")), mine],
+      [byOther(), others],
+    ] as const)
+      expect(id((await run).stdout)).toBe(id(first.stdout));
+    expect(sent).toEqual([1, 1]);
   });
 
   test("is sent if the receipt is of another attestation, does not hold, or is of what was in the file before", async () => {

@@ -66,6 +66,22 @@ test("each filter is asked for by its name, and no other", async () => {
   expect(await asked("--fingerprint", fingerprint)).toEqual({ fingerprint, page_size });
 });
 
+test("one that is broken off leaves no file, and can be repeated", async () => {
+  const proxy = await LyingProxy.before(service.url);
+  const run = () =>
+    cairnlog(["export", "--server", proxy.url, "--out", at("broken.ndjson"), "--start-date", "2020-01-01"]);
+  proxy.seize = (path, response) => {
+    const isLater = path.includes("after_id=2000");
+    if (isLater) response.writeHead(400, { "content-type": "application/problem+json" }).end("{}");
+    return isLater;
+  };
+  expect(await run()).toMatchObject({ code: 1, stdout: "" });
+  expect(existsSync(at("broken.ndjson"))).toBe(false);
+  proxy.repent();
+  expect(await run()).toMatchObject({ code: 0 });
+  expect(readFileSync(at("broken.ndjson"), "utf8").trimEnd().split("\n")).toHaveLength(ENTRIES);
+});
+
 test("filters narrow it, and files are never overwritten", async () => {
   const { timestamp } = (await service.get("/log/20000")).body;
   const args = ["export", "--server", service.url, "--out", at("part.ndjson"), "--start-date", timestamp];

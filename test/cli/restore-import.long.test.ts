@@ -102,6 +102,15 @@ describe("restore", () => {
     const third = withKey();
     writeFileSync(join(third, "published.json"), JSON.stringify(await headOf(longer)));
     expect(await restore(third)).toMatchObject({ code: 1, stdout: "" });
+    // Of all that is named or stored, the newest counts, in whatever order.
+    const older = ["--published", kept(await headOf(data))];
+    for (const sources of [
+      [...published, ...older],
+      [...older, ...published],
+    ])
+      expect(await restore(withKey(), ...sources)).toMatchObject({ code: 1, stdout: "" });
+    expect(await restore(third, ...older)).toMatchObject({ code: 1, stdout: "" });
+    expect(await restore(third, ...older, "--mirror", longer)).toMatchObject({ code: 0 });
   });
 
   test("1: refused, and nothing was written", async () => {

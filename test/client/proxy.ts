@@ -75,12 +75,17 @@ export class LyingProxy {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const contentType = answer.headers.get("content-type") ?? "application/json";
-    const truth = /\bjson$/.test(contentType) ? await answer.json() : await answer.text();
+    const isText = contentType.startsWith("text/");
+    const truth = /\bjson$/.test(contentType)
+      ? await answer.json()
+      : isText
+        ? await answer.text()
+        : Buffer.from(await answer.arrayBuffer());
     const told = this.lie ? this.lie(path, truth, body) : truth;
     const lied = this.lie !== null && JSON.stringify(told) !== JSON.stringify(truth);
     response.writeHead(lied && this.status !== null ? this.status : answer.status, {
       "content-type": contentType,
     });
-    response.end(typeof told === "string" ? told : JSON.stringify(told));
+    response.end(typeof told === "string" || Buffer.isBuffer(told) ? told : JSON.stringify(told));
   }
 }

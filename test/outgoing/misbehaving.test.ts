@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Calendar } from "#cairnlog/server/anchoring/calendar.js";
 import { askWitness } from "#cairnlog/server/cosigning/ask.js";
+import { exchange } from "#cairnlog/server/outgoing/exchange.js";
 import { httpSender } from "#cairnlog/server/webhooks/send.js";
 
 /** Time of a request. Its end is waited for, not measured. */
@@ -98,5 +99,44 @@ describe.each(Object.keys(ASKING))("%s fails in its time", (asker) => {
     way = WAYS[name]!;
     expect(await ASKING[asker]!()).toBe(false);
     await closed;
+  });
+});
+
+/** What is said of an answer that ends the request before its time. */
+const ENDS: Record<string, RegExp> = {
+  "closes the connection": /cannot be reached/,
+  "resets the connection": /cannot be reached/,
+  "answers 101": /closed the connection without an answer/,
+  "sends half a head and closes": /cannot be reached/,
+  "sends a body without end, quickly": /answered with more than 100 bytes/,
+  "breaks off its body": /closed the connection before the end of its answer|cannot be reached/,
+  "breaks off its body with a reset": /closed the connection before the end of its answer|cannot be reached/,
+  "speaks another protocol": /cannot be reached/,
+};
+describe("a request whose server ends it is not waited for, and leaves no timer", () => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const question = { url: new URL("http://127.0.0.1"), headers: {}, body: null };
+  const asked = async (ms: number) => {
+    question.url = new URL(url);
+    const bounds = { timeoutMs: ms, maxBytes: 100, signal };
+    const sentence = (reason: string, options?: ErrorOptions) => new Error(`The server ${reason}`, options);
+    return exchange(question, bounds, sentence);
+  };
+
+  test.each(Object.entries(ENDS))("when it %s", async (name, reason) => {
+    way = WAYS[name]!;
+    const before = timers();
+    // Longer than a test may take.
+    await expect(asked(3_600_000)).rejects.toThrow(reason);
+    await closed;
+    expect(timers()).toBeLessThanOrEqual(before);
+  });
+
+  test("when it answers", async () => {
+    way = (socket) => socket.end(`${HEAD}content-length: 2\r\n\r\nok`);
+    const before = timers();
+    expect(await asked(3_600_000)).toMatchObject({ status: 200, body: Buffer.from("ok") });
+    await closed;
+    expect(timers()).toBeLessThanOrEqual(before);
   });
 });

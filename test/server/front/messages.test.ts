@@ -27,6 +27,24 @@ describe("an error becomes the same answer in the other thread", () => {
     expect(problemAnswer(carried(error), "a")).toEqual(problemAnswer(error, "a"));
   });
 
+  test("and every part of it arrives: nothing that an error can have is left behind", () => {
+    // The compiler asks for each part of an error of the engine.
+    const parts: Required<NonNullable<ConstructorParameters<typeof CairnlogError>[2]>> = {
+      cause: undefined,
+      details: [{ path: "/a", message: "It is missing." }],
+      retryAfter: 17,
+      successor: { url: "https://next.example", vkey: "next.example+12345678+AbCd" },
+    };
+    const whole = new CairnlogError("frozen", "The log is frozen.", parts);
+    expect({ ...(carried(whole) as object) }).toEqual({ ...whole });
+    for (const key of ["details", "retryAfter", "successor"] as const) {
+      const one = new CairnlogError("frozen", "The log is frozen.", { [key]: parts[key] });
+      expect({ ...(carried(one) as object) }).toEqual({ ...one });
+    }
+    const http = new HttpError("not-ready", "Not ready.", { "retry-after": "10" });
+    expect({ ...(carried(http) as object) }).toEqual({ ...http });
+  });
+
   test("what nobody expected keeps its text and its stack for the service's log", () => {
     const error = new RangeError("out of nowhere");
     expect(carried(error)).toMatchObject({ message: "out of nowhere", stack: error.stack });

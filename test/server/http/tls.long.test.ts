@@ -101,7 +101,9 @@ test("SIGHUP has it read the files again; without TLS, and for files that cannot
   expect(await plain.stop()).toBe(0);
 
   for (const end of ["pem", "key"]) copyFileSync(at(`other.${end}`), at(`renewed.${end}`));
-  const environment = { ...tls("renewed.pem", "renewed.key"), LOG_LEVEL: "info" };
+  const list = (name: string) => writeFileSync(at("list"), `${name} sha256:${"a".repeat(64)}\n`);
+  list("ada");
+  const environment = { ...tls("renewed.pem", "renewed.key"), SERVICE_WRITERS: at("list"), LOG_LEVEL: "info" };
   const service = await startService(at("renewed"), environment, { started, stderr: "pipe" });
   const curl = () => run("curl", ["-sS", "--cacert", at("root.pem"), `${service.url}/livez`]);
   // Its root is not the one that signed the other certificates last.
@@ -109,10 +111,20 @@ test("SIGHUP has it read the files again; without TLS, and for files that cannot
   for (const end of ["pem", "key"]) copyFileSync(at(`service.${end}`), at(`renewed.${end}`));
   service.process.kill("SIGHUP");
   await said("SIGHUP: certificate and key were read again");
+  await said("SIGHUP: the list of those who may write was read again");
   expect(JSON.parse((await curl()).stdout)).toEqual({ status: "ok" });
   writeFileSync(at("renewed.key"), "nonsense");
+  lines.length = 0;
   service.process.kill("SIGHUP");
   await said("SIGHUP: the new certificate cannot be used, and the old one stays");
+  // One of both that cannot be used does not keep the other from being read.
+  await said("SIGHUP: the list of those who may write was read again");
   expect(JSON.parse((await curl()).stdout)).toEqual({ status: "ok" });
+  copyFileSync(at("service.key"), at("renewed.key"));
+  writeFileSync(at("list"), "ada\n");
+  lines.length = 0;
+  service.process.kill("SIGHUP");
+  await said("SIGHUP: certificate and key were read again");
+  await said("SIGHUP: the new list of those who may write cannot be used, and the old one stays");
   expect(await service.stop()).toBe(0);
 });

@@ -1,6 +1,6 @@
 /** `cairnlog serve` as users run it: a parent process that names the signal that ended the service, and passes signals on. */
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -147,6 +147,58 @@ test("a signal passed on during the exit does not change the exit code", async (
   service.process.kill("SIGINT");
   expect(await service.exited).toBe(0);
   expect(await service.stderr).toBe("");
+});
+
+/** What a child that only speaks to its parent says, piece by piece, before it ends. */
+const saying = (pieces: readonly string[], end: string) => `import { writeSync } from "node:fs";
+if (process.argv[1].endsWith("child.js")) {
+  for (const piece of ${JSON.stringify(pieces)}) {
+    writeSync(4, piece);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  ${end};
+}`;
+
+test("reports that arrive in pieces, or several at once, are all heard", async () => {
+  const data = folder.path;
+  const file = (name: string) => join(data, `${name}.json`);
+  const report = (what: object) => `${JSON.stringify(what)}\n`;
+  const [first, second] = [report({ failureFile: file("pieces"), stopMs: 60_000 }), report({ closing: "the log" })];
+  const all = first + second;
+  const run = async (pieces: readonly string[], end: string) => {
+    const hook = saying(pieces, end);
+    const env = { ...process.env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+    const child = spawn(process.execPath, [MAIN, "serve"], { env, stdio: ["ignore", "ignore", "pipe"] });
+    const [ended, said] = await Promise.all([
+      new Promise((resolve) => child.on("exit", (code, signal) => resolve(signal ?? code))),
+      text(child.stderr),
+    ]);
+    return { ended, said };
+  };
+  const kill = `process.kill(process.pid, "SIGSEGV")`;
+  for (const pieces of [[all], [first.slice(0, 9), first.slice(9, 20), first.slice(20) + second]]) {
+    const { ended, said } = await run(pieces, kill);
+    expect([ended, said]).toEqual([FAILED_EXIT_CODE, expect.stringContaining(`(${file("pieces")})`)]);
+    expect(JSON.parse(readFileSync(file("pieces"), "utf8"))).toMatchObject({ signal: "SIGSEGV" });
+    rmSync(file("pieces"));
+  }
+  // A record that the service has made itself stays, and a later report replaces only what it names.
+  writeFileSync(file("own"), "own");
+  const own = await run([report({ failureFile: file("own") }), report({ exit: 1 }), second], kill);
+  expect([own.ended, own.said]).toEqual([FAILED_EXIT_CODE, expect.stringContaining(`(${file("own")})`)]);
+  expect(readFileSync(file("own"), "utf8")).toBe("own");
+  // A service that keeps none.
+  const none = await run([report({ failureFile: null })], kill);
+  expect(none.said).toMatch(/What it had acknowledged is on disk\.\n$/);
+  // It hangs while it stops: what it said last is what hung, and its exit code counts.
+  const hung = await run(
+    [report({ closing: "the first", exit: 1 }), report({ closing: "the second", exit: 0, stopMs: 300 })],
+    "for (;;)",
+  );
+  expect(hung).toEqual({
+    ended: 0,
+    said: "cairnlog: the service was killed while this hung: the second; nothing that it had accepted is lost\n",
+  });
 });
 
 test("a start that is told to end: the parent ends by the same signal", async () => {
