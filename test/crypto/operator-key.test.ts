@@ -102,6 +102,28 @@ describe.each(ALGORITHMS)("%s", (algorithm) => {
   });
 });
 
+describe("every check of a burst is answered, each with its own verdict", () => {
+  const key = privateKey(generatePrivateKey("ed25519"));
+  const message = Buffer.from("message");
+  const right = signSync(key, message);
+  const wrong = right.map((byte, at) => (at === 10 ? byte ^ 1 : byte));
+  const failing = { workers: 2, run: () => Promise.reject(new Error("the worker died")), close: async () => {} };
+  test.each([
+    ["by the thread that asks", () => new SignatureVerifier(null)],
+    ["by the pool", () => new SignatureVerifier(pool)],
+    ["by the thread that asks where the pool fails", () => new SignatureVerifier(failing)],
+  ])("%s", async (_, verifier) => {
+    const verifying = verifier();
+    for (const count of [1, 64, 65, 300])
+      for (let round = 0; round < 2; round++) {
+        const checks = Array.from({ length: count }, (_, n) =>
+          verifying.verify(key.public, message, n % 3 ? right : wrong),
+        );
+        expect(await Promise.all(checks)).toEqual(checks.map((_, n) => n % 3 > 0));
+      }
+  });
+});
+
 test("packed lists come out again", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 20 }), (items) => {

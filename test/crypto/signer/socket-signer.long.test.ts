@@ -75,11 +75,11 @@ describe("an honest signer", () => {
       send(socket, right);
     };
     const signer = await connect(fake);
-    const long = Array.from({ length: 17 }, () => Buffer.alloc(32 * 1024));
+    const long = Array.from({ length: 18 }, () => Buffer.alloc(32 * 1024));
     const answers = await Promise.all([messagesOf(2_500), messagesOf(1), long].map((all) => signer.sign(all)));
-    expect(answers.map(({ length }) => length)).toEqual([2_500, 1, 17]);
+    expect(answers.map(({ length }) => length)).toEqual([2_500, 1, 18]);
     expect(most).toBe(1);
-    expect(fake.asked.map(({ length }) => length).sort((a, b) => a - b)).toEqual([1, 1, 16, 452, 1_024, 1_024]);
+    expect(fake.asked.map(({ length }) => length).sort((a, b) => a - b)).toEqual([1, 2, 16, 452, 1_024, 1_024]);
     await expect(signer.sign([Buffer.alloc(65_537)])).rejects.toMatchObject({ code: "payload-too-large" });
   });
 
@@ -215,6 +215,27 @@ describe("a signer that does not answer with its signatures", () => {
     await signer.close();
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(fake.connections).toBe(1);
+  });
+
+  test("it is asked again after pauses that double, and begin anew once it has signed", async () => {
+    const fake = await startSigner();
+    const signer = await connect(fake);
+    const pauses = vi.spyOn(globalThis, "setTimeout");
+    onTestFinished(() => pauses.mockRestore());
+    const lost = async () => {
+      fake.misdeed = (socket) => socket.end();
+      await expect(signer.sign(messagesOf(1))).rejects.toMatchObject(unavailable);
+      fake.misdeed = null;
+      // Other timers are those of requests, which may take 10 s.
+      const [pause] = pauses.mock.calls.map(([, ms]) => ms!).filter((ms) => ms >= 50 && ms < 5_000);
+      pauses.mockClear();
+      await connected(signer);
+      return pause;
+    };
+    for (let round = 0; round < 2; round++) {
+      expect([await lost(), await lost(), await lost()]).toEqual([50, 100, 200]);
+      expect(await signer.sign(messagesOf(1))).toHaveLength(1);
+    }
   });
 
   test("what waits behind a request without an answer fails with it", async () => {

@@ -1,4 +1,6 @@
 /** Verification of many stretches: its progress, the length of its report, and cancelling it. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
@@ -7,7 +9,7 @@ import { LogVerification, verifyLog } from "#cairnlog/engine/log/check/verify.js
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
-import { openTestLog, openTestReader, testOperator, testPool } from "../harness.js";
+import { MAP_SIZE, openTestLog, openTestReader, testOperator, testPool } from "../harness.js";
 import { replaceHeads } from "../tamper.js";
 
 const CHUNK = 4096;
@@ -83,10 +85,13 @@ test("findings are taken stretch by stretch, and not all of them in one turn at 
 
 test("whoever asks for all entries is answered for all, and whoever asks for the newest for those, also at one time", async () => {
   const finding = { id: 1, tree_size: null, code: "code", message: "message" };
+  let running = 0;
   const damaged: Pool = {
     workers: 1,
     async run<T>(_: URL, __: string, { from }: { from: number }) {
+      running++;
       await new Promise((resolve) => setImmediate(resolve));
+      running--;
       return { errors: from === 0 ? [finding] : [], warnings: [] } as T;
     },
     close: async () => {},
@@ -108,9 +113,12 @@ test("whoever asks for all entries is answered for all, and whoever asks for the
   await first;
   log.size++;
   expect(await ask.all()).toMatchObject({ entry_count: log.size });
-  const broken = expect(ask.all()).rejects.toMatchObject({ code: "closed" });
+  const unended = Promise.allSettled([ask.newest(), ask.all()]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(running).toBeGreaterThan(0);
   await verification.close();
-  await broken;
+  expect(running).toBe(0);
+  await unended;
   await expect(ask.newest()).rejects.toMatchObject({ code: "closed" });
 });
 
@@ -122,6 +130,20 @@ test("a rotation that the chain of operator keys does not have is an error at it
   expect(await verifyLog(testPool, { path, size: 2, operators: whole.chain })).toMatchObject({ valid: true });
   const { errors } = await verifyLog(testPool, { path, size: 2, operators });
   expect(errors).toContainEqual(expect.objectContaining({ id: 2, code: "rotation-invalid" }));
+});
+
+test("threads that were started for one verification end with it, also where it fails", async () => {
+  const path = await builtLog(1);
+  const log = { size: 1, operators: Operators.of(testOperator.public) };
+  const threads = () => readdirSync("/proc/self/task").length;
+  for (const folder of [path, join(path, "nowhere"), path]) {
+    const before = threads();
+    const verification = new LogVerification({ path: folder, mapSize: MAP_SIZE, projection: noProjection }, log);
+    const verified = verification.all({ workers: 2 });
+    if (folder === path) expect(await verified).toMatchObject({ valid: true });
+    else await expect(verified).rejects.toMatchObject({ code: "worker-failed" });
+    expect(threads()).toBeLessThanOrEqual(before);
+  }
 });
 
 test("one that is broken off checks no further stretch, and fails with the reason", async () => {

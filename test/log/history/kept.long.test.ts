@@ -16,6 +16,7 @@ import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { payloadHash } from "#cairnlog/engine/verify/events/withheld.js";
@@ -151,4 +152,24 @@ test("an erasure without room for its copy says so, leaves nothing of it, and is
   expect(readdirSync(path).sort()).toEqual(files);
   expect(erase(path, "unlimited")).toEqual([[1, null]]);
   expect(erase(path, "unlimited")).toEqual([]);
+});
+
+test.each([
+  ["a log whose rows are being rebuilt", { rebuilding: true }],
+  ["a log of an older format", { format: FORMAT - 1 }],
+])("nothing is taken from %s: what its rows say may not be so", async (_, marked) => {
+  const path = await namedLog(PAYLOADS);
+  const isThere = () => inStore(path, (store) => store.batchAt(0)!.text(0).includes("to be withheld"));
+  const meta = await inStore(path, (store) => store.get("meta", "log")!);
+  const putMeta = (row: object) =>
+    inStore(path, (store) => {
+      const rows = [{ table: "meta" as const, key: "log", row }];
+      return store.commit({ after: store.position().sequence, position: null, batches: [], tiles: [], rows });
+    });
+  await putMeta({ ...meta, ...marked });
+  await eraseWithheld({ path, projection: noProjection, mapSize: MAP_SIZE });
+  expect(await isThere()).toBe(true);
+  await putMeta(meta);
+  await eraseWithheld({ path, projection: noProjection, mapSize: MAP_SIZE });
+  expect(await isThere()).toBe(false);
 });

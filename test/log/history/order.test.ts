@@ -144,6 +144,26 @@ test("the newest entry on disk counts after the log was opened again", async () 
   ]);
 });
 
+test("what is added is what the caller gave, whatever becomes of the caller's bytes while it is checked and written", async () => {
+  const { writer, path } = await opened(temporaryFolder(), { pool: testPool });
+  const items = [headed(0), headed(1)];
+  const proof = Buffer.from("a proof that cannot be read");
+  const adding = writer.add(items.map((item) => ({ ...item, otsProof: proof })));
+  // The signatures of the heads are verified in a later turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const { entry } of items) entry.fill(0x20);
+  await adding;
+  await writer.add([bare(2)]);
+  await writer.close();
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  const stored = [0, 1, 2].map((index) => {
+    const batch = store.batchAt(index)!;
+    return Buffer.from(batch.entry(index - batch.firstIndex));
+  });
+  await store.close();
+  expect(stored).toEqual([0, 1, 2].map((n) => Buffer.from(bare(n).entry)));
+});
+
 test("calls are answered in their order, one that fails does not stop the next, and none is taken once it is closed", async () => {
   const { writer } = await opened();
   expect(await writer.add([])).toEqual([]);
