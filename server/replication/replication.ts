@@ -213,7 +213,7 @@ export class Replication {
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
     } catch (error) {
       this.#yield(lead.epoch + 1);
-      await leadership.end();
+      await this.#end();
       await journal.release();
       throw error;
     }
@@ -226,12 +226,18 @@ export class Replication {
   /** Refuses appends at once; everything else ends in the background, and only then does the node follow. */
   #stepDown(): void {
     if (!this.#leading) return;
-    const { role, log, leadership, logger } = this.#parts;
+    const { role, log, logger } = this.#parts;
     this.#leading = false;
     role.follow();
     this.#observation.forget();
     logger.warn({ epoch: log.position.epoch, entries: log.size }, "this node does not lead any more");
-    this.#ending = leadership
+    this.#ending = this.#end();
+  }
+
+  /** Never rejects: whatever did not end, the lead is another's, or is to be. */
+  #end(): Promise<void> {
+    const { leadership, logger } = this.#parts;
+    return leadership
       .end()
       .catch((error: unknown) => logger.error({ err: error }, "what only the leader does did not end in order"));
   }
