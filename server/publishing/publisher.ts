@@ -139,6 +139,7 @@ export class Publisher {
     };
     // Where the checkpoint was there already, the entries may come later.
     const { verdict, evidence } = await copy.follow(from, () => store.finish());
+    if (again === "all") await store.keepKey(verdict.log);
     if (entries) this.#hasPage ??= await putPage(target, (path, page) => store.create(path, page), again === "all");
     const { isNew, made, bytes, end } = store;
     this.#newest = { note: evidence.shown!, verdict, end };
@@ -330,7 +331,7 @@ class TargetStore implements CopyStore, Maker {
 
   async keep(note: string, { log }: PolicyVerdict): Promise<void> {
     await this.finish();
-    await this.#keepKey(log);
+    await this.keepKey(log);
     const bytes = Buffer.from(note);
     const isDone = this.#before
       ? await this.#target.replace(CHECKPOINT, bytes, this.#before)
@@ -344,7 +345,7 @@ class TargetStore implements CopyStore, Maker {
     this.isNew = true;
   }
 
-  async #keepKey(log: NoteKey): Promise<void> {
+  async keepKey(log: NoteKey): Promise<void> {
     const bytes = Buffer.from(`${formatVkey(log)}\n`);
     if (await this.#target.create(VKEY, bytes)) return;
     const there = await this.#target.read(VKEY);

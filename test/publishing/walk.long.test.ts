@@ -1,0 +1,282 @@
+/**
+ * A publisher in memory that fails, is killed or meets another one at each of its effects: what readers have then is all that
+ * the checkpoint covers, and whoever goes on comes to what an undisturbed publisher makes. And each object, missing or changed.
+ */
+import { beforeAll, describe, expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
+import { type Policy, parseVkey } from "#cairnlog/engine/verify/index.js";
+import { ClientError } from "#cairnlog/server/client/base/error.js";
+import { Http } from "#cairnlog/server/client/base/http.js";
+import { ServedTiles } from "#cairnlog/server/client/log/served.js";
+import { checkPublished } from "#cairnlog/server/publishing/check.js";
+import { type Again, Publisher, WrongTarget } from "#cairnlog/server/publishing/publisher.js";
+import { PublishedEntries, ServiceEntries } from "#cairnlog/server/publishing/source.js";
+import type { Stored, StoredFile, Target } from "#cairnlog/server/publishing/target.js";
+import { anyEvent } from "../anyevent.js";
+import { newManifest, newSigner } from "../server/signers.js";
+import { LiveLog } from "./logs.js";
+
+type Objects = Map<string, Buffer>;
+
+const ALWAYS = { isPinned: true, keepPartial: false };
+
+/** A store in memory. What runs at an effect stands in for what happens there. */
+class MemoryTarget implements Target {
+  readonly name = "memory";
+  readonly objects: Objects;
+  effects = 0;
+  /** Called behind each effect. */
+  behind: (number: number) => unknown = () => {};
+
+  constructor(objects: Objects = new Map()) {
+    this.objects = new Map(objects);
+  }
+
+  async read(path: string): Promise<Stored | undefined> {
+    const bytes = this.objects.get(path);
+    return bytes && { bytes, tag: null };
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    if (this.objects.has(path)) return false;
+    return this.#done(() => this.objects.set(path, Buffer.from(bytes)));
+  }
+
+  async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
+    if (!this.objects.get(path)?.equals(before.bytes)) return false;
+    return this.#done(() => this.objects.set(path, Buffer.from(bytes)));
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#done(() => this.objects.delete(path));
+  }
+
+  async *list(folder: string): AsyncIterable<StoredFile> {
+    for (const path of [...this.objects.keys()].sort())
+      if (path.startsWith(`${folder}/`)) yield { path, modified: Date.now() };
+  }
+
+  async #done(effect: () => unknown): Promise<true> {
+    effect();
+    await this.behind(++this.effects);
+    return true;
+  }
+}
+
+const SECRET = "Zwetschgenkuchen";
+/** By size, what an undisturbed publisher has made of the log step by step; and the paths that it makes from nothing. */
+const made = new Map<number, Objects>();
+const needed = new Map<number, ReadonlySet<string>>();
+let policy: Policy;
+
+beforeAll(async () => {
+  const log = await LiveLog.start(200);
+  const ada = newSigner();
+  await log.register(ada, "Ada");
+  const document = { ...newManifest().document, title: SECRET };
+  const secret = await log.attest(ada, { document, attestations: [] });
+  policy = {
+    ...{ logs: [{ key: parseVkey(await log.vkey()), url: null }], witnesses: [], groups: [], quorum: null },
+  };
+  const http = new Http(log.service.url, fetch);
+  const tlog = new ServedTiles(new Http(log.url, fetch));
+  const target = new MemoryTarget();
+  const step = async (size: number) => {
+    const entries = new ServiceEntries(http);
+    const fresh = new MemoryTarget();
+    for (const one of [target, fresh])
+      await new Publisher({ source: tlog, target: one, entries, policy, ...ALWAYS }).round("edge");
+    made.set(size, new Map(target.objects));
+    needed.set(size, new Set(fresh.objects.keys()));
+  };
+  await log.grow(250);
+  await step(250);
+  await log.grow(300);
+  await step(300);
+  const { registry } = log.service.server;
+  await withhold(registry, secret, { reason: "An order.", basis: null });
+  await log.service.checkpointed(301);
+  await step(301);
+  await registry.log.append(Array.from({ length: 520 - 301 }, (_, i) => anyEvent({ i })));
+  await log.service.checkpointed(520);
+  await step(520);
+});
+
+/** A publisher from what was made at a size. */
+function publisherOf(size: number, target: Target): Publisher {
+  const objects = made.get(size)!;
+  const source = new ServedTiles(filesOf(objects));
+  const entries = new PublishedEntries(source);
+  return new Publisher({ source, target, entries, policy, ...ALWAYS });
+}
+
+const filesOf = (objects: Objects) => ({
+  server: "memory",
+  async rootBytes(path: string) {
+    const bytes = objects.get(path.slice(1));
+    if (!bytes) throw new ClientError("not-found", "It is not there.", { status: 404 });
+    return bytes;
+  },
+});
+
+const isPage = (path: string) => /^index\.html$|^explorer\//.test(path);
+const sizeOf = (objects: Objects) => Number(objects.get("checkpoint")?.toString().split("\n")[1] ?? 0);
+
+/** Asserts that all that the checkpoint covers is there, as it is for it or for the checkpoint that was to follow. */
+function expectSound(objects: Objects, to: number, why: string): void {
+  const size = sizeOf(objects);
+  for (const path of needed.get(size) ?? [])
+    if (!isPage(path) && !objects.has(path)) expect.unreachable(`${path} of ${size} is missing, ${why}`);
+  for (const [path, bytes] of objects) {
+    const isRight = [size, to].some((one) => made.get(one)?.get(path)?.equals(bytes));
+    if (!isRight) expect.unreachable(`${path} is another one, ${why}`);
+  }
+}
+
+/** Asserts that this is what an undisturbed publisher makes of a size, but for what smaller trees have left. */
+function expectEqual(objects: Objects, size: number, why: string): void {
+  expect(sizeOf(objects), why).toBe(size);
+  expectSound(objects, size, why);
+  for (const path of needed.get(size)!) if (!objects.has(path)) expect.unreachable(`${path} is missing, ${why}`);
+}
+
+class Killed extends Error {}
+
+/** From what is there to what is published; each takes back, or merges, or makes other things. */
+const WALKS = [
+  [0, 301],
+  [250, 301],
+  [300, 520],
+] as const;
+
+describe.each(WALKS)("from %i to %i entries", (from, to) => {
+  /** The page takes longer than all else, and is the same for all. */
+  const begun = () => {
+    const page = from || to === 301 ? [] : [...made.get(to)!].filter(([path]) => isPage(path));
+    return new MemoryTarget(new Map([...(made.get(from) ?? []), ...page]));
+  };
+  /** What becomes of a publisher at each of its effects, until it has no more. @param work answers whether there was one */
+  async function atEach(work: (target: MemoryTarget, number: number) => Promise<boolean>): Promise<void> {
+    let number = 1;
+    while (await work(begun(), number)) number++;
+    expect(number).toBeGreaterThan(5);
+  }
+  /** @returns whether it was killed */
+  const killedAt = async (target: MemoryTarget, number: number, publisher: Publisher) => {
+    target.behind = (reached) => {
+      if (reached === number) throw new Killed();
+    };
+    const error = await publisher.round("edge").then(
+      () => null,
+      (error: unknown) => error,
+    );
+    if (error) expect(error).toBeInstanceOf(Killed);
+    target.behind = () => {};
+    return error !== null;
+  };
+
+  test("killed behind each effect: the next run goes on", () =>
+    atEach(async (target, number) => {
+      const isKilled = await killedAt(target, number, publisherOf(to, target));
+      expectSound(target.objects, to, `killed behind effect ${number}`);
+      await publisherOf(to, target).round("edge");
+      expectEqual(target.objects, to, `again behind effect ${number}`);
+      return isKilled;
+    }));
+
+  test("an effect whose answer is lost: the next round of the same publisher goes on", () =>
+    atEach(async (target, number) => {
+      const publisher = publisherOf(to, target);
+      const isKilled = await killedAt(target, number, publisher);
+      await publisher.round("edge");
+      expectEqual(target.objects, to, `again behind effect ${number}`);
+      return isKilled;
+    }));
+
+  test("another publisher is faster behind each effect: both end, with the same", () =>
+    atEach(async (target, number) => {
+      let isOther = false;
+      let effects = 0;
+      target.behind = async () => {
+        if (isOther || ++effects !== number) return;
+        isOther = true;
+        await publisherOf(to, target).round("edge");
+        isOther = false;
+      };
+      await publisherOf(to, target).round("edge");
+      expectEqual(target.objects, to, `overtaken behind effect ${number}`);
+      return effects >= number;
+    }));
+});
+
+describe("an object that is published", () => {
+  const SIZE = 520;
+  /** The objects of the tree itself, each in the hand of one who changes it. */
+  const each = async (work: (path: string, target: MemoryTarget) => Promise<void>) => {
+    const whole = made.get(SIZE)!;
+    for (const path of needed.get(SIZE)!) await work(path, new MemoryTarget(whole));
+  };
+  const check = async ({ objects }: MemoryTarget) => {
+    const { signal } = new AbortController();
+    return checkPublished({ files: filesOf(objects), policy, signal });
+  };
+
+  /** What a check names. Without the bundle that has the entry which withholds a payload, nobody knows why that is missing. */
+  const found = async (target: MemoryTarget) => {
+    const { differences } = await check(target);
+    const paths = differences.map(({ path, what }) => [path, what]);
+    return paths.length > 1 && paths[0]![0] === "entries/001"
+      ? paths.filter(([path]) => path !== "entries/000")
+      : paths;
+  };
+
+  test("is made again by an audit where it is missing, and named by a check", () =>
+    each(async (path, target) => {
+      target.objects.delete(path);
+      if (path !== "checkpoint" && !isPage(path)) {
+        expect(await found(target), path).toEqual([[path, "missing"]]);
+      }
+      await publisherOf(SIZE, target).round("all");
+      expectEqual(target.objects, SIZE, `${path} was missing`);
+      expect((await check(target)).ok).toBe(true);
+    }));
+
+  test("is not replaced where it was changed: an audit says so, and a check names it", () =>
+    each(async (path, target) => {
+      if (isPage(path) || ["checkpoint", "vkey", "log/operator-key"].includes(path)) return;
+      const bytes = Buffer.from(target.objects.get(path)!);
+      bytes[bytes.length >> 1]! ^= 1;
+      target.objects.set(path, bytes);
+      const before = new Map(target.objects);
+      expect(await found(target), path).toEqual([[path, "wrong"]]);
+      await expect(publisherOf(SIZE, target).round("all"), path).rejects.toThrow(WrongTarget);
+      for (const [one, content] of before) expect(target.objects.get(one)?.equals(content), one).toBe(true);
+      expect(target.objects.size).toBe(before.size);
+    }));
+
+  test.each<[Again, number]>([
+    ["nothing", 0],
+    ["edge", 0],
+    ["all", 0],
+  ])("is left alone by a round that looks again at %s where nothing is missing", async (again, made_) => {
+    const target = new MemoryTarget(made.get(SIZE)!);
+    const { made: count, isNew } = await publisherOf(SIZE, target).round(again);
+    expect([count, isNew, target.effects]).toEqual([made_, false, 0]);
+  });
+});
+
+test("no object shows a payload that the checkpoint's log withholds", async () => {
+  const shows = (objects: Objects) =>
+    Promise.all(
+      [...objects]
+        .filter(([path]) => path.startsWith("entries/"))
+        .map(async ([path, bytes]) => {
+          const stream = new Blob([bytes as Uint8Array<ArrayBuffer>])
+            .stream()
+            .pipeThrough(new DecompressionStream("gzip"));
+          return (await new Response(stream).text()).includes(SECRET) ? [path] : [];
+        }),
+    ).then((found) => found.flat());
+  expect(await shows(made.get(300)!)).toEqual(["entries/000.p/250", "entries/000"]);
+  for (const size of [301, 520]) expect(await shows(made.get(size)!)).toEqual([]);
+});
