@@ -23,7 +23,7 @@ let [a, b]: RunningService[] = [];
 beforeEach(async () => {
   const database = `nodes${++databases}`;
   await cluster.primary.query(`CREATE DATABASE ${database}`);
-  nodes = new Nodes(cluster.url({ database }));
+  nodes = new Nodes(cluster.url({ database }), { SERVICE_CHECKPOINT_INTERVAL_S: "1" });
   expect(await nodes.command("a", "replicate", "init")).toMatchObject({ code: 0 });
   a = await nodes.start("a");
   await until(a.url, "/leader", 200);
@@ -125,6 +125,12 @@ test("a stopped leader gives the lead back, promote moves it, and check finds al
   await until(b!.url, "/leader", 200);
   await until(a!.url, "/follower", 200);
   const sth = await patiently(a!.url);
+  // The one that led makes the tree of /tlog/ again, and shows what the other publishes.
+  const shown = async (url: string) => {
+    const answer = await fetch(`${url}/tlog/checkpoint`);
+    return answer.ok ? Number((await answer.text()).split("\n")[1]) : 0;
+  };
+  for (const { url } of [b!, a!]) while ((await shown(url)) < sth.tree_size) await sleep(100);
   expect(await b!.stop()).toBe(0);
   await until(a!.url, "/leader", 200);
   expect(await headAt(a!.url, sth.tree_size)).toEqual(sth);
