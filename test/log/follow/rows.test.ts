@@ -5,6 +5,7 @@ import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
+import { heldMemory } from "../../held-memory.js";
 import { MAP_SIZE, openFaultyLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
@@ -26,8 +27,11 @@ async function followed() {
     },
   });
   onTestFinished(() => follower.close());
+  /** @returns the first digests that were told */
   const hear = () => {
-    for (const message of sent.splice(0)) follower.follow(message);
+    const told = sent.splice(0);
+    for (const message of told) follower.follow(message);
+    return told.flatMap((message) => (message.kind === "batch" ? message.digests : []))[0];
   };
   hear();
   return { log, faults, follower, hear };
@@ -82,10 +86,14 @@ test("rows that a follower keeps something of are told to whoever observes their
 
 test("trees that were read from a disk that was ahead of what was told are those of the writer", async () => {
   const { log, follower, hear } = await followed();
-  const many = Array.from({ length: 512 }, (_, n) => note(n));
+  const many = Array.from({ length: 512 }, () => ({ event_type: "note", payload: {} }));
   // More than are added to the trees one batch after the other.
   for (let batch = 0; batch < 9; batch++) await log.append(many);
-  hear();
+  const first = new WeakRef(hear()!);
+  await new Promise((resolve) => setTimeout(resolve));
+  heldMemory();
+  // They are on the disk: nothing more is kept of them until somebody asks.
+  expect(first.deref()).toBeUndefined();
   const heard = follower.size;
   await log.append([note(3), note(4), note(5)]);
   const proofs = (of: typeof log | typeof follower, size: number) =>

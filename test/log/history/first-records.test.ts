@@ -1,0 +1,158 @@
+/** A log that is given to the journal of several nodes: what its records begin with, which logs are refused, and what stays. */
+import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { beginRecords } from "#cairnlog/engine/log/history/first-records.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
+import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { takeWriterLock } from "#cairnlog/engine/store/lmdb/writerlock.js";
+import { Batch } from "#cairnlog/engine/store/schema/batch.js";
+import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
+import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
+import { chain } from "./entries.js";
+
+const settings = { SERVICE_NAME: "log.example" };
+const position = { sequence: 9, epoch: 1, hash: Buffer.alloc(32, 7) };
+const stranger = operatorKey(generatePrivateKey("ed25519"));
+const begin = (path: string, make: Parameters<typeof beginRecords>[1], operator = testOperator) =>
+  beginRecords({ path, operatorKey: operator.public.pem, settings }, make);
+
+async function inStore<T>(path: string, ask: (store: Store) => T | Promise<T>): Promise<T> {
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  try {
+    return await ask(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const changeMeta = (path: string, change: Partial<LogMeta>) =>
+  inStore(path, (store) => {
+    const row = { ...store.get("meta", "log"), ...change };
+    const after = store.position().sequence;
+    return store.commit({ after, position: null, batches: [], tiles: [], rows: [{ table: "meta", key: "log", row }] });
+  });
+
+/** The log's own row and its place in a journal. */
+const stateOf = (path: string) => inStore(path, (store) => [store.get("meta", "log"), store.position()]);
+
+/** Neither the writer's slot nor a file is held any more. */
+async function expectLetGo(path: string): Promise<void> {
+  await (await takeWriterLock(path)).release();
+  const links = readdirSync("/proc/self/fd").map((fd) => join("/proc/self/fd", fd));
+  const open = links.filter((link) => lstatSync(link, { throwIfNoEntry: false })).map((link) => readlinkSync(link));
+  expect(open.filter((file) => file.startsWith(`${path}/`))).toEqual([]);
+}
+
+const note = (text: string) => ({ event_type: "https://example.org/note", payload: { text } });
+
+async function builtLog(): Promise<string> {
+  const path = join(temporaryFolder(), "log");
+  const { log } = await openTestLog({ path });
+  await log.append(note("to be withheld"));
+  await log.append([note("two"), note("three")]);
+  await log.close();
+  return path;
+}
+
+test("records begin with all batches, without what is withheld, and the log stands behind them", async () => {
+  const path = await builtLog();
+  const { log } = await openTestLog({ path });
+  await withhold({ log, writer: log }, 1, { reason: "an order", basis: null });
+  const shown = Array.from({ length: log.size }, (_, index) => log.entryAt(index));
+  await log.close();
+  const [meta] = await stateOf(path);
+  let given: Batch[] = [];
+  const size = await begin(path, async ({ rows, batches }) => {
+    expect(rows).toEqual([{ table: "meta", key: "log", row: { ...(meta as LogMeta), settings } }]);
+    given = [...batches].map(({ firstIndex, packed, count }) => {
+      const batch = new Batch(firstIndex, Buffer.from(packed));
+      expect(batch.count).toBe(count);
+      return batch;
+    });
+    return position;
+  });
+  expect(size).toBe(4);
+  expect(given.map(({ firstIndex }) => firstIndex)).toEqual([0, 1, 3]);
+  const entries = given.flatMap((batch) => Array.from({ length: batch.count }, (_, i) => JSON.parse(batch.text(i))));
+  expect(entries).toEqual(shown);
+  expect(entries[0].payload).toBeNull();
+  expect(await stateOf(path)).toEqual([{ ...(meta as LogMeta), settings }, position]);
+  await expectLetGo(path);
+});
+
+test("where there is no log, records begin with one row, and nothing is made", async () => {
+  const path = join(temporaryFolder(), "log");
+  const make = vi.fn(async () => position);
+  expect(await begin(path, make)).toBe(0);
+  const row = { format: FORMAT, key_id: testOperator.fingerprint, created_at: expect.any(String), settings };
+  expect(make.mock.calls).toEqual([[{ rows: [{ table: "meta", key: "log", row }], batches: [] }]]);
+  expect(lstatSync(path, { throwIfNoEntry: false })).toBeUndefined();
+});
+
+test("a journal that cannot be made leaves the log as it is, and lets go of it", async () => {
+  const path = await builtLog();
+  const before = await stateOf(path);
+  const refusal = new CairnlogError("storage-failed", "refused by the test");
+  await expect(begin(path, () => Promise.reject(refusal))).rejects.toBe(refusal);
+  expect(await stateOf(path)).toEqual(before);
+  await expectLetGo(path);
+  expect(await begin(path, async () => position)).toBe(3);
+});
+
+test.each<[string, (path: string) => Promise<unknown>, object]>([
+  ["is being rebuilt", (path) => changeMeta(path, { rebuilding: true }), { code: "precondition-failed" }],
+  ["is in an older format", (path) => changeMeta(path, { format: FORMAT - 1 }), { code: "precondition-failed" }],
+  ["is of another operator", (path) => changeMeta(path, { key_id: stranger.fingerprint }), { code: "wrong-operator" }],
+  [
+    "has lost its own row",
+    (path) =>
+      inStore(path, (store) => {
+        const rows = [{ table: "meta" as const, key: "log", row: undefined }];
+        const after = store.position().sequence;
+        return store.commit({ after, position: null, batches: [], tiles: [], rows });
+      }),
+    { code: "precondition-failed" },
+  ],
+])("a log that %s is refused, unchanged, and let go of", async (_, change, refusal) => {
+  const path = await builtLog();
+  await change(path);
+  const before = await stateOf(path);
+  const make = vi.fn(async () => position);
+  await expect(begin(path, make)).rejects.toMatchObject(refusal);
+  expect(make).not.toHaveBeenCalled();
+  expect(await stateOf(path)).toEqual(before);
+  await expectLetGo(path);
+});
+
+test("logs whose heads a node could not check are refused: after a rotation, and an import", async () => {
+  const rotated = await builtLog();
+  await rotateOperatorKey({ path: rotated, from: testOperator, to: stranger, projection: noProjection });
+  const imported = join(temporaryFolder(), "log");
+  await importEntries({ path: imported, signer: testOperator, mapSize: MAP_SIZE }, chain([{}, {}, {}]));
+  for (const [path, operator, why] of [
+    [rotated, stranger, "more than one operator key"],
+    [rotated, testOperator, "was retired"],
+    [imported, testOperator, "imported entries without tree heads"],
+  ] as const) {
+    const make = vi.fn(async () => position);
+    await expect(begin(path, make, operator)).rejects.toThrow(why);
+    expect(make).not.toHaveBeenCalled();
+    await expectLetGo(path);
+  }
+});
+
+test("a log that is written is refused, and goes on", async () => {
+  const { log, path } = await openTestLog();
+  await log.append(note("one"));
+  await expect(begin(path, async () => position)).rejects.toMatchObject({ code: "in-use" });
+  await log.append(note("two"));
+  expect(log.size).toBe(2);
+});
