@@ -58,8 +58,8 @@ export async function* tailOf(parts: TailParts): AsyncIterable<Decided> {
   for (let after = position.sequence; after < upTo; ) {
     const window = await asked(servers, (connection) => readWindow(connection, after, upTo, isPublic));
     if (after === position.sequence) checkHash(position, window.hash);
-    // What was swept since then is in memory already, or among the rows that are read now.
-    if (!isPublic && after < window.swept && after >= (kept?.upTo ?? 0)) {
+    // Records of this window may have lost rows since the rows were read, also where it begins before those.
+    if (!isPublic && window.swept > Math.max(after, kept?.upTo ?? 0)) {
       kept = await asked(servers, (connection) => readPrivateRows(connection, upTo));
       isDue = true;
     }

@@ -46,6 +46,23 @@ test("a pipe that is read too late has whole lines, in order; those that it lack
   expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
 });
 
+test("a pipe that stands still again and again loses nothing as long as what waits is not too much at a time", () => {
+  const path = join(folder.path, "stalled");
+  execFileSync("mkfifo", [path]);
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const output = new LineOutput(() => fd);
+  const chunk = Buffer.alloc(100_000);
+  let bytes = 0;
+  for (let stall = 0; stall < 8; stall++) {
+    // More than a pipe takes, and less than may wait.
+    for (let i = 0; i < 25; i++) output.write(`${"x".repeat(7_999)}\n`);
+    for (let isDone = false; !isDone; isDone = output.flush()) bytes += readSync(fd, chunk);
+    bytes += readSync(fd, chunk);
+  }
+  closeSync(fd);
+  expect([output.dropped.total, bytes]).toEqual([0, 8 * 25 * 8_000]);
+});
+
 test("a line that a full disk has cut off does not become the beginning of the next one", () => {
   const path = join(folder.path, "file");
   // A limit of the length of files stands for the full disk: it takes a part of a line, then none.
