@@ -1,9 +1,9 @@
 /** What a witness must never do: cosign two histories, forget what it cosigned, or be two witnesses. */
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
-import { parseCheckpointText, parseNote } from "#cairnlog/engine/verify/index.js";
+import { parseCheckpointText, parseNote, verifyNote } from "#cairnlog/engine/verify/index.js";
 import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
 import { WitnessRows } from "#cairnlog/server/witness/rows.js";
 import { openWitnessSigner } from "#cairnlog/server/witness/signer.js";
@@ -84,6 +84,36 @@ test("a cosignature whose row cannot be written is given to nobody, however ofte
   for (let n = 0; n < 2; n++) {
     const asked = parseAddCheckpoint(Buffer.from(tree.body(0, 4)));
     await expect(witness.addCheckpoint(asked)).rejects.toBe(full);
+  }
+  await rows.close();
+});
+
+test("the newest checkpoint sent again gets the cosignature of this second, and is written once in a second", async () => {
+  const trees = [newTree(ORIGIN), newTree("log.example/other")] as const;
+  const rows = await WitnessRows.open(temporaryFolder());
+  const written = vi.spyOn(rows, "replace");
+  const signer = await openWitnessSigner(join(temporaryFolder(), "witness.pem"), "ed25519", NAME);
+  const logs = parseWitnessedLogs(trees.map((tree) => `log ${tree.signer.vkey}\n`).join(""));
+  let now = 0;
+  const witness = new Witness({ signer, rows, logs, now: () => now });
+  const add = async (tree: WitnessedTree, from: number, to: number) => {
+    const verdict = await witness.addCheckpoint(parseAddCheckpoint(Buffer.from(tree.body(from, to))));
+    if (verdict.kind === "conflict") return verdict.size;
+    // What was given out is what the row has.
+    expect(rows.get(tree.origin)!.note).toBe(tree.note(to) + verdict.line);
+    return (await verifyNote(tree.note(to) + verdict.line, [signer.key]))!.signatures[0]!.time;
+  };
+  let known = 0;
+  for (const size of [4, 4, 7]) {
+    now++;
+    for (const tree of trees) {
+      expect(await add(tree, known, size)).toBe(now);
+      const before = written.mock.calls.length;
+      for (let n = 0; n < 2; n++) expect(await add(tree, size, size)).toBe(now);
+      expect(written).toHaveBeenCalledTimes(before);
+      if (known < size && known) expect(await add(tree, known, known)).toBe(size);
+    }
+    known = size;
   }
   await rows.close();
 });

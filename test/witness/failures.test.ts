@@ -1,7 +1,9 @@
 /** What a failure leaves of a witness: nothing that keeps the next start from beginning, and no answer that is not on disk. */
 import { hash } from "node:crypto";
 import { once } from "node:events";
+import fs, { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
@@ -87,6 +89,32 @@ test("a request under way is answered before the rows are closed", async () => {
   await expectFree(witness.dataDir, tree);
   const again = await startTestWitness([tree], { dataDir: witness.dataDir });
   expect((await again.add(tree.body(0, 4))).text).toBe("3\n");
+});
+
+test("a witness that would cosign nothing is not ready, and says why", async () => {
+  const tree = newTree("log.example/failures");
+  const file = logsFile([]);
+  const witness = await startTestWitness([], { logsFile: file });
+  const ready = async () => {
+    const { status, text } = await witness.send("/readyz");
+    return [status, JSON.parse(text)];
+  };
+  expect(await ready()).toMatchObject([503, { detail: "The file of logs names no log." }]);
+  expect((await witness.send("/livez")).status).toBe(200);
+  writeFileSync(file, `log ${tree.signer.vkey}\n`);
+  witness.running.reload();
+  const isReady = [200, { status: "ok", vkey: witness.running.vkey, logs: 1 }];
+  expect(await ready()).toEqual(isReady);
+  const { statfsSync } = fs;
+  try {
+    fs.statfsSync = (() => ({ blocks: 1000, bavail: 1, bsize: 4096 })) as unknown as typeof statfsSync;
+    syncBuiltinESMExports();
+    expect(await ready()).toMatchObject([503, { detail: "Only 4096 bytes are free on the disk of the witness." }]);
+  } finally {
+    fs.statfsSync = statfsSync;
+    syncBuiltinESMExports();
+  }
+  expect(await ready()).toEqual(isReady);
 });
 
 test("after a write that failed nothing is answered from rows that may be either one, and the process is told to end", async () => {

@@ -1,5 +1,6 @@
 /** Every setting reaches what it names, and nothing else: each is changed alone, and what changes with it is looked at. */
 import { describe, expect, test } from "vitest";
+import { SETTING_OPTIONS, settingsGiven } from "#cairnlog/server/cli/operate/environment.js";
 import { createLimits, sharedLimits } from "#cairnlog/server/front/limits.js";
 import { LIMITS, type LimitName } from "#cairnlog/server/http/limits/limits.js";
 import { readSettings, type Settings } from "#cairnlog/server/index.js";
@@ -98,5 +99,24 @@ describe("limits", () => {
   test("are none where requests are not limited", () => {
     const settings = changed("rateLimits", false);
     expect([createLimits(settings), sharedLimits(settings, null)]).toEqual([null, null]);
+  });
+});
+
+describe("an option of the command stands for one setting", () => {
+  const OPTIONS: Readonly<Record<keyof typeof SETTING_OPTIONS, readonly [string | true, Key, unknown]>> = {
+    port: ["7", "port", 7],
+    host: ["::1", "host", "::1"],
+    data: ["/elsewhere", "dataDir", "/elsewhere"],
+    "read-only": [true, "readOnly", true],
+    "obey-withholding": [true, "obeyWithholding", true],
+  };
+
+  test.each(Object.keys(SETTING_OPTIONS) as (keyof typeof SETTING_OPTIONS)[])("--%s", (option) => {
+    const [given, key, value] = OPTIONS[option];
+    const none = { port: undefined, host: undefined, data: undefined, "read-only": false, "obey-withholding": false };
+    expect(settingsGiven(none)).toEqual({});
+    const settings = readSettings(settingsGiven({ ...none, [option]: given }));
+    expect(differences(base, settings)).toEqual([key]);
+    expect(settings[key]).toEqual(value);
   });
 });

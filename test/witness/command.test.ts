@@ -1,0 +1,45 @@
+/** `cairnlog witness`: what each of its options changes. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseVkey } from "#cairnlog/engine/verify/index.js";
+import { begin, cairnlog, interrupt } from "../cli/harness.js";
+import { temporaryFolder } from "../server/harness.js";
+import { logsFile, NAME } from "./harness.js";
+import { newTree } from "./logs.js";
+
+const logs = logsFile([newTree("log.example/command"), newTree("log.example/second")]);
+
+test("it listens where it is told, with the key that is named, and ends as told", async () => {
+  const [data, keys] = [temporaryFolder(), temporaryFolder()];
+  const key = join(keys, "key.pem");
+  const named = ["--data", data, "--logs", logs, "--name", NAME, "--key", key, "--algorithm", "ml-dsa-44"];
+  const run = begin(["witness", ...named, "--host", "localhost", "--port", "0", "--prefix", "/w/1", "--json"]);
+  await run.prints(/\n/);
+  const said = JSON.parse(run.stdout);
+  expect(said).toEqual({
+    url: expect.stringMatching(/^http:\/\/localhost:\d+\/w\/1$/),
+    vkey: expect.any(String),
+    logs: 2,
+  });
+  expect(parseVkey(said.vkey)).toMatchObject({ name: NAME, type: "subtree/v1" });
+  expect(await (await fetch(`${said.url}/vkey`)).text()).toBe(`${said.vkey}\n`);
+  expect([existsSync(key), existsSync(join(data, "witness.pem")), existsSync(join(data, "witness"))]).toEqual([
+    ...[true, false, true],
+  ]);
+  await interrupt();
+  expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("a certificate that cannot be used keeps it from starting, before anything is made", async () => {
+  const data = join(temporaryFolder(), "none");
+  const args = ["witness", "--data", data, "--logs", logs, "--name", NAME, "--port", "0"];
+  const tls = ["--tls-cert", join(data, "no.pem"), "--tls-key", join(data, "no.key")];
+  expect(await cairnlog([...args, ...tls])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/no\.pem cannot be read/),
+  });
+  expect(existsSync(data)).toBe(false);
+  expect(await cairnlog([...args, ...tls.slice(0, 2)])).toMatchObject({ code: 2, stdout: "" });
+});
