@@ -108,6 +108,22 @@ test("is shown without its payload by the writer, by readers, and after the log 
   check((await openTestLog({ path })).log);
 });
 
+test("of several entries that withhold one payload the first counts that names the entry by its hash", async () => {
+  const { log, path } = await openTestLog();
+  const { log_entry_id: entry_id, entry_hash } = await log.append({ event_type: TYPE, payload: PAYLOAD });
+  const about = { entry_id, entry_hash, payload_hash: payloadHash(PAYLOAD), reason: "an order", basis: null };
+  // The hash of another entry: a history from elsewhere may say anything.
+  await log.append(eventOf("payload_withheld", { ...about, entry_hash: "ab".repeat(32) }));
+  expect(log.entry(entry_id)!.payload).toEqual(PAYLOAD);
+  const { log_entry_id: first } = await log.append(eventOf("payload_withheld", about));
+  await log.append([eventOf("payload_withheld", about), eventOf("payload_withheld", about)]);
+  expect(log.entry(entry_id)).toMatchObject({ payload: null, withheld_by: first });
+  expect(await log.verify()).toMatchObject({ valid: true });
+  await log.close();
+  const { log: again } = await openTestLog({ path });
+  expect(again.entry(entry_id)).toMatchObject({ payload: null, withheld_by: first });
+});
+
 test("lists leave out what is withheld, whatever is asked of them", () => {
   const indexes = Array.from({ length: 40 }, (_, i) => 3 * i);
   const list = joined([inMemory(indexes.slice(0, 15)), inMemory(indexes.slice(15))]);
