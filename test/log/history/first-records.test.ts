@@ -1,5 +1,5 @@
 /** A log that is given to the journal of several nodes: what its records begin with, which logs are refused, and what stays. */
-import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -129,6 +129,13 @@ test.each<[string, (path: string) => Promise<unknown>, object]>([
   await expect(begin(path, make)).rejects.toMatchObject(refusal);
   expect(make).not.toHaveBeenCalled();
   expect(await stateOf(path)).toEqual(before);
+  await expectLetGo(path);
+});
+
+test("a log that cannot be opened is let go of", async () => {
+  const path = await builtLog();
+  writeFileSync(join(path, "data.mdb"), "damaged");
+  await expect(begin(path, async () => position)).rejects.toMatchObject({ code: "corrupt-log" });
   await expectLetGo(path);
 });
 

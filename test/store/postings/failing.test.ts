@@ -61,3 +61,22 @@ test("a close while a run is written writes it once, and then what came meanwhil
   await postings.close();
   expectAll(new Postings(store.postings), 2 * FLUSH_ENTRIES - 1);
 });
+
+test("a run gets no number whose blocks an unfinished one has left, and loses nothing when these are removed", async () => {
+  const before = new Postings(store.postings);
+  add(before, FLUSH_ENTRIES);
+  await before.close();
+  const [last] = store.postings.runIds();
+  // So many that their removal lasts while the next runs are written.
+  const blocks = Array.from({ length: 5000 }, (_, block): [number, Buffer] => [block, Buffer.alloc(8)]);
+  for (const id of [1, 2]) await store.postings.writeBlocks(last! + id, blocks);
+  const postings = new Postings(store.postings);
+  for (let run = 0; run < 2; run++) {
+    add(postings, FLUSH_ENTRIES);
+    await postings.settle();
+  }
+  expectAll(postings, 3 * FLUSH_ENTRIES);
+  await postings.close();
+  expect(store.postings.filedIds()).toEqual(store.postings.runIds());
+  expectAll(new Postings(store.postings), 3 * FLUSH_ENTRIES);
+});
