@@ -107,6 +107,12 @@ const respelledPoints: readonly Named<string>[] = Array.from({ length: 19 }, (_,
   ]) satisfies Named<string>[];
 });
 
+/** A key whose base64 is spelled otherwise in base64url: refused for its spelling, and for nothing else. */
+function withBothAlphabets(): string {
+  const text = publicPem(generateKeyPairSync("ed25519").publicKey);
+  return /[+/]/.test(text) ? text : withBothAlphabets();
+}
+
 export const REFUSED_KEYS: readonly Named<string>[] = [
   ["nothing", ""],
   ["no PEM", body],
@@ -129,7 +135,7 @@ export const REFUSED_KEYS: readonly Named<string>[] = [
   ["all in one line", ED25519_PEM.replaceAll("\n", "")],
   ["empty line", ED25519_PEM.replace(body, `${body}\n`)],
   ["base64 without padding", P256_PEM.replaceAll("=", "")],
-  ["base64url", ED25519_PEM.replace(body, `${body.slice(0, -1)}_`)],
+  ["base64url of a key", withBothAlphabets().replaceAll("+", "-").replaceAll("/", "_")],
   ["superfluous padding", ED25519_PEM.replace(body, `${body}====`)],
   ["unused base64 bits set", P256_PEM.replace(/.==/, (end) => `${String.fromCharCode(end.charCodeAt(0) + 1)}==`)],
   ["NUL inside", ED25519_PEM.replace(body, `${body.slice(0, 10)}\0${body.slice(11)}`)],
