@@ -159,6 +159,21 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
   });
 });
 
+/** Ends from which an endorsement may be offered again, and whether it was accepted before. */
+test.each([
+  ["expired offer", false],
+  ["withdrawn", false],
+  ["expired", true],
+  ["acceptance revoked", true],
+] as const)("from %s and a new offer: whether an alert may be filed is as it was", async (name, wasAccepted) => {
+  const pair = await newPair(service);
+  await STATES[name]!.reach(pair);
+  await done("offer", pair);
+  const reply = await act("revocation-alert", pair);
+  if (wasAccepted) expect(reply.status, reply.text).toBe(200);
+  else expectProblem(reply, 403, "forbidden");
+});
+
 test.each([1, 1_000_000])("the acceptance of entry %d, which is no offer or is not there, is 409", async (id) => {
   const pair = { ...(await newPair(service)), id };
   expectProblem(await act("accept", pair), 409, "precondition-failed");
