@@ -200,11 +200,13 @@ test("every question says how much of the log was seen, and never less than befo
     sizes.push(new Headers(init?.headers).get("cairnlog-size"));
     return fetch(input, init);
   };
-  const { client } = newClient(service.url, { fetch: fetcher });
+  const store = memoryStore();
+  const { client } = newClient(service.url, { store, fetch: fetcher });
   const { tree_size } = (await client.log.head())!;
   sizes.length = 0;
-  // An older head is true, and no reason to be content with less.
+  // An older head is true, and no reason to be content with less, now or in the next process.
   await client.log.headOf(2);
+  expect(await store.load()).toMatchObject({ head: { tree_size } });
   await client.log.entry(1);
   for await (const _ of client.log.entries()) break;
   await client.login().catch(() => {});
