@@ -61,6 +61,41 @@ describe("requests at once", () => {
   });
 });
 
+test("of two histories, one is cosigned, though the signature over the other takes longer", async () => {
+  const tree = newTree(ORIGIN);
+  const fork = newTree(ORIGIN, tree.signer, 5);
+  const rows = await WitnessRows.open(temporaryFolder());
+  const { key, sign } = await openWitnessSigner(join(temporaryFolder(), "witness.pem"), "ed25519", NAME);
+  let hold: (() => Promise<void>) | null = null;
+  const slow = async (message: Uint8Array) => {
+    await hold?.();
+    return sign(message);
+  };
+  const logs = parseWitnessedLogs(`log ${tree.signer.vkey}\n`);
+  const witness = new Witness({ signer: { key, sign: slow }, rows, logs });
+  const ask = (one: WitnessedTree, from: number, size: number) =>
+    witness.addCheckpoint(parseAddCheckpoint(Buffer.from(one.body(from, size))));
+  await ask(tree, 0, 4);
+  let release = () => {};
+  const isSigning = new Promise<void>((signing) => {
+    hold = () => {
+      hold = null;
+      signing();
+      return new Promise((resolve) => {
+        release = resolve;
+      });
+    };
+  });
+  const late = ask(fork, 4, 9);
+  await isSigning;
+  expect(await ask(tree, 4, 9)).toMatchObject({ kind: "cosigned" });
+  release();
+  expect(await late).toEqual({ kind: "conflict", size: 9 });
+  await expect(ask(fork, 9, 9)).rejects.toMatchObject({ code: "invalid-proof" });
+  expect(await ask(tree, 9, 9)).toMatchObject({ kind: "cosigned" });
+  await rows.close();
+});
+
 test("a key that signs something else moves nothing, and nobody gets what it signed", async () => {
   const tree = newTree(ORIGIN);
   const rows = await WitnessRows.open(temporaryFolder());
