@@ -184,6 +184,17 @@ describe("the status", () => {
     expect(anchoring.status()).toMatchObject({ entries_since_anchor: 1000, anchor_due: true });
   });
 
+  test("a proof that comes later is no new anchor: what is due stays due", async () => {
+    const { log, calendars, anchoring, time } = await world(1);
+    await anchoring.anchor();
+    const { anchored_at } = anchoring.status();
+    time.now += DAY;
+    await log.append(note(3));
+    calendars[0]!.height = 800_000;
+    await anchoring.upgrade();
+    expect(anchoring.status()).toMatchObject({ anchored_at, proof_status: "confirmed", anchor_due: true });
+  });
+
   test("of an empty log", async () => {
     const { log } = await openTestLog();
     const status = { anchored_entry_id: null, anchored_at: null, proof_status: "none" };

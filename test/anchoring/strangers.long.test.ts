@@ -15,6 +15,9 @@ import { confirmation, type Misanswer, startCalendar, type TestCalendar } from "
 const logger = pino({ level: "silent" });
 const note = (n: number) => ({ event_type: "note", payload: { n } });
 
+/** More patience than a test has. */
+const ENDLESS = 2 ** 30;
+
 async function world(calendarCount: number, timeoutMs = 30_000) {
   const calendars = await Promise.all(Array.from({ length: calendarCount }, startCalendar));
   const { log } = await openTestLog();
@@ -132,7 +135,7 @@ describe("a calendar that never answers", () => {
   });
 
   test("does not hold up the end of the service", async () => {
-    const { log, calendars, anchoring } = await world(1);
+    const { log, calendars, anchoring } = await world(1, ENDLESS);
     calendars[0]!.misbehave = () => null;
     const refused = expect(anchoring.anchor()).rejects.toMatchObject({ code: "closed" });
     await calendars[0]!.seen(1);
@@ -142,7 +145,7 @@ describe("a calendar that never answers", () => {
   });
 
   test("nor does it while promises are being asked about", async () => {
-    const { log, calendars, anchoring } = await world(1);
+    const { log, calendars, anchoring } = await world(1, ENDLESS);
     await anchoring.anchor();
     calendars[0]!.misbehave = () => null;
     anchoring.start(1);
