@@ -139,6 +139,7 @@ export class Publisher {
     };
     // Where the checkpoint was there already, the entries may come later.
     const { verdict, evidence } = await copy.follow(from, () => store.finish());
+    // The checkpoint may be there without its key: somebody has removed it.
     if (again === "all") await store.keepKey(verdict.log);
     if (entries) this.#hasPage ??= await putPage(target, (path, page) => store.create(path, page), again === "all");
     const { isNew, made, bytes, end } = store;
@@ -345,6 +346,7 @@ class TargetStore implements CopyStore, Maker {
     this.isNew = true;
   }
 
+  /** Publishes the key that the checkpoint is verified with, which is there before it. @throws Overtaken */
   async keepKey(log: NoteKey): Promise<void> {
     const bytes = Buffer.from(`${formatVkey(log)}\n`);
     if (await this.#target.create(VKEY, bytes)) return;

@@ -42,16 +42,13 @@ export async function takeBack(target: Target, withheld: Withheld, gone: (path: 
     const left = withoutLeaf(records, withheld.leafIndex);
     const fence = (await target.read(runPath(run, "fence")))?.bytes;
     const count = fence && readFence(fence)?.count;
-    // Taken back already; what else may be wrong with it is for whoever compares everything.
-    if (
-      left.length === records.length &&
-      (count ?? left.length / HASH_RECORD_BYTES) * HASH_RECORD_BYTES === left.length
-    )
-      continue;
     if (count !== undefined && parts * PART_RECORDS < count) {
       await removeRun(target, run);
       continue;
     }
+    const isTaken = left.length === records.length;
+    // What else may be wrong with it is for whoever compares everything.
+    if (isTaken && (count === undefined || count * HASH_RECORD_BYTES === left.length)) continue;
     for (const [path, bytes] of objectsOf(run, left)) await replace(path, bytes);
     const needed = Math.ceil(left.length / HASH_RECORD_BYTES / PART_RECORDS);
     for (let part = needed; part < parts; part++) await target.remove(runPath(run, part));

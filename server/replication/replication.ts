@@ -78,6 +78,16 @@ interface ReplicationParts {
   readonly logger: Logger;
 }
 
+/** A lead that is not taken again while its epoch lasts, or until a time of the clock that nobody sets. */
+interface Yielded {
+  readonly epoch: number;
+  readonly until: number;
+  /** Why it could not begin; null if it was given away. */
+  readonly why: string | null;
+}
+
+const NOTHING_YIELDED: Yielded = { epoch: -1, until: 0, why: null };
+
 export class Replication {
   readonly #parts: ReplicationParts;
   readonly #observation = new Observation();
@@ -89,8 +99,8 @@ export class Replication {
   #trouble: string | null = null;
   /** What is wrong for good: only an operator can mend it. */
   #isBarred = false;
-  /** The lead that this node gave away, or could not begin: others may take it first. */
-  #yielded = { epoch: -1, until: 0 };
+  /** The lead that this node gave away, or could not begin, and why: others may take it first. */
+  #yielded: Yielded = NOTHING_YIELDED;
   #leading = false;
   #isRetiring = false;
   #ending: Promise<void> = Promise.resolve();
@@ -117,7 +127,7 @@ export class Replication {
       epoch,
       sequence,
       lagSeconds: since === null ? null : since / 1000,
-      trouble: this.#trouble,
+      trouble: this.#trouble ?? this.#whyNobodyLeads,
       isBarred: this.#isBarred,
       checkpoint: this.#lead?.checkpoint ?? null,
     };
@@ -127,6 +137,12 @@ export class Replication {
   get #leaderUrl(): string | null {
     const lead = this.#lead;
     return lead?.holder && this.#observation.unchangedMs < LEASE_MS ? lead.url : null;
+  }
+
+  /** Why this node could not begin to lead, as long as nobody has led since. */
+  get #whyNobodyLeads(): string | null {
+    const lead = this.#lead;
+    return lead && lead.epoch <= this.#yielded.epoch ? this.#yielded.why : null;
   }
 
   /** Gives the lead back, so that another node can take it at once, and ends. */
@@ -212,13 +228,13 @@ export class Replication {
       await leadership.begin();
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
     } catch (error) {
-      this.#yield(lead.epoch + 1);
+      this.#yield(lead.epoch + 1, (error as Error).message);
       await this.#end();
       await journal.release();
       throw error;
     }
     this.#leading = true;
-    this.#trouble = null;
+    [this.#trouble, this.#yielded] = [null, NOTHING_YIELDED];
     role.lead();
     logger.info({ epoch: log.position.epoch, entries: log.size, url: nodeUrl }, "this node leads");
   }
@@ -229,7 +245,6 @@ export class Replication {
     const { role, log, logger } = this.#parts;
     this.#leading = false;
     role.follow();
-    this.#observation.forget();
     logger.warn({ epoch: log.position.epoch, entries: log.size }, "this node does not lead any more");
     this.#ending = this.#end();
   }
@@ -287,8 +302,8 @@ export class Replication {
     await this.#retire();
   }
 
-  #yield(epoch: number): void {
-    this.#yielded = { epoch, until: performance.now() + COOL_DOWN_MS };
+  #yield(epoch: number, why: string | null = null): void {
+    this.#yielded = { epoch, until: performance.now() + COOL_DOWN_MS, why };
   }
 
   /** Answers what was accepted, and gives the lead back. */

@@ -102,12 +102,6 @@ export class Observation {
     this.#since = performance.now();
   }
 
-  /** The next look counts as a change. */
-  forget(): void {
-    this.#seen = null;
-    this.#since = performance.now();
-  }
-
   /** Milliseconds since the first of the looks that have all seen the same. */
   get unchangedMs(): number {
     return performance.now() - this.#since;

@@ -289,7 +289,11 @@ export class Deliverer {
     // Versions before cursors queued everything in the outbox until they ended, so what came since is all that is left.
     const since = row.since ?? walked ?? size;
     const next = cursor ?? Math.max(walked ?? 0, since);
-    return new SubscriptionLane(id, row, { next, waiting: outbox.count(id), hasCursor: cursor !== undefined });
+    return new SubscriptionLane(id, row, {
+      next,
+      waiting: outbox.count(id),
+      cursor: cursor === undefined ? "none" : "kept",
+    });
   }
 
   #join(lane: SubscriptionLane): void {
@@ -487,7 +491,7 @@ export class Deliverer {
     if (first) {
       lane.found.shift();
       lane.tried--;
-      lane.hasCursor = true;
+      lane.cursor = "kept";
     }
     if (!first || !isDelivered) {
       lane.waiting = this.#webhooks.outbox.count(lane.id);

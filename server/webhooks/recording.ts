@@ -77,8 +77,6 @@ export class WalkMark {
   readonly #work: BackgroundWork;
   #marked = 0;
   #isMarking = false;
-  /** Lanes that may have cursors on disk, whatever `hasCursor` says: a command that the log refused may be written. */
-  readonly #unsure = new WeakSet<SubscriptionLane>();
 
   constructor(outbox: Outbox, work: BackgroundWork) {
     this.#outbox = outbox;
@@ -107,23 +105,20 @@ export class WalkMark {
   async #mark(walk: LogWalk, lanes: ReadonlyMap<number, SubscriptionLane>): Promise<void> {
     const walked = walk.position;
     const isBusy = (lane: SubscriptionLane) => !lane.isAtHead || lane.found.length > 0;
-    const cursorless = [...lanes.values()].filter((lane) => !lane.hasCursor && isBusy(lane));
+    const cursorless = [...lanes.values()].filter((lane) => lane.cursor !== "kept" && isBusy(lane));
     for (let from = 0; from < cursorless.length; from += MAX_AT_ONCE) {
       const some = cursorless.slice(from, from + MAX_AT_ONCE);
-      for (const lane of some) this.#unsure.add(lane);
+      for (const lane of some) lane.cursor = "unsure";
       const cursors = some.map((lane): Cursor => ({ webhook_id: lane.id, next: walk.cursorOf(lane) }));
       if (!(await this.#work.tried(() => this.#outbox.mark(null, cursors)))) return;
-      for (const lane of some) lane.hasCursor = true;
+      for (const lane of some) lane.cursor = "kept";
     }
-    const mayHaveOne = (lane: SubscriptionLane) => lane.hasCursor || this.#unsure.has(lane);
-    const idle = [...lanes.values()].filter((lane) => mayHaveOne(lane) && !isBusy(lane)).slice(0, MAX_AT_ONCE);
-    for (const lane of idle) {
-      lane.hasCursor = false;
-      this.#unsure.add(lane);
-    }
+    const idle = [...lanes.values()].filter((lane) => lane.cursor !== "none" && !isBusy(lane)).slice(0, MAX_AT_ONCE);
+    for (const lane of idle) lane.cursor = "unsure";
     const without = idle.map((lane): Cursor => ({ webhook_id: lane.id, next: null }));
     if (!(await this.#work.tried(() => this.#outbox.mark(walked, without)))) return;
     this.#marked = walked;
-    for (const lane of idle) this.#unsure.delete(lane);
+    // A delivery that was written down meanwhile has left a new one.
+    for (const lane of idle) if (lane.cursor === "unsure") lane.cursor = "none";
   }
 }

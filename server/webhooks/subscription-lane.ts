@@ -20,6 +20,9 @@ type LaneState =
   /** For its timer. */
   | "resting";
 
+/** Whether it has a cursor of its own on disk; unsure while a command is under way, and after one that failed. */
+type CursorState = "kept" | "none" | "unsure";
+
 export class SubscriptionLane implements WebhookFilter {
   readonly id: number;
   readonly owner: string;
@@ -38,8 +41,7 @@ export class SubscriptionLane implements WebhookFilter {
   waiting: number;
   /** The first of these rows; null if they have to be read. */
   rows: readonly Delivery[] | null = null;
-  /** Whether it has a cursor of its own on disk. */
-  hasCursor: boolean;
+  cursor: CursorState;
   state: LaneState = "idle";
   /** While it rests: whether nothing may be tried before, as opposed to: there is nothing to try before. */
   isGated = false;
@@ -52,7 +54,7 @@ export class SubscriptionLane implements WebhookFilter {
   constructor(
     id: number,
     row: WebhookRow,
-    { next, waiting, hasCursor }: Pick<SubscriptionLane, "next" | "waiting" | "hasCursor">,
+    { next, waiting, cursor }: Pick<SubscriptionLane, "next" | "waiting" | "cursor">,
   ) {
     this.id = id;
     this.owner = row.owner_fingerprint;
@@ -61,7 +63,7 @@ export class SubscriptionLane implements WebhookFilter {
     this.document_hash = row.document_hash;
     this.next = next;
     this.waiting = waiting;
-    this.hasCursor = hasCursor;
+    this.cursor = cursor;
   }
 
   /** Whether it may look at more entries. */

@@ -67,7 +67,7 @@ test("whichever commands are refused, each begins after a restart at its first u
       mark.begin(0);
       const lanes = new Map<number, SubscriptionLane>();
       for (let id = 1; id <= LANES; id++) {
-        const lane = new SubscriptionLane(id, {} as WebhookRow, { next: 0, waiting: 0, hasCursor: false });
+        const lane = new SubscriptionLane(id, {} as WebhookRow, { next: 0, waiting: 0, cursor: "none" });
         // A few are behind the walk.
         lane.isAtHead = id % 7 > 0;
         lanes.set(id, lane);
@@ -89,7 +89,7 @@ test("whichever commands are refused, each begins after a restart at its first u
         for (const lane of lanes.values())
           for (const entry of lane.id % answering ? [] : lane.found.splice(0)) {
             disk.cursors.set(lane.id, entry + 1);
-            lane.hasCursor = true;
+            lane.cursor = "kept";
           }
         for (const lane of lanes.values())
           if (lane.isAtHead && lane.id % finding === 0) lane.found.push(position + lane.id);

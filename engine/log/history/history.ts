@@ -104,6 +104,15 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   }
 }
 
+/** An item whose bytes are its own: those of the caller may be changed as soon as a call has returned. */
+const copied = (item: HistoryItem) => ({
+  ...item,
+  entry: Buffer.from(item.entry),
+  otsProof: item.otsProof && Buffer.from(item.otsProof),
+});
+
+type OwnItem = ReturnType<typeof copied>;
+
 /** A group that has been added to the trees. */
 interface PreparedGroup extends Group {
   readonly firstIndex: number;
@@ -211,7 +220,8 @@ export class HistoryWriter {
    *   head is wrong), and nothing was written; `storage-failed`: read `size` before trying again; `closed`
    */
   add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
-    return this.#inTurn(() => this.#add(items));
+    const own = items.map(copied);
+    return this.#inTurn(() => this.#add(own));
   }
 
   /**
@@ -220,7 +230,8 @@ export class HistoryWriter {
    *   `signer-unavailable`
    */
   seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
-    return this.#inTurn(() => this.#add([item], signer));
+    const own = [copied(item)];
+    return this.#inTurn(() => this.#add(own, signer));
   }
 
   /** Files the postings of all entries, and merges what is due. Otherwise the next start would do that work. */
@@ -233,7 +244,7 @@ export class HistoryWriter {
     return this.#adding.run(work);
   }
 
-  async #add(items: readonly HistoryItem[], signer?: Signer): Promise<readonly HistoryWarning[]> {
+  async #add(items: readonly OwnItem[], signer?: Signer): Promise<readonly HistoryWarning[]> {
     if (!items.length) return [];
     const entries = this.#checkEntries(items);
     try {
@@ -251,11 +262,10 @@ export class HistoryWriter {
     return entries.flatMap(({ warnings }) => warnings);
   }
 
-  #checkEntries(items: readonly HistoryItem[]): CheckedEntry[] {
+  #checkEntries(items: readonly OwnItem[]): CheckedEntry[] {
     let previous = this.#last;
     return items.map(({ entry, otsProof }, i) => {
-      // A copy: the bytes are the caller's, who may change them before the entry is written.
-      previous = about(i, () => this.#reader.read(Buffer.from(entry), previous, this.#size + i, otsProof));
+      previous = about(i, () => this.#reader.read(entry, previous, this.#size + i, otsProof));
       return previous as CheckedEntry;
     });
   }

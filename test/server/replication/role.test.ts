@@ -255,6 +255,26 @@ describe("a lead that cannot begin", () => {
     expect(node.replication.status).toMatchObject({ trouble: null, isBarred: false });
   });
 
+  test("is why this node is of no use until it leads, or another node has led since", async () => {
+    node = new FakeNode();
+    failAt(node, "begin");
+    node.start();
+    await node.until("release");
+    await node.looked();
+    expect(node.replication.status).toMatchObject({ trouble: corrupt().message, isBarred: false });
+    failAt(node, "begin");
+    vi.advanceTimersByTime(COOL_DOWN_MS);
+    await eventually(() => node.trace.filter((effect) => effect === "release").length === 2);
+    await node.looked();
+    expect(node.replication.status.trouble).toBe(corrupt().message);
+    node.lead = { ...node.lead, epoch: node.lead.epoch + 1, holder: "other" };
+    await node.looked();
+    expect(node.replication.status.trouble).toBe(null);
+    node.lead = { ...node.lead, holder: null };
+    await eventually(() => node.role.leads);
+    expect(node.replication.status.trouble).toBe(null);
+  });
+
   test("is taken at once where another node has led since", async () => {
     node = new FakeNode();
     failAt(node, "begin");
