@@ -1,10 +1,11 @@
 /**
  * A reader that nobody refreshes gives its moment back, again and again, whatever it is asked in between: as long as it holds
- * one, the files of the log grow with each commit.
+ * one, the files of the log grow with each commit. It shows what it has shown all the same.
  */
 import { open, type RootDatabase } from "lmdb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { LogReader } from "#cairnlog/engine/log/view/reader.js";
+import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { postingsFolder } from "#cairnlog/engine/store/store.js";
@@ -51,4 +52,27 @@ test.each(Object.entries(ASKED))("asked for %s after that, and again", async (_,
     ask(reader);
   }
   for (const file of files) await file.close();
+});
+
+test("what it shows stays the same when the writer has merged the runs of postings that it had read, and removed them", async () => {
+  const adding = vi.spyOn(Postings.prototype, "add");
+  const { log, path } = await openTestLog();
+  const grow = async (runs: number) => {
+    for (let i = 0; i < runs; i++) {
+      await log.append([1, 2].map((n) => ({ event_type: "note", payload: { i, n } })));
+      await (adding.mock.contexts.at(-1) as Postings).fileAll();
+    }
+  };
+  await grow(3);
+  const reader = await openTestReader(path);
+  const shown = () => [reader.entryAt(5), reader.inclusionProof(5), reader.find({ eventTypes: ["note"] }, 0, 10)];
+  const before = shown();
+  for (let times = 0; times < 2; times++) {
+    vi.advanceTimersByTime(LONG);
+    // Four of them become one.
+    await grow(4);
+    expect(shown()).toEqual(before);
+    expect(ASKED["a list of postings"]!(reader)).toBeGreaterThanOrEqual(6);
+  }
+  adding.mockRestore();
 });
