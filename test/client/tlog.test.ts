@@ -1,8 +1,12 @@
 /** Proofs that a client computes itself from tiles: of a log whose tree has several levels of tiles. */
 import { expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+import { failure } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
 
 test("an entry of any tile is proven, with nodes of every level, each tile asked for once", async () => {
   const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
@@ -23,4 +27,31 @@ test("an entry of any tile is proven, with nodes of every level, each tile asked
   }
   const other = log.entryAt(1)!.entry_hash;
   await expect(tlog.inclusion(0, other)).rejects.toMatchObject({ code: "log-misbehaved" });
+});
+
+test("a verifier key that is pinned is the only one that is believed, for every part of an answer", async () => {
+  const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  const { registry } = service.server;
+  await registry.log.append(anyEvent());
+  await withhold(registry, 1, { reason: "An order.", basis: null });
+  await service.checkpointed(2);
+  const vkey = (await service.send("GET", "/tlog/vkey")).text.trim();
+  const proxy = await LyingProxy.before(service.url);
+  const { tlog } = createClient({ server: proxy.url });
+  const { entry_hash } = registry.log.entryAt(0)!;
+  const asking = {
+    checkpoint: (key?: string) => tlog.checkpoint(key),
+    inclusion: (key?: string) => tlog.inclusion(0, entry_hash, key),
+    "a proof file": (key?: string) => tlog.proofFile(2, { vkey: key }),
+    "a proof file with another one in it": (key?: string) => tlog.proofFile(1, { vkey: key }),
+    "a proof file without the entry": (key?: string) => tlog.proofFile(1, { vkey: key, bare: true }),
+  };
+  const { vkey: another } = newNoteSigner(vkey.split("+")[0]!);
+  for (const [what, ask] of Object.entries(asking)) {
+    proxy.repent();
+    const honest = await ask();
+    proxy.lie = (path, answer) => (path === "/tlog/vkey" ? another : answer);
+    expect(await ask(vkey), what).toEqual(honest);
+    expect(await failure(ask()), what).toMatchObject({ code: "log-misbehaved" });
+  }
 });
