@@ -143,6 +143,16 @@ describe("a quorum of witnesses", () => {
     expect(filesIn(mirror).get("checkpoint")!.toString()).toContain("b.example");
   });
 
+  test("need not have cosigned what convicts the log: it has signed that itself", async () => {
+    const { mirror, round } = monitorOf(log, undefined, policy);
+    await round(cosigned(a.line(log.text()), b.line(log.text())));
+    const before = filesIn(mirror);
+    const fork = new StaticLog(3, { twist: 1, signer: log.signer });
+    for (const size of [3, 2]) await caught(round(fork.files(size)), "fork");
+    await older(round(log.files(2)));
+    expect(filesIn(mirror)).toEqual(before);
+  });
+
   /** A line of one witness under the name of another. */
   const renamed = (line: string) => line.replace("a.example", "b.example");
   test.each<[string, readonly string[]]>([
