@@ -1,12 +1,13 @@
 /** The common behaviour of all commands: help, options, exit codes, and the completion generated from them. */
 import { execFile } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { readInterval } from "#cairnlog/server/cli/connection/connection.js";
 import type { Subcommand } from "#cairnlog/server/cli/line/subcommand.js";
+import { SETTING_OPTIONS } from "#cairnlog/server/cli/operate/environment.js";
 import { temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -33,6 +34,29 @@ test("every option says what it is for, and speaks of itself alone", async () =>
       expect(help, `${name} --${option}`).not.toMatch(/ --[a-z-]+, --|TODO|FIXME/);
     }
   }
+});
+
+test("every option is given to its command by some test", async () => {
+  const folder = new URL("..", import.meta.url).pathname;
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /^(?!build\/).*\.(?:ts|mjs|sh)$/.test(name),
+  );
+  /** The words of each file, and the options that it names. */
+  const named = files.map((name) => {
+    const text = readFileSync(join(folder, name), "utf8");
+    return new Set([...text.matchAll(/--[a-z][a-z-]*[a-z]|(?<=["`\s])[a-z]+(?=["`\s])/g)].map(([word]) => word));
+  });
+  const untried: string[] = [];
+  for (const name of commands) {
+    const { options } = await COMMANDS[name]!.load();
+    for (const option of Object.keys(options))
+      if (!named.some((words) => words.has(name) && words.has(`--${option}`))) untried.push(`${name} --${option}`);
+  }
+  // Those of `serve` that are settings too are compared with these, one by one (`server/life/reach.test.ts`).
+  const ofSettings = Object.keys(SETTING_OPTIONS).flatMap((option) => [`serve --${option}`, `settings --${option}`]);
+  // Nothing of this answer is signed, so nothing is kept for the next one.
+  const unsigned = ["writers --state"];
+  expect(untried.filter((option) => ![...ofSettings, ...unsigned].includes(option))).toEqual([]);
 });
 
 test.each([

@@ -16,6 +16,7 @@ import {
   signatureLine,
 } from "#cairnlog/engine/verify/index.js";
 import { anyEvent } from "../anyevent.js";
+import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { scratchFolder } from "../service.js";
 import { newMlDsaSigner, unknownVkey } from "../verify/note/notes.js";
@@ -181,8 +182,24 @@ test("an entry that is not covered yet is waited for; one that does not exist is
   expect(await receipt("9999", "--out", join(scratch.path, "none"))).toMatchObject({ code: 1 });
 });
 
+test("it is waited for as long as --wait says", async () => {
+  const { log } = service.server.registry;
+  const checkpoint = (await service.send("GET", "/tlog/checkpoint")).text;
+  await log.append(anyEvent({ later: true }));
+  const proxy = await LyingProxy.before(service.url);
+  proxy.lie = (path, answer) => (path === "/tlog/checkpoint" ? checkpoint : answer);
+  for (const seconds of [0, 1]) {
+    proxy.asked.length = 0;
+    const args = [`${log.size}`, "--wait", `${seconds}`, "--out", join(scratch.path, "none")];
+    const { code, stderr } = await cairnlog(["receipt", ...args, "--server", proxy.url]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`and not yet entry ${log.size}.`)]);
+    expect(proxy.asked.filter((asked) => asked === "GET /tlog/checkpoint")).toHaveLength(seconds + 1);
+  }
+});
+
 test.each([
   [["receipt"], "ENTRY is missing"],
+  [["receipt", "1", "--wait", "soon"], "--wait must be a whole number"],
   [["receipt", "x"], "ENTRY must be a whole number"],
   [["receipt", "1", "2"], "one argument too many"],
   [["verify", "a", "--vkey", "x", "--operator-key", "y"], "are for proof files"],

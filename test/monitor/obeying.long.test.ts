@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { anyEvent } from "../anyevent.js";
 import { attestSecrets, holding, withholdSecrets } from "../backup/bytes.js";
-import { startTestService } from "../server/harness.js";
+import { cairnlog } from "../cli/harness.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newMonitor } from "./monitors.js";
 
 /** A log with an attestation, and what is searched for of its payload. */
@@ -44,6 +45,20 @@ test("one that obeys has no byte of it after the round that tells so, also while
   await mirror.close();
   for (const { monitor } of [obeying, keeping]) await monitor.close();
   expect(holding(obeying.folder.path, secrets)).toEqual([]);
+});
+
+test("the command obeys from the round on in which it is told to", async () => {
+  const { service, id, named, secrets } = await attested();
+  const state = temporaryFolder();
+  const round = async (...told: string[]) => {
+    const { code, stderr } = await cairnlog(["monitor", service.url, "--state", state, "--once", ...told]);
+    expect(code, stderr).toBe(0);
+    return holding(state, secrets);
+  };
+  await round("--obey-withholding");
+  await withholdSecrets(service, { id, named });
+  expect(await round()).toContain("mirror/log/data.mdb: title");
+  expect(await round("--obey-withholding")).toEqual([]);
 });
 
 test("one that was made afterwards never has a byte of it", async () => {

@@ -1,5 +1,7 @@
 /** `cairnlog witness`: what each of its options changes. */
-import { existsSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { request } from "node:https";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseVkey } from "#cairnlog/engine/verify/index.js";
@@ -27,6 +29,32 @@ test("it listens where it is told, with the key that is named, and ends as told"
   expect([existsSync(key), existsSync(join(data, "witness.pem")), existsSync(join(data, "witness"))]).toEqual([
     ...[true, false, true],
   ]);
+  await interrupt();
+  expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("with a certificate it speaks HTTPS, with that one", async () => {
+  const folder = temporaryFolder();
+  const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(folder, name)) as [string, string];
+  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", cert];
+  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  execFileSync("openssl", ["req", "-x509", ...made, ...names], { stdio: "pipe" });
+  const named = ["--data", temporaryFolder(), "--logs", logs, "--name", NAME, "--host", "localhost", "--port", "0"];
+  const run = begin(["witness", ...named, "--tls-cert", cert, "--tls-key", key, "--json"]);
+  await run.prints(/\n/);
+  const { url, vkey } = JSON.parse(run.stdout);
+  expect(url).toMatch(/^https:/);
+  const text = await new Promise((resolve, reject) => {
+    const asked = request(`${url}/vkey`, { ca: readFileSync(cert), agent: false }, (answer) => {
+      let said = "";
+      answer.setEncoding("utf8").on("data", (part) => {
+        said += part;
+      });
+      answer.on("end", () => resolve(said));
+    });
+    asked.on("error", reject).end();
+  });
+  expect(text).toBe(`${vkey}\n`);
   await interrupt();
   expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
 });
