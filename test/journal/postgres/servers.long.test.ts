@@ -1,9 +1,15 @@
-/** Which server counts as the primary, and whose word counts for a record, over real servers of which two are primaries. */
+/**
+ * Which server counts as the primary, whose word counts for a record, and what a check of all of them finds: over real servers
+ * of which two are primaries.
+ */
 import { setImmediate } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseConnectionString } from "#cairnlog/engine/journal/postgres/connection-string.js";
+import { checkJournal } from "#cairnlog/engine/journal/postgres/operate/check.js";
 import { SCHEMA_SQL } from "#cairnlog/engine/journal/postgres/operate/schema.js";
 import { Servers } from "#cairnlog/engine/journal/postgres/servers.js";
+import { type Columns, columnsOf } from "#cairnlog/engine/journal/postgres/statements.js";
+import { NO_HASH } from "#cairnlog/engine/store/changeset.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import type { PostgresServer } from "../../cluster/servers/server.js";
 
@@ -132,4 +138,75 @@ test("what only the primary has is not shown until its standby has it, too", asy
   await standby.query("SELECT pg_wal_replay_resume()");
   expect([await shown, await marked]).toEqual([true, true]);
   servers.close();
+});
+
+describe("a check of all servers", () => {
+  const HEX = (bytes: Uint8Array) => `'\\x${Buffer.from(bytes).toString("hex")}'`;
+  /** Records that follow one another; those from the third on are of a branch. */
+  const recordsOf = (branch: string): Columns[] => {
+    const records: Columns[] = [];
+    for (let sequence = 1; sequence <= 3; sequence++) {
+      const previous = records.at(-1)?.hash ?? NO_HASH;
+      const row = { table: "meta", key: `${sequence}`, row: { name: sequence < 3 ? "" : branch } } as never;
+      records.push(columnsOf({ sequence, epoch: 1, firstIndex: 0, previous, batch: null, rows: [row] }, 0));
+    }
+    return records;
+  };
+  const rowOf = ({ sequence, hash, body, publicRows }: Columns) =>
+    `(${sequence}, ${HEX(hash)}, 1, 0, 1, ${HEX(body)}, '${publicRows}')`;
+  /** Gives a primary, and its standbys with it, these records, and then changes them. */
+  const fill = (server: PostgresServer, records: readonly Columns[], change = "") =>
+    server.query(`SET synchronous_commit TO local; DROP SCHEMA cairnlog CASCADE; ${SCHEMA_SQL}
+      INSERT INTO cairnlog.lead (epoch, sequence, hash, size, acked) VALUES (1, 3, ${HEX(records.at(-1)!.hash)}, 0, 3);
+      INSERT INTO cairnlog.record VALUES ${records.map(rowOf).join(", ")}; ${change}`);
+  const addressOf = ({ port }: PostgresServer) => `127.0.0.1:${port}`;
+  /** The report on servers, when the standby has what its primary has. */
+  const checked = async (servers: readonly PostgresServer[], position = null as Parameters<typeof checkJournal>[1]) => {
+    const newest = (server: PostgresServer) => server.query("SELECT pg_current_wal_lsn()").then(([row]) => row![0]);
+    const lsn = await newest(primary);
+    await expect.poll(() => standby.query(`SELECT pg_last_wal_replay_lsn() >= '${lsn}'`)).toEqual([["t"]]);
+    return checkJournal(cluster.url({ database: "postgres", ports: servers.map(({ port }) => port) }), position);
+  };
+  const [ours, theirs] = [recordsOf("ours"), recordsOf("theirs")];
+
+  test("finds nothing where all have the same, and where the log of a node stands in it", async () => {
+    await fill(primary, ours);
+    await fill(old, ours);
+    const report = await checked([standby, old, primary]);
+    expect(report.faults).toEqual([]);
+    expect(report.servers.map(({ records }) => records)).toEqual([3, 3, 3]);
+    const at = (sequence: number, hash: Uint8Array) => checked([primary], { sequence, epoch: 1, hash });
+    expect((await at(2, ours[1]!.hash)).faults).toEqual([]);
+    expect((await at(3, theirs[2]!.hash)).faults).toEqual([expect.stringMatching(/^Record 3 .* is not that/)]);
+    expect((await at(4, ours[2]!.hash)).faults).toEqual([expect.stringMatching(/is ahead: it has record 4/)]);
+    expect((await at(3, NO_HASH)).faults).toEqual([expect.stringMatching(/was written without the journal/)]);
+  });
+
+  test("finds a record that differs, on whichever server", async () => {
+    await fill(primary, ours);
+    await fill(old, theirs);
+    const { faults } = await checked([old, primary, standby]);
+    const differs = (server: PostgresServer) => `${addressOf(server)}: record 3 differs from that of the others.`;
+    expect(faults).toEqual([differs(primary), differs(standby)]);
+  });
+
+  test.each([
+    ["a record that is missing", "DELETE FROM cairnlog.record WHERE sequence = 2", /record/i],
+    ["the newest record that is missing", "DELETE FROM cairnlog.record WHERE sequence = 3", /record 3 is missing/],
+    ["a record that is damaged", "UPDATE cairnlog.record SET body = substr(body, 2) WHERE sequence = 2", /\w/],
+    [
+      "a record that does not follow the one before it",
+      `UPDATE cairnlog.record SET body = ${HEX(theirs[2]!.body)}, epoch = 1 WHERE sequence = 2`,
+      /continues with record 3 instead of 2/,
+    ],
+    ["a row of the lead that is missing", "DELETE FROM cairnlog.lead", /no row in cairnlog\.lead/],
+    ["a table that is missing", "DROP TABLE cairnlog.record", /cairnlog\.record/],
+  ])("finds %s, on the server that has it", async (_, change, said) => {
+    await fill(primary, ours, change);
+    await fill(old, ours);
+    const { faults, servers } = await checked([old, primary, standby]);
+    expect(faults).toEqual([primary, standby].map((server) => expect.stringMatching(`^${addressOf(server)}: `)));
+    for (const fault of faults) expect(fault).toMatch(said);
+    expect(servers.find(({ address }) => address === addressOf(old))).toMatchObject({ records: 3 });
+  });
 });
