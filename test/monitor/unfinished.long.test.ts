@@ -7,6 +7,7 @@ import { type Entry, parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { type Follower, tiledFollower } from "#cairnlog/server/cli/log/follower.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor } from "#cairnlog/server/monitor/monitor.js";
+import { anyEvent } from "../anyevent.js";
 import { attestSecrets, holding, withholdSecrets } from "../backup/bytes.js";
 import { cairnlog } from "../cli/harness.js";
 import { LiveLog, served } from "../publishing/logs.js";
@@ -64,7 +65,7 @@ test("of a cairnlog: watched keys, the end, and payloads that are withheld", asy
   const { service } = log;
   const { id, named, secrets } = await attestSecrets(service);
   const watched = newSigner();
-  const all = await earlyOnes(15, () =>
+  const all = await earlyOnes(17, () =>
     followed(
       ({ folder, told }, fetcher) =>
         new Monitor({
@@ -77,6 +78,8 @@ test("of a cairnlog: watched keys, the end, and payloads that are withheld", asy
   );
   await log.register(watched, "Ada");
   await withholdSecrets(service, { id, named });
+  // So many that what withholds and the end are on different pages.
+  await service.server.registry.log.append(Array.from({ length: 200 }, (_, n) => anyEvent({ n })));
   await freeze(service.server.registry.log, end);
   const size = service.server.registry.log.size;
   await failEverywhere(all, ({ follower, folder, told }) => {
