@@ -92,31 +92,35 @@ export class BucketTarget implements Target {
     return (await this.#put(path, bytes, {})) === true;
   }
 
-  /** The first object is put again, under both conditions: there are stores that do not know one, and replace what is there. */
   async #createFirst(path: string, bytes: Uint8Array): Promise<boolean> {
     const there = await this.read(path);
     const isMade = there ? false : await this.#put(path, bytes, CREATE);
-    this.#hasConditions = isMade !== null;
-    // With the content that it has, so that it stays as it is in either case.
-    for (const condition of [CREATE, OF_NO_OBJECT])
-      if (this.#hasConditions)
-        this.#hasConditions = (await this.#put(path, there?.bytes ?? bytes, condition)) === false;
+    this.#hasConditions = isMade !== null && (await this.#refuses(path, there?.bytes ?? bytes));
     return isMade ?? this.create(path, bytes);
   }
 
+  /**
+   * Whether an object that is there is refused under both conditions: there are stores that do not know one, and replace it.
+   * @param bytes its content, so that it stays as it is in either case
+   */
+  async #refuses(path: string, bytes: Uint8Array): Promise<boolean> {
+    for (const condition of [CREATE, OF_NO_OBJECT])
+      if ((await this.#put(path, bytes, condition)) !== false) return false;
+    return true;
+  }
+
   async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
+    if (!this.#hasConditions) {
+      const now = await this.read(path);
+      if (!now || Buffer.compare(now.bytes, before.bytes) !== 0) return false;
+      this.#hasConditions ??= await this.#refuses(path, now.bytes);
+      if (!this.#hasConditions) return (await this.#put(path, bytes, {})) === true;
+    }
     const bare = before.tag?.replaceAll('"', "");
     // radosgw knows the tag without its quotes only, others may want them, as HTTP does.
-    if (bare && this.#hasConditions !== false)
-      for (const tag of [bare, `"${bare}"`]) {
-        const isDone = await this.#put(path, bytes, { "if-match": tag });
-        if (isDone === null) this.#hasConditions = false;
-        if (isDone) return true;
-      }
-    if (this.#hasConditions) return false;
-    const now = await this.read(path);
-    if (!now || Buffer.compare(now.bytes, before.bytes) !== 0) return false;
-    return (await this.#put(path, bytes, {})) === true;
+    for (const tag of bare ? [bare, `"${bare}"`] : [])
+      if (await this.#put(path, bytes, { "if-match": tag })) return true;
+    return false;
   }
 
   async remove(path: string): Promise<void> {

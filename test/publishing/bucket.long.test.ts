@@ -106,24 +106,6 @@ const withoutConditions =
     return asked.response.writeHead(status).end();
   };
 
-test("nor does it where the store ignores conditions, if it has been overtaken before it looks for the last time", async () => {
-  expect((await publish(small, "late")).code).toBe(0);
-  let [hasTiles, hasOvertaken, written] = [false, false, 0];
-  const proxy = await before(store.url, async (asked, pass) => {
-    const { method, url = "" } = asked.request;
-    if (method === "PUT" && url.includes("/tile/")) hasTiles = true;
-    if (method === "GET" && url.endsWith("/late/checkpoint") && hasTiles && !hasOvertaken) {
-      hasOvertaken = true;
-      expect((await publish(log.url, "late")).code).toBe(0);
-    }
-    if (method === "PUT" && url.endsWith("/late/checkpoint")) written++;
-    await withoutConditions("ignores")(asked, pass);
-  });
-  const { code } = await publish(grown, "late", proxy);
-  expect({ code, hasOvertaken, written }).toEqual({ code: 4, hasOvertaken: true, written: 0 });
-  await whole("late", 300);
-});
-
 test.each(["ignores", "half-knows"])("a store that %s conditions is read first, and that is said", async (how) => {
   const proxy = await before(store.url, withoutConditions(how));
   for (const [source, size] of [

@@ -11,57 +11,13 @@ import { ServedTiles } from "#cairnlog/server/client/log/served.js";
 import { checkPublished } from "#cairnlog/server/publishing/check.js";
 import { type Again, Publisher, WrongTarget } from "#cairnlog/server/publishing/publisher.js";
 import { PublishedEntries, ServiceEntries } from "#cairnlog/server/publishing/source.js";
-import type { Stored, StoredFile, Target } from "#cairnlog/server/publishing/target.js";
+import type { Target } from "#cairnlog/server/publishing/target.js";
 import { anyEvent } from "../anyevent.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { LiveLog } from "./logs.js";
-
-type Objects = Map<string, Buffer>;
+import { MemoryTarget, type Objects } from "./memory.js";
 
 const ALWAYS = { isPinned: true, keepPartial: false };
-
-/** A store in memory. What runs at an effect stands in for what happens there. */
-class MemoryTarget implements Target {
-  readonly name = "memory";
-  readonly objects: Objects;
-  effects = 0;
-  /** Called behind each effect. */
-  behind: (number: number) => unknown = () => {};
-
-  constructor(objects: Objects = new Map()) {
-    this.objects = new Map(objects);
-  }
-
-  async read(path: string): Promise<Stored | undefined> {
-    const bytes = this.objects.get(path);
-    return bytes && { bytes, tag: null };
-  }
-
-  async create(path: string, bytes: Uint8Array): Promise<boolean> {
-    if (this.objects.has(path)) return false;
-    return this.#done(() => this.objects.set(path, Buffer.from(bytes)));
-  }
-
-  async replace(path: string, bytes: Uint8Array, before: Stored): Promise<boolean> {
-    if (!this.objects.get(path)?.equals(before.bytes)) return false;
-    return this.#done(() => this.objects.set(path, Buffer.from(bytes)));
-  }
-
-  async remove(path: string): Promise<void> {
-    await this.#done(() => this.objects.delete(path));
-  }
-
-  async *list(folder: string): AsyncIterable<StoredFile> {
-    for (const path of [...this.objects.keys()].sort())
-      if (path.startsWith(`${folder}/`)) yield { path, modified: Date.now() };
-  }
-
-  async #done(effect: () => unknown): Promise<true> {
-    effect();
-    await this.behind(++this.effects);
-    return true;
-  }
-}
 
 const SECRET = "Zwetschgenkuchen";
 /** By size, what an undisturbed publisher has made of the log step by step; and the paths that it makes from nothing. */

@@ -1,5 +1,5 @@
 /** What changes files in an order that matters: the steps of each, and what may be found where it stopped at one of them. */
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
@@ -12,7 +12,6 @@ import { holding } from "../backup/bytes.js";
 import { check, openData, sentences, tamper } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { newSigner, registration } from "../server/signers.js";
-import { cairnlog } from "../service.js";
 import { NAME, WitnessClient } from "../witness/harness.js";
 import { newTree } from "../witness/logs.js";
 import { type Run, run, type Stage, type Use } from "./stepping.js";
@@ -119,19 +118,6 @@ const tree = newTree("log.example/steps");
 
 const monitored = ({ root, ...stage }: Stage, address: string, ...more: string[]) =>
   run({ root, ...stage }, ["monitor", address, "--state", join(root, "state"), "--once", "--patience", "0", ...more]);
-
-const publication = (url: string, root: string, vkey: string): string[] => [
-  ...["publish", `${url}/tlog`, join(root, "site")],
-  ...["--vkey", vkey],
-];
-
-const PUBLICATION: Pick<Protocol, "left" | "run" | "look"> = {
-  left: /^site\/\.drafts\//,
-  run: ({ url, vkey }, stage) => run(stage, publication(url, stage.root, vkey)),
-  async look(_, root) {
-    return { size: sizeIn(join(root, "site", "checkpoint")) };
-  },
-};
 
 export const PROTOCOLS: readonly Protocol[] = [
   {
@@ -499,22 +485,11 @@ export const PROTOCOLS: readonly Protocol[] = [
       write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, flush site, link site/checkpoint, unlink site/.drafts/N-N-N-N-N
     `,
     prepare: async (_, root) => mkdirSync(join(root, "site")),
-    ...PUBLICATION,
-  },
-  {
-    name: "publication into a folder that a killed one has left without a checkpoint",
-    steps: `
-      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/entries/N.p/N, unlink site/.drafts/N-N-N-N-N
-      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/N/N.p/N, unlink site/.drafts/N-N-N-N-N
-      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, link site/tile/N/N.p/N, unlink site/.drafts/N-N-N-N-N
-      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, flush site/tile/N, flush site/tile/entries, flush site/tile/entries/N.p, flush site/tile/N/N.p, flush site, link site/vkey, unlink site/.drafts/N-N-N-N-N
-      write site/.drafts/N-N-N-N-N, flush site/.drafts/N-N-N-N-N, flush site, link site/checkpoint, unlink site/.drafts/N-N-N-N-N
-    `,
-    async prepare({ url, vkey }, root) {
-      await cairnlog(publication(url, root, vkey));
-      rmSync(join(root, "site", "checkpoint"));
+    left: /^site\/\.drafts\//,
+    run: ({ url, vkey }, stage) => run(stage, ["publish", `${url}/tlog`, join(stage.root, "site"), "--vkey", vkey]),
+    async look(_, root) {
+      return { size: sizeIn(join(root, "site", "checkpoint")) };
     },
-    ...PUBLICATION,
   },
   {
     name: "witness",
