@@ -327,24 +327,17 @@ export class PostgresJournal implements Journal {
       const held = this.#held;
       if (!held) return null;
       const started = performance.now();
-      let wanted: string | null = null;
-      for (const statement of beat(held.epoch, held.holder, held.sequence, checkpoint)) {
-        const outcome = await this.#writer.run(statement);
-        if (outcome.kind !== "done") {
-          this.#writer.close();
-          return null;
-        }
-        if (statement.values === undefined) continue;
-        if (!outcome.rows.length) {
-          this.#lose();
-          return null;
-        }
-        wanted = outcome.rows[0]!.wanted as string | null;
-        this.#heard = started;
-        held.told = held.sequence;
-        confirmed();
+      const outcome = await this.#writer.run(beat(held.epoch, held.holder, held.sequence, checkpoint));
+      if (outcome.kind !== "done") return null;
+      const [row] = outcome.rows;
+      if (!row) {
+        this.#lose();
+        return null;
       }
-      return wanted;
+      this.#heard = started;
+      held.told = held.sequence;
+      confirmed();
+      return row.wanted as string | null;
     });
   }
 

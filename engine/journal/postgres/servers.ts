@@ -67,12 +67,20 @@ class Server {
     throw new Error("the journal is closed");
   }
 
-  /** Asks on its own connection, which is opened if there is none. One question at a time, in order. */
+  /**
+   * Asks on its own connection, which is opened if there is none. One question at a time, in order. A question that fails ends
+   * the connection: it may have left a transaction open, which would refuse all later ones.
+   */
   ask<T>(question: (connection: PgConnection) => Promise<T>): Promise<T> {
     this.#waiting++;
     const answer = this.#lock.run(async () => {
       if (!this.#connection?.isOpen) this.#connection = await this.open();
-      return question(this.#connection);
+      try {
+        return await question(this.#connection);
+      } catch (error) {
+        this.#connection.close();
+        throw error;
+      }
     });
     return answer.finally(() => this.#waiting--);
   }

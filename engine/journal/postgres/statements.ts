@@ -165,18 +165,18 @@ export const touch = (epoch: number, holder: string, sequence: number, mark: str
   values: [epoch, holder, sequence, mark],
 });
 
-/** What a leader tells of itself between appends. It waits for no standby: what is lost of it is told again. */
-export const beat = (epoch: number, holder: string, acked: number, checkpoint: string | null): readonly Sql[] => [
-  { text: "SET synchronous_commit TO local" },
-  {
-    name: "cairnlog-beat",
-    text: `UPDATE cairnlog.lead SET beat = beat + 1, acked = greatest(acked, $3::bigint),
-      checkpoint = coalesce($4::text, checkpoint)
-      WHERE epoch = $1::bigint AND holder = $2::text RETURNING wanted`,
-    values: [epoch, holder, acked, checkpoint],
-  },
-  { text: "SET synchronous_commit TO on" },
-];
+/**
+ * What a leader tells of itself between appends. It waits for no standby: what is lost of it is told again. That holds for its
+ * own transaction: a session that went on without waiting could not append, nor take the lead again.
+ */
+export const beat = (epoch: number, holder: string, acked: number, checkpoint: string | null): Sql => ({
+  name: "cairnlog-beat",
+  text: `UPDATE cairnlog.lead SET beat = beat + 1, acked = greatest(acked, $3::bigint),
+    checkpoint = coalesce($4::text, checkpoint)
+    WHERE epoch = $1::bigint AND holder = $2::text
+    RETURNING wanted, set_config('synchronous_commit', 'local', true)`,
+  values: [epoch, holder, acked, checkpoint],
+});
 
 /** Gives the lead back, so that nobody has to wait for the lease to end. */
 export const release = (epoch: number, holder: string, acked: number): Sql => ({

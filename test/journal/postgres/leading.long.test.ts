@@ -62,6 +62,29 @@ test("the lease counts from when a sign of life was sent, however late its answe
   expect([leader.journal.isLeading, leader.journal.hasLease]).toEqual([true, false]);
 });
 
+test("a sign of life waits for no standby, and the next record does", async () => {
+  for (const standby of cluster.standbys) standby.freeze();
+  let isConfirmed = false;
+  await leader.journal.beat("checkpoint", () => {
+    isConfirmed = true;
+  });
+  expect(isConfirmed).toBe(true);
+  const appended = leader.log.append(note(1));
+  expect(await outcome(appended)).toBe("waits");
+  for (const standby of cluster.standbys) standby.thaw();
+  await appended;
+});
+
+test("a leader that learns by a sign of life that it has lost the lead may lead again", async () => {
+  const other = await Node.open(url);
+  await other.lead();
+  expect(await leader.journal.beat("checkpoint")).toBe(null);
+  expect(leader.journal.isLeading).toBe(false);
+  await leader.lead();
+  await leader.log.append(note(1));
+  await expect(other.log.append(note(2))).rejects.toMatchObject({ code: "not-leader" });
+});
+
 test("a sign of life that was refused leaves no session that would not wait for standbys", async () => {
   await query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
     CREATE TRIGGER refuse BEFORE UPDATE OF checkpoint ON cairnlog.lead EXECUTE FUNCTION refuse()`);

@@ -63,6 +63,22 @@ test("a node that comes late, or comes back late, has exactly the rows that ther
   expect(left.flat()).toEqual(['"alan"', '"barbara"', '"grace"']);
 });
 
+test("a node whose question ended in an error of the server asks again, and has the rows then", async () => {
+  const url = await newJournal(cluster);
+  const leader = await Node.open(url);
+  await leader.lead();
+  await put(leader, "ada", "1");
+  await leader.beat();
+  await leader.journal.sweep(0);
+  const database = databaseOf(url);
+  const follower = await Node.open(url);
+  await cluster.primary.query("ALTER TABLE cairnlog.private_row RENAME TO away", database);
+  await expect(follower.log.follow()).rejects.toMatchObject({ code: "storage-failed" });
+  await cluster.primary.query("ALTER TABLE cairnlog.away RENAME TO private_row", database);
+  await follower.log.follow();
+  expect(rowsOf(follower)).toEqual([["ada", "1"]]);
+});
+
 test("rows wait until what they were read with is decided", async () => {
   const url = await newJournal(cluster);
   const leader = await Node.open(url);

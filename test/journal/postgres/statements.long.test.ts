@@ -141,8 +141,8 @@ const CASES: Readonly<Record<string, Case>> = {
     refusedAfter: [WITHOUT_WAITING],
   },
   "sign of life": {
-    statement: beat(3, "me", 5, "checkpoint")[1]!,
-    refused: { "an earlier epoch": beat(2, "me", 5, null)[1]!, "another holder": beat(3, "you", 5, null)[1]! },
+    statement: beat(3, "me", 5, "checkpoint"),
+    refused: { "an earlier epoch": beat(2, "me", 5, null), "another holder": beat(3, "you", 5, null) },
     refusedAfter: [],
   },
   "give back": {
@@ -196,6 +196,14 @@ test.each(Object.keys(CASES))(
     expect(await content()).not.toEqual(before);
   },
 );
+
+test.each(Object.keys(CASES))("%s: leaves the session as it was, with effect and without", async (name) => {
+  const { statement, refused } = CASES[name]!;
+  for (const one of [statement, ...Object.values(refused)]) {
+    await run(one);
+    expect(await sql("SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }]);
+  }
+});
 
 /** A text without one of its conditions, for each: a condition stands between WHERE or AND and the next of them. */
 function* withoutCondition(text: string): Iterable<readonly [string, string]> {
