@@ -78,9 +78,19 @@ export class FrontThreads {
     return taken;
   }
 
-  /** Has each of them read certificate and key again, one after the other, so that others answer meanwhile. */
+  /**
+   * Has each of them read certificate and key again, one after the other, so that others answer meanwhile.
+   * One that ends meanwhile is replaced by one that reads them.
+   * @throws what the last one has said that cannot; the others have the new certificate all the same
+   */
   async renewCertificate(): Promise<void> {
-    for (const thread of this.#threads) if (thread?.isListening) await thread.renewCertificate();
+    let failure: { readonly error: unknown } | undefined;
+    for (const thread of this.#threads)
+      if (thread?.isListening)
+        await thread.renewCertificate().catch((error: unknown) => {
+          if (thread.isListening) failure = { error };
+        });
+    if (failure) throw failure.error;
   }
 
   /** Tells all of them, those to come included, who may write. */
@@ -181,6 +191,8 @@ export class FrontThreads {
       await thread.listen(host, port, this.#isShared);
     } catch (error) {
       this.#parts.logger.error({ err: error, front: number + 1 }, "a front end cannot start");
+      // One that is open and cannot listen lives on, and nobody would make another.
+      thread.send({ kind: "close" });
     }
   }
 }

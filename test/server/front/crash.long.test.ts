@@ -2,9 +2,14 @@
  * A front end that crashes is replaced: the service goes on, nothing that was acknowledged is lost, and only its own clients
  * notice. The crash is an exception in its thread, thrown by a module that the test has Node load there.
  */
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "node:tls";
 import { afterAll, expect, test } from "vitest";
 import { cairnlog, startService } from "../../service.js";
 import { temporaryFolder } from "../harness.js";
@@ -15,20 +20,35 @@ import { Connection, connectToEach, frontOf } from "./connections.js";
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-crash-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Throws in the front end that is first to find the file, out of nowhere. */
+/**
+ * Throws in the front end that is first to find the file, out of nowhere; and at the next look at the certificate, if the file
+ * `unreadable` is beside it.
+ */
 const BOMB = `
-import { existsSync, unlinkSync } from "node:fs";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { workerData } from "node:worker_threads";
-if (workerData?.sharedState)
+const { existsSync, readFileSync, unlinkSync } = fs;
+const isFirst = (file) => {
+  if (!existsSync(file)) return false;
+  try {
+    unlinkSync(file);
+    return true;
+  } catch {
+    return false;
+  }
+};
+if (workerData?.sharedState) {
   setInterval(() => {
-    if (!existsSync(process.env.BOMB_FILE)) return;
-    try {
-      unlinkSync(process.env.BOMB_FILE);
-    } catch {
-      return;
-    }
-    throw new Error("out of nowhere");
+    if (isFirst(process.env.BOMB_FILE)) throw new Error("out of nowhere");
   }, 10).unref();
+  fs.readFileSync = (path, ...options) => {
+    if (path === process.env.SERVICE_TLS_CERT && isFirst(process.env.BOMB_FILE.replace(/bomb$/, "unreadable")))
+      throw new Error("no file can be opened");
+    return readFileSync(path, ...options);
+  };
+  syncBuiltinESMExports();
+}
 `;
 
 /** Attests over connections of its own until told to stop; a connection that breaks is replaced. */
@@ -198,6 +218,50 @@ test("a front end that replaces another knows who may write by now", async () =>
     [403, 200],
     [403, 200],
   ]);
+  expect(await service.stop()).toBe(0);
+});
+
+test("the only front end crashes, and another program takes its port: the service is back when that has ended", async () => {
+  const { service, bomb } = await startMined({ SERVICE_FRONT_ENDS: "1" });
+  const port = Number(new URL(service.url).port);
+  writeFileSync(bomb, "");
+  const other = createServer();
+  const taken = () => once(other.listen(port, "127.0.0.1"), "listening").then(() => true);
+  await expect.poll(() => taken().catch(() => false), { interval: 5 }).toBe(true);
+  // Longer than it takes to make another front end, which cannot listen.
+  await sleep(2_000);
+  other.close();
+  const health = () => new Connection(service.url).get("/health").then(({ status }) => status);
+  await expect.poll(() => health().catch(() => null)).toBe(200);
+  expect(await service.stop()).toBe(0);
+});
+
+test("a front end that cannot read the new certificate keeps no other from it", async () => {
+  const [key, certificate] = [join(folder, "served.key"), join(folder, "served.pem")];
+  const make = (name: string) =>
+    execFileSync(
+      "openssl",
+      [
+        ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "30"],
+        ...["-keyout", key, "-out", certificate, "-subj", `/CN=${name}`],
+      ],
+      { stdio: "pipe" },
+    );
+  make("old");
+  const { service } = await startMined({ SERVICE_TLS_KEY: key, SERVICE_TLS_CERT: certificate });
+  const shown = async () => {
+    const socket = connect({ port: Number(new URL(service.url).port), rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const { CN } = socket.getPeerCertificate().subject;
+    socket.destroy();
+    return CN;
+  };
+  expect(await shown()).toBe("old");
+  make("new");
+  writeFileSync(join(folder, "unreadable"), "");
+  service.process.kill("SIGHUP");
+  await expect.poll(shown, { interval: 20 }).toBe("new");
+  expect(existsSync(join(folder, "unreadable"))).toBe(false);
   expect(await service.stop()).toBe(0);
 });
 
