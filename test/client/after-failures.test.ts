@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Health } from "#cairnlog/engine/contract/service/health.js";
+import { Http } from "#cairnlog/server/client/base/http.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -106,7 +108,7 @@ async function newNode(answer: (response: ServerResponse) => void): Promise<{ ur
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 
-test("a leader that does not answer any more is forgotten: the first node is asked who leads now", async () => {
+test("a leader that does not answer any more is forgotten: another node is asked who leads now", async () => {
   const healthy = (response: ServerResponse) =>
     response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok","version":"1"}');
   let leader = "";
@@ -121,9 +123,35 @@ test("a leader that does not answer any more is forgotten: the first node is ask
   leader = old.url;
   await client.health();
   old.server.close().closeAllConnections();
-  expect(await failure(client.health())).toMatchObject({ code: "no-answer" });
   leader = next.url;
   expect(await client.health()).toMatchObject({ status: "ok" });
+});
+
+test("a question is put to all nodes in turn; a write is not sent again, and the next one goes to another node", async () => {
+  const seen: string[] = [];
+  const healthy = (name: string) => (response: ServerResponse) => {
+    seen.push(name);
+    response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok","version":"1"}');
+  };
+  const [first, second, third] = [
+    await newNode(healthy("first")),
+    await newNode(healthy("second")),
+    await newNode(healthy("third")),
+  ];
+  const close = ({ server }: { server: Server }) => server.close().closeAllConnections();
+  const http = new Http([first.url, second.url, third.url], fetch);
+  close(first);
+  close(second);
+  await http.get(Health, "/a");
+  await http.post(Health, "/a", {});
+  expect(seen).toEqual(["third", "third"]);
+  const writing = new Http([first.url, third.url], fetch);
+  expect(await failure(writing.post(Health, "/a", {}))).toMatchObject({ code: "no-answer" });
+  expect(seen).toHaveLength(2);
+  await writing.post(Health, "/a", {});
+  expect(seen).toHaveLength(3);
+  close(third);
+  expect(await failure(http.get(Health, "/a"))).toMatchObject({ code: "no-answer" });
 });
 
 test("a redirect is followed nowhere: what was sent is for the service that the user named", async () => {

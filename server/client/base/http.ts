@@ -37,10 +37,10 @@ export class Http {
    */
   #seen = 0;
   /**
-   * The node of a replicated log that writes it, if another one has said so. It is asked everything then, because it has
-   * what it has acknowledged.
+   * The address that is asked everything: at first the first one, then that of the node that writes the log, if another one has
+   * said so, because it has what it has acknowledged. After a silence it is the next one, which knows who writes now.
    */
-  #leader: string | undefined;
+  #node: string;
   /** What must succeed before anything is sent but questions without a session, and its success. */
   #check: (() => Promise<unknown>) | undefined;
   #checked: Promise<unknown> | undefined;
@@ -64,6 +64,7 @@ export class Http {
     if (publicOrigin !== undefined && !isOrigin(publicOrigin))
       throw new TypeError(`The public origin of a service looks like https://log.example, not like ${publicOrigin}.`);
     this.server = first;
+    this.#node = first;
     this.#named = new Map(addresses.map((address) => [new URL(address).origin, address]));
     this.origins = publicOrigin === undefined ? [...this.#named.keys()] : [publicOrigin];
     this.#fetch = fetcher;
@@ -157,8 +158,7 @@ export class Http {
   ): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
     const until = performance.now() + this.#patience;
     for (let moves = 0; ; moves++) {
-      const server = this.#leader ?? this.server;
-      const { response, bytes } = await this.#fetched(server, prefix + path, init);
+      const { server, response, bytes } = await this.#answered(prefix + path, init);
       const { status } = response;
       if (response.ok) return { bytes, status };
       const error = refusal(response, readAnswer(bytes), server);
@@ -171,9 +171,22 @@ export class Http {
       if (error.code === "frozen") await this.#frozen?.();
       if (error.code !== "not-leader") throw error;
       const told = response.headers.get("cairnlog-leader");
-      this.#leader = this.#nodeAt(told, server);
-      if (this.#leader === undefined) throw isOtherNode(told, server) ? unnamed(error, told) : error;
+      const leader = this.#nodeAt(told, server);
+      if (leader === undefined) throw isOtherNode(told, server) ? unnamed(error, told) : error;
+      this.#node = leader;
       if (moves === MAX_MOVES) throw error;
+    }
+  }
+
+  /** What the node that is asked answers. A question is put to all of them in turn; what became of a write, nobody knows. */
+  async #answered(path: string, init: RequestInit) {
+    for (let left = init.method === undefined ? this.#named.size : 1; ; left--) {
+      const server = this.#node;
+      try {
+        return { server, ...(await this.#fetched(server, path, init)) };
+      } catch (error) {
+        if (left === 1 || (error as ClientError).code !== "no-answer") throw error;
+      }
     }
   }
 
@@ -206,8 +219,8 @@ export class Http {
         throw new ClientError("malformed-answer", `${server} answered ${path} with too much. ${cause.message}`, {
           cause,
         });
-      // The next request is sent to the node that was given, which knows who leads now.
-      this.#leader = undefined;
+      const addresses = [...this.#named.values()];
+      if (this.#node === server) this.#node = addresses[(addresses.indexOf(server) + 1) % addresses.length]!;
       throw new ClientError("no-answer", silenceReason(server, cause), { cause });
     }
   }
