@@ -11,7 +11,7 @@ import type { Log } from "../../log/log.js";
 import { type Clock, formatTimestamp } from "../../log/state/clock.js";
 import type { Command } from "../../log/state/commands.js";
 import type { Committed, Writer } from "../../log/state/executor.js";
-import type { AllowedSigner } from "../../verify/index.js";
+import { type AllowedSigner, maySignAt } from "../../verify/index.js";
 import { ENDORSEMENT_CATEGORIES } from "../../verify/keys/contract.js";
 import { endorsementStatus, timeAt } from "../events/endorsements.js";
 import { statusAt } from "../events/keys.js";
@@ -237,9 +237,7 @@ export class Writers {
     if (rule === "registered") return this.#log.row("keys", fingerprint) !== undefined;
     if (rule === "endorsed") return this.isAnchor(fingerprint) || this.#isEndorsed(fingerprint);
     const now = formatTimestamp(this.#clock());
-    return (this.#listed.get(fingerprint) ?? []).some(
-      ({ validAfter, validBefore }) => (validAfter ?? now) <= now && now <= (validBefore ?? now),
-    );
+    return (this.#listed.get(fingerprint) ?? []).some((one) => maySignAt(one, now));
   }
 
   /**

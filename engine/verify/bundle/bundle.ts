@@ -69,6 +69,10 @@ export interface AllowedSigner {
   readonly validBefore?: string | null;
 }
 
+/** Whether somebody may sign at a moment. The first and the last one belong to the period, as they do for ssh. */
+export const maySignAt = ({ validAfter, validBefore }: AllowedSigner, at: string): boolean =>
+  (validAfter ?? "") <= at && at <= (validBefore ?? "~");
+
 /**
  * Checks a bundle, as `parseIJson` read it, against the file's hash and the pinned operator key. It proves that the key
  * in the bundle signed the manifest of this file, and that the operator's log contains the attestation. It does not
@@ -274,7 +278,7 @@ function checkAnchor({ entry }: AttestationBundle): BundleCheck[] {
 function checkSigner({ entry }: AttestationBundle, allowed: BundleTrust["signers"]): BundleCheck[] {
   const found = allowed?.filter(({ fingerprint }) => fingerprint === logged(entry).signer_key_fingerprint);
   const at = entry.timestamp;
-  const valid = found?.find((one) => (one.validAfter ?? "") <= at && at < (one.validBefore ?? "~"));
+  const valid = found?.find((one) => maySignAt(one, at));
   return !found
     ? []
     : [

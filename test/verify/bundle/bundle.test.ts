@@ -233,7 +233,8 @@ describe("who may have signed", () => {
     [{ validAfter: at }, true],
     [{ validAfter: after }, false],
     [{ validBefore: after }, true],
-    [{ validBefore: at }, false],
+    [{ validBefore: at }, true],
+    [{ validBefore: before }, false],
     [{ validAfter: before, validBefore: after }, true],
     [{ validAfter: "2024-01-01T00:00:00.000000Z", validBefore: before }, false],
   ] as const;
