@@ -43,8 +43,9 @@ export class WitnessRows {
    */
   static async open(path: string): Promise<WitnessRows> {
     const lock = await takeWriterLock(path);
+    let environment: Environment | undefined;
     try {
-      const environment = openEnvironment({
+      environment = openEnvironment({
         path,
         mapSize: MAP_SIZE,
         maxDbs: 1,
@@ -57,6 +58,7 @@ export class WitnessRows {
       for (const { key, value } of rows.#table.getRange({})) rows.#read(key, value);
       return rows;
     } catch (error) {
+      await environment?.close();
       await lock.release();
       throw error;
     }

@@ -3,6 +3,7 @@
  * or after it: not of each a part.
  */
 import { expect, vi } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import { runIn } from "../log/inline.js";
 import { attest } from "../registry/attestations/manifests.js";
@@ -120,6 +121,14 @@ export const CHANGES: Readonly<Record<string, Change>> = {
   "a key makes an offer": appending(({ key }, n) => offer(key, keyNamed(n))),
   "an alert is filed": appending(({ key }, n) => alert(key, n)),
   "a claim is posted": appending((_, n) => claim(n)),
+  // The oldest one: it is on the page that is asked for.
+  "a claim is withheld": async ({ world }) => {
+    const { log, claims } = world.registry;
+    await world.append(claim(log.size));
+    const { entries } = await claims.list(LOOKUP_KEY, { per_page: 1 });
+    const { id } = JSON.parse(String(entries[0])) as { id: number };
+    return () => withhold(world.registry, id, { reason: "An order.", basis: null });
+  },
   "a key gets its name": appending(named),
   "a key that has signed is revoked": async ({ world, signers }) => {
     const signer =

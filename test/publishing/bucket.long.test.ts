@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import type { OutgoingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cairnlog } from "../cli/harness.js";
@@ -120,6 +121,19 @@ test.each(["ignores", "half-knows"])("a store that %s conditions is read first, 
   await store.ask("PUT", `/${how}/tile/0/001.p/44`, "no tile");
   expect((await publish(log.url, how, proxy)).code).toBe(3);
   expect(Buffer.from((await reader(how)("tile/0/001.p/44"))!).toString()).toBe("no tile");
+});
+
+test("a proxy that takes the ETag away is named, and no other publisher is blamed", async () => {
+  expect((await publish(small, "tagless")).code).toBe(0);
+  const proxy = await before(store.url, (asked, pass) => {
+    const { response } = asked;
+    const writeHead = response.writeHead.bind(response);
+    response.writeHead = ((status: number, { etag: _, ...headers }: OutgoingHttpHeaders = {}) =>
+      writeHead(status, headers)) as typeof writeHead;
+    return pass(asked);
+  });
+  const { code, stderr } = await publish(log.url, "tagless", proxy);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("without an ETag")]);
 });
 
 test("partial tiles are listed over several pages, and removed when the full one is a day old", async () => {

@@ -168,7 +168,10 @@ describe("a key", () => {
     expect(inboxOf(post, signer.fingerprint)).toEqual([]);
   });
 
-  test("that is succeeded ends them, and its successor is told", async () => {
+  test.each([
+    ["its successor, if that has signed, too", true],
+    ["itself, if it named a successor that has not", false],
+  ])("that is succeeded ends them, and who is told is %s", async (_, isConfirmed) => {
     const { post, signer, id, ended } = await owned();
     const next = nodeSigner();
     const succession = {
@@ -176,9 +179,13 @@ describe("a key", () => {
       new_public_key: next.pem,
       new_algorithm: next.algorithm,
     };
-    await post.world.registry.keyLifecycle.succeed(succession as never, { recovery: false });
+    const proof = isConfirmed && {
+      new_key_signature: next.sign(`service.key.succession.v1:${signer.fingerprint}:${next.fingerprint}`),
+    };
+    await post.world.registry.keyLifecycle.succeed({ ...succession, ...proof } as never, { recovery: false });
     await ended();
-    expect(inboxOf(post, next.fingerprint)).toEqual([[id, "key-ended"]]);
+    const told = isConfirmed ? [next, signer] : [signer, next];
+    expect(told.map(({ fingerprint }) => inboxOf(post, fingerprint))).toEqual([[[id, "key-ended"]], []]);
   });
 });
 

@@ -178,6 +178,8 @@ export class CheckpointPublisher {
     const checkpoint = { origin, treeSize, rootHash: this.#rootAt(treeSize) };
     this.#checkConsistency(checkpoint);
     const text = checkpointText(checkpoint);
+    // Nothing looked at it since the last node was written, and nothing ends the wait for a signer that begins after a stop.
+    this.#stopping.signal.throwIfAborted();
     const signature = await this.#unlessStopped(signatures(signer, signer.public, [Buffer.from(text)]));
     const note = signedNote(text, origin, fromHex(this.key.id), signature);
     await replaceFile(file, note, PRIVATE_FILE);

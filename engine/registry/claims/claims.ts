@@ -126,7 +126,10 @@ export class Claims {
     let bytes = 0;
     for (const leafIndex of indexes) {
       await pieces.rest();
-      const json = Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!)));
+      const entry = this.#log.entryAt(leafIndex)!;
+      // Its payload was withheld while this list was made, so it belongs to none any more.
+      if (!entry.payload) return this.list(lookupKey, paging);
+      const json = Buffer.from(JSON.stringify(this.#view(entry)));
       bytes += json.length;
       if (bytes > MAX_PAGE_BYTES) throw pageTooLarge(entries.length);
       entries.push(json);

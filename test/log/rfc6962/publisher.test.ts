@@ -1,7 +1,7 @@
 /** Checkpoints: when they are published, and that they never contradict one another, wherever the process ended. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
@@ -253,6 +253,35 @@ describe("no checkpoint is shown", () => {
     await publisher.stop();
     expect(publisher.size).toBeNull();
     expect(existsSync(file)).toBe(false);
+  });
+
+  test("whose last nodes were being written when it was told to stop, and nobody waits for the signer", async () => {
+    const { log } = await openTestLog();
+    const file = newFile();
+    const first = await started(log, file);
+    await published(first, 0);
+    await first.stop();
+    let [isAsked, written] = [false, () => {}];
+    const sign: OperatorKey["sign"] = () => {
+      isAsked = true;
+      return new Promise(() => {});
+    };
+    const publisher = newPublisher(log, file, { signer: { public: testOperator.public, sign } });
+    await publisher.open();
+    const growing = vi.spyOn(Rfc6962Growth.prototype, "extend").mockImplementation(
+      () =>
+        new Promise<void>((resolve) => {
+          written = resolve;
+        }),
+    );
+    onTestFinished(() => growing.mockRestore());
+    await log.append(note);
+    publisher.start();
+    await expect.poll(() => growing.mock.calls.length).toBe(1);
+    const stopped = publisher.stop();
+    written();
+    await stopped;
+    expect([isAsked, publisher.size]).toEqual([false, 0]);
   });
 
   test("that another key has signed", async () => {
