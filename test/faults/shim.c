@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -123,6 +124,16 @@ static void unnumbered(const char *path, char *into, size_t room) {
   into[length] = 0;
 }
 
+/*
+ * Who has the code at `back`. `dladdr` would look through all symbols of Node for the nearest one, at every call: a third of
+ * what a command costs.
+ */
+static const char *owner(const void *back) {
+  struct dl_find_object found;
+  int is_known = !_dl_find_object((void *)back, &found);
+  return is_known && strstr(found.dlfo_link_map->l_name, "lmdb") ? "lmdb" : "node";
+}
+
 static void die(void) {
   syscall(SYS_kill, 0, SIGKILL);
   for (;;) syscall(SYS_pause);
@@ -137,8 +148,7 @@ static int judge(const char *name, const char *found, const void *back) {
   int saved = errno;
   char path[256];
   unnumbered(found, path, sizeof path);
-  Dl_info info;
-  const char *who = dladdr(back, &info) && info.dli_fname && strstr(info.dli_fname, "lmdb") ? "lmdb" : "node";
+  const char *who = owner(back);
   char call[64], line[512];
   snprintf(call, sizeof call, " %s@%s ", name, who);
   int verdict = 0;
