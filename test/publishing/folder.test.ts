@@ -198,6 +198,18 @@ describe("a target that is not what was published", () => {
     expect([code, stderr]).toEqual([3, expect.stringContaining(`${target} has another ${path} than the log`)]);
   });
 
+  test("it is compared by the next round, if the first one cannot be finished", async () => {
+    const target = spoilt("tile/0/000", flip);
+    let asked = 0;
+    const source = await before(log.url, (request, pass) =>
+      asked++ ? pass(request) : request.response.writeHead(404).end(),
+    );
+    const more = ["--audit", "--follow", "--interval", "1", "--vkey", await log.vkey()];
+    const { code, stderr } = await untouched(target, () => publish(`${source}/tlog`, target, ...more));
+    expect([code, stderr]).toEqual([3, expect.stringContaining(`${target} has another tile/0/000 than the log`)]);
+    expect(stderr).toContain("does not have /");
+  });
+
   test("its checkpoint is changed: it is no target for the log", async () => {
     const target = spoilt("checkpoint", (file) =>
       writeFileSync(file, readFileSync(file, "latin1").replace("700", "701")),
