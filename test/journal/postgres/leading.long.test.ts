@@ -62,6 +62,24 @@ test("the lease counts from when a sign of life was sent, however late its answe
   expect([leader.journal.isLeading, leader.journal.hasLease]).toEqual([true, false]);
 });
 
+test("a withheld payload counts as taken from the journal when its record was changed, and not before", async () => {
+  await leader.log.append(note(1));
+  const served = leader.log.bareJsonAt(0).toString();
+  const json = Buffer.from(served.replace(/"payload":.*,(?="previous_hash")/, '"payload":null,"withheld_by":2,'));
+  const bodies = () => query("SELECT sequence, body FROM cairnlog.record ORDER BY sequence");
+  const before = await bodies();
+  // As when somebody else has changed the record since it was read.
+  await query(`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+    CREATE TRIGGER nothing BEFORE UPDATE ON cairnlog.record FOR EACH ROW EXECUTE FUNCTION nothing()`);
+  expect(await leader.journal.erase(0, json)).toBe(false);
+  expect(await bodies()).toEqual(before);
+  await query("DROP TRIGGER nothing ON cairnlog.record");
+  for (let times = 0; times < 2; times++) expect(await leader.journal.erase(0, json)).toBe(true);
+  expect(await bodies()).not.toEqual(before);
+  await leader.journal.release();
+  expect(await leader.journal.erase(0, json)).toBe(false);
+});
+
 test("a sign of life waits for no standby, and the next record does", async () => {
   for (const standby of cluster.standbys) standby.freeze();
   let isConfirmed = false;
