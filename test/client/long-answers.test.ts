@@ -71,6 +71,8 @@ describe("the inbox", () => {
       fetch: async (input) => {
         if (String(input).endsWith("/log/operator-key")) return Response.json(operator);
         const page = Number(new URL(String(input)).searchParams.get("page"));
+        // Without a socket, nothing would end a client that goes on for ever.
+        if (page > 10) throw new Error("It goes on for ever.");
         const notifications = pageOf(page).map(notification);
         return Response.json({ notifications, page, per_page: 200, total: 1_000 });
       },
