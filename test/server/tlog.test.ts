@@ -1,8 +1,8 @@
-/** The checkpoints of `/tlog/` where another process or node writes the log: none is shown before the nodes of its tree. */
+/** Checkpoints where another process or node writes the log: none is shown before what it covers. */
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { LogReader } from "#cairnlog/engine/log/view/reader.js";
-import { tlogCheckpointPath } from "#cairnlog/server/settings/settings.js";
+import { checkpointPath, tlogCheckpointPath } from "#cairnlog/server/settings/settings.js";
 import { MirroredLog } from "#cairnlog/server/tlog/mirrored.js";
 import { NodeTlog } from "#cairnlog/server/tlog/replicated.js";
 import { openTestLog } from "../log/harness.js";
@@ -62,3 +62,32 @@ test.each(Object.keys(SHOWING))(
     await log.close();
   },
 );
+
+test("a mirror shows no checkpoint of more entries than it shows, and each as soon as it shows them", async () => {
+  const { log } = await openTestLog();
+  let size = 2;
+  const growing = {
+    rfc6962: log.rfc6962,
+    refresh() {},
+    get size() {
+      return size;
+    },
+  } as Partial<LogReader> as LogReader;
+  const dataDir = temporaryFolder();
+  const mirror = new MirroredLog(growing, dataDir, logger);
+  await expect(mirror.newest()).rejects.toMatchObject({ code: "not-found" });
+  // Written by the monitor, the entries first or the checkpoint.
+  for (const [written, shown] of [
+    [2, 2],
+    [3, null],
+    [1, 1],
+  ] as const) {
+    writeFileSync(checkpointPath(dataDir), noteOf(written));
+    expect(await mirror.newest().catch(() => null)).toBe(shown && noteOf(shown));
+  }
+  writeFileSync(checkpointPath(dataDir), noteOf(3));
+  size = 3;
+  expect(await mirror.newest()).toBe(noteOf(3));
+  mirror.close();
+  await log.close();
+});
