@@ -198,14 +198,6 @@ test.each([
   for (const name of ["checkpoint", "entries/000"]) expect(existsSync(join(target, name))).toBe(false);
 });
 
-test("what no hash covers is not copied", async () => {
-  const [source, target] = [copyOf(young), temporaryFolder()];
-  const more = changed(/"entry":\{/g, '"entry":{"ots_proof":"AA==",');
-  writeFileSync(join(source, "entries/000"), more(readFileSync(join(source, "entries/000"))));
-  expect(await publish(source, target, "--entries")).toMatchObject({ code: 0 });
-  expect(filesIn(target)).toEqual(filesIn(young));
-});
-
 test("entries of a source that has none are not to be had", async () => {
   const bare = temporaryFolder();
   expect(await publish(log.url, bare)).toMatchObject({ code: 0 });

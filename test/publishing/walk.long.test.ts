@@ -1,18 +1,22 @@
 /**
  * A publisher in memory that fails, is killed or meets another one at each of its effects: what readers have then is all that
- * the checkpoint covers, and whoever goes on comes to what an undisturbed publisher makes. And each object, missing or changed.
+ * the checkpoint covers, and whoever goes on comes to what an undisturbed publisher makes. And each object, missing or
+ * changed; and sources that show something else.
  */
+import { gunzipSync, gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { type Policy, parseVkey } from "#cairnlog/engine/verify/index.js";
 import { ClientError } from "#cairnlog/server/client/base/error.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
 import { ServedTiles } from "#cairnlog/server/client/log/served.js";
+import { OPERATOR_KEY } from "#cairnlog/server/client/static/layout.js";
 import { checkPublished } from "#cairnlog/server/publishing/check.js";
 import { type Again, Publisher, WrongTarget } from "#cairnlog/server/publishing/publisher.js";
 import { PublishedEntries, ServiceEntries } from "#cairnlog/server/publishing/source.js";
 import type { Target } from "#cairnlog/server/publishing/target.js";
 import { anyEvent } from "../anyevent.js";
+import { fingerprintOf } from "../registry/world.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { LiveLog } from "./logs.js";
 import { MemoryTarget, type Objects } from "./memory.js";
@@ -56,9 +60,8 @@ beforeAll(async () => {
   await step(520);
 });
 
-/** A publisher from what was made at a size. */
-function publisherOf(size: number, target: Target): Publisher {
-  const objects = made.get(size)!;
+/** A publisher from what was made at a size, or from what somebody has made of that. */
+function publisherOf(size: number, target: Target, objects: Objects = made.get(size)!): Publisher {
   const source = new ServedTiles(filesOf(objects));
   const entries = new PublishedEntries(source);
   return new Publisher({ source, target, entries, policy, ...ALWAYS });
@@ -216,6 +219,83 @@ describe("an object that is published", () => {
       expect([count, isNew, target.effects]).toEqual([0, false, 0]);
     },
   );
+});
+
+describe("whoever keeps a source", () => {
+  const SIZE = 300;
+  const text = (bytes: Uint8Array) => gunzipSync(bytes).toString();
+  const bundle = (change: (text: string) => string) => (objects: Objects) => {
+    for (const [path, bytes] of objects)
+      if (path.startsWith("entries/")) objects.set(path, gzipSync(change(text(bytes))));
+  };
+  const operators = (change: (shown: { public_key: string; operators: { public_key: string }[] }) => object) => {
+    return (objects: Objects) =>
+      void objects.set(OPERATOR_KEY, Buffer.from(JSON.stringify(change(JSON.parse(`${objects.get(OPERATOR_KEY)}`)))));
+  };
+  /** A chain of keys that is right in itself, of another operator. */
+  const strange = () => {
+    const { publicKey } = newSigner();
+    return { public_key: publicKey, operators: [{ ...first(publicKey) }] };
+  };
+  const first = (public_key: string) => ({
+    ...JSON.parse(`${made.get(SIZE)!.get(OPERATOR_KEY)}`).operators[0],
+    ...{ public_key, key_id: fingerprintOf(public_key) },
+  });
+  const plain = (objects: Objects) => {
+    for (const [path, bytes] of objects) if (path.startsWith("entries/")) objects.set(path, Buffer.from(text(bytes)));
+  };
+
+  const headless = bundle((text) => text.replaceAll(/"head":\{[^}]*\}/g, '"head":null'));
+
+  // What was published before goes on; what was not is another log to who never saw this one.
+  const KINDS: readonly (readonly [what: string, change: (objects: Objects) => void, isTaken: boolean])[] = [
+    ["compresses in another way", bundle((text) => text), true],
+    ["does not compress", plain, true],
+    [
+      "adds proofs, which may come later",
+      bundle((text) => text.replaceAll('"entry":{', '"entry":{"ots_proof":"AA==",')),
+      true,
+    ],
+    ["adds members to lines", bundle((text) => text.replaceAll('"head":', '"more":1,"head":')), true],
+    ["shows another payload", bundle((text) => text.replaceAll(SECRET, "Apfelkuchen")), false],
+    [
+      "shows heads that nobody has signed",
+      bundle((text) => text.replaceAll(/"signature":"../g, '"signature":"AA')),
+      false,
+    ],
+    ["shows another operator's keys", operators(strange), false],
+    // No head contradicts them.
+    [
+      "shows another operator's keys and no heads",
+      (objects) => {
+        operators(strange)(objects);
+        headless(objects);
+      },
+      false,
+    ],
+    ["shows the key of another operator as the newest", operators((shown) => ({ ...shown, ...strange() })), false],
+    ["shows no chain", operators((shown) => ({ ...shown, operators: [] })), false],
+  ];
+
+  test.each(KINDS)("and %s has nothing of that published", async (_, change, isTaken) => {
+    const objects = new Map(made.get(SIZE)!);
+    change(objects);
+    const begun = made.get(250)!;
+    const target = new MemoryTarget(begun);
+    const ended = await publisherOf(SIZE, target, objects)
+      .round()
+      .then(
+        () => true,
+        (error: Error) => error.constructor.name,
+      );
+    expect(ended === true).toBe(isTaken);
+    expect(sizeOf(target.objects)).toBe(isTaken ? SIZE : 250);
+    for (const [path, bytes] of target.objects) {
+      const expected = (begun.get(path) ?? made.get(SIZE)!.get(path))!;
+      if (path.startsWith("entries/")) expect(text(bytes) === text(expected), path).toBe(true);
+      else if (path !== "checkpoint") expect(bytes.equals(expected), path).toBe(true);
+    }
+  });
 });
 
 test("no object shows a payload that the checkpoint's log withholds", async () => {
