@@ -1,10 +1,12 @@
 /** Checkpoints where another process or node writes the log: none is shown before what it covers. */
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { Rfc6962Growth } from "#cairnlog/engine/log/rfc6962/growth.js";
 import type { LogReader } from "#cairnlog/engine/log/view/reader.js";
 import { checkpointPath, tlogCheckpointPath } from "#cairnlog/server/settings/settings.js";
 import { MirroredLog } from "#cairnlog/server/tlog/mirrored.js";
 import { NodeTlog } from "#cairnlog/server/tlog/replicated.js";
+import type { OpenedTlog } from "#cairnlog/server/tlog/tlog.js";
 import { openTestLog } from "../log/harness.js";
 import { temporaryFolder } from "./harness.js";
 
@@ -89,5 +91,35 @@ test("a mirror shows no checkpoint of more entries than it shows, and each as so
   size = 3;
   expect(await mirror.newest()).toBe(noteOf(3));
   mirror.close();
+  await log.close();
+});
+
+test("a node shows what it publishes while it leads, and between its terms the newest that it was told and has", async () => {
+  const { log } = await openTestLog();
+  const note = { event_type: "note", payload: {} };
+  let [published, told, errors]: [OpenedTlog | null, string | null, number] = [null, null, 0];
+  const node = new NodeTlog({
+    ...{ log, vkey: () => null, published: () => published, told: () => told },
+    logger: { error: () => void errors++ },
+  });
+  const shown = async () => node.checkpoint();
+  await expect(shown()).rejects.toMatchObject({ code: "not-found" });
+  for (const size of [2, 400]) {
+    await log.append(Array.from({ length: size - log.size }, () => note));
+    node.start();
+    told = noteOf(size);
+    await expect.poll(() => shown().catch(() => null), { interval: 20 }).toBe(told);
+    told = noteOf(size + 1);
+    expect(await shown()).toBe(noteOf(size));
+    await node.stop();
+    published = { checkpoint: () => "its own", witnesses: () => ["W"] } as unknown as OpenedTlog;
+    expect([await shown(), node.witnesses()]).toEqual(["its own", ["W"]]);
+    // What it publishes has the nodes made, too.
+    await log.append([note, note]);
+    await new Rfc6962Growth(log.rfc6962).extend(log.size);
+    published = null;
+    expect([await shown(), node.witnesses()]).toEqual([noteOf(size), []]);
+  }
+  expect(errors).toBe(0);
   await log.close();
 });
