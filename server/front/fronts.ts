@@ -12,7 +12,7 @@ import type { Logger } from "../process/logger.js";
 import { stderrLines } from "../process/stderr.js";
 import type { Settings } from "../settings/settings.js";
 import { Front } from "./front.js";
-import { FrontThreads, freePort } from "./threads.js";
+import { FrontThreads } from "./threads.js";
 
 export interface FrontsParts {
   readonly settings: Settings;
@@ -62,11 +62,9 @@ export function openFronts(parts: FrontsParts, log: LogWriter): Fronts {
 
 /** The one front end of a service whose log is written elsewhere, in this thread. */
 export function openFront(parts: FrontsParts): Fronts {
-  // An app of uWebSockets.js keeps its certificate. One with a new certificate listens beside it.
-  const isShared = parts.tls !== null && parts.chosen.transport.name === "uws";
   const front = new Front({ ...parts, maxPendingBytes: parts.settings.maxPendingBytes });
   return {
-    listen: async (host, port) => front.listen(host, isShared ? await freePort(host, port) : port, isShared),
+    listen: (host, port) => front.listen(host, port, false),
     renewCertificate: async () => front.renewCertificate(),
     // It has the registry of this thread.
     renewWriters() {},

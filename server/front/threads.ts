@@ -5,12 +5,11 @@
  * If a front end crashes: its clients see their connections close. What was acknowledged is on disk, and a command that was
  * handed over is on the log or not, as after any broken connection.
  */
-import { type AddressInfo, createServer } from "node:net";
 import type { LogWriter } from "../../engine/log/writer.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import { type FrontFigures, pastOf } from "../http/observing/measures.js";
 import type { FrontReport } from "../http/observing/metrics.js";
-import { cannotListen } from "../http/transport/transport.js";
+import { freePort } from "../http/transport/freeport.js";
 import type { Logger } from "../process/logger.js";
 import type { Shared } from "./calls.js";
 import { FeedSender } from "./feed-sender.js";
@@ -73,8 +72,11 @@ export class FrontThreads {
     const threads = this.#threads.map((_, number) => this.#start(number));
     await Promise.all(threads.map(({ opened }) => opened));
     let taken = this.#isShared ? await freePort(host, port) : port;
-    for (const thread of threads) taken = await thread.listen(host, taken, this.#isShared);
-    this.#place = { host, port: taken };
+    for (const thread of threads) {
+      taken = await thread.listen(host, taken, this.#isShared);
+      // From now on one that dies is replaced, also while others begin.
+      this.#place = { host, port: taken };
+    }
     return taken;
   }
 
@@ -188,6 +190,8 @@ export class FrontThreads {
     const thread = this.#start(number);
     try {
       await thread.opened;
+      // It was told to close by then.
+      if (this.#closing) return;
       await thread.listen(host, port, this.#isShared);
     } catch (error) {
       this.#parts.logger.error({ err: error, front: number + 1 }, "a front end cannot start");
@@ -195,20 +199,4 @@ export class FrontThreads {
       thread.send({ kind: "close" });
     }
   }
-}
-
-/**
- * A port that nobody listens on: `port`, or any one for 0. The threads share it, and so it would be shared with another
- * service, and nobody would notice that there are two; and uWebSockets.js shares no port that it chose itself.
- * @throws CairnlogError `precondition-failed`
- */
-export function freePort(host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", (cause) => reject(cannotListen(host, port, cause)));
-    probe.listen(port, host, () => {
-      const { port: free } = probe.address() as AddressInfo;
-      probe.close(() => resolve(free));
-    });
-  });
 }

@@ -149,8 +149,10 @@ export class Replication {
   async stop(): Promise<void> {
     this.#stop.abort();
     const { journal } = this.#parts;
+    // Who is just taking the lead has it in the journal, and gives it back, too.
+    const given = this.#leading ? this.#retire() : journal.release();
     // Where PostgreSQL does not answer, what is under way stays unknown, and the lease ends by itself.
-    if (this.#leading) await Promise.race([this.#retire(), sleep(RETIRE_MS, undefined, { ref: false })]);
+    await Promise.race([given, sleep(RETIRE_MS, undefined, { ref: false })]);
     journal.close();
     await this.#loops;
     await this.#ending;
@@ -325,8 +327,8 @@ export class Replication {
       await work();
       if (this.#trouble !== null) logger.info("the journal can be followed again");
       [this.#trouble, this.#isBarred] = [null, false];
-    } catch (error) {
-      if (!(error instanceof CairnlogError)) throw error;
+    } catch (thrown) {
+      const error = asCoded(thrown);
       if (this.#stop.signal.aborted) return;
       this.#isBarred = error.code !== "storage-failed" && error.code !== "not-leader";
       if (this.#trouble === null) logger.error({ err: error }, "the journal cannot be followed");
@@ -337,4 +339,12 @@ export class Replication {
   #pause(milliseconds: number): Promise<unknown> {
     return sleep(milliseconds, undefined, { signal: this.#stop.signal }).catch(() => {});
   }
+}
+
+/** What the machine refuses, such as a file on a full disk, may be over the next time. @throws what is a fault of the code */
+function asCoded(error: unknown): CairnlogError {
+  if (error instanceof CairnlogError) return error;
+  const { message, syscall } = error as NodeJS.ErrnoException;
+  if (syscall === undefined) throw error;
+  return new CairnlogError("storage-failed", `This machine refuses what the node needs: ${message}.`, { cause: error });
 }

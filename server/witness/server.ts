@@ -153,6 +153,8 @@ export interface RunningWitness {
    * @throws CairnlogError `invalid-input`, `storage-failed`; then the logs stay as they were
    */
   reload(): void;
+  /** Reads certificate and key again, if there are any. @throws CairnlogError `precondition-failed`; then the old ones stay */
+  renewCertificate(): void;
   /** Answers what was accepted, closes every connection and the rows. */
   close(): Promise<void>;
 }
@@ -230,6 +232,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
       reload() {
         witness.logs = readLogs(settings.logsFile);
       },
+      renewCertificate: () => http.renewCertificate(),
       close,
     };
   } catch (error) {

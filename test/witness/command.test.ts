@@ -1,8 +1,9 @@
 /** `cairnlog witness`: what each of its options changes. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { parseVkey } from "#cairnlog/engine/verify/index.js";
 import { begin, cairnlog, interrupt } from "../cli/harness.js";
@@ -33,30 +34,36 @@ test("it listens where it is told, with the key that is named, and ends as told"
   expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
 });
 
-test("with a certificate it speaks HTTPS, with that one", async () => {
+test("with a certificate it speaks HTTPS, with that one, and with a new one after SIGHUP", async () => {
   const folder = temporaryFolder();
   const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(folder, name)) as [string, string];
   const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", cert];
   const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-  execFileSync("openssl", ["req", "-x509", ...made, ...names], { stdio: "pipe" });
+  const makeCertificate = () => execFileSync("openssl", ["req", "-x509", ...made, ...names], { stdio: "pipe" });
+  makeCertificate();
   const named = ["--data", temporaryFolder(), "--logs", logs, "--name", NAME, "--host", "localhost", "--port", "0"];
   const run = begin(["witness", ...named, "--tls-cert", cert, "--tls-key", key, "--json"]);
   await run.prints(/\n/);
   const { url, vkey } = JSON.parse(run.stdout);
   expect(url).toMatch(/^https:/);
-  const text = await new Promise((resolve, reject) => {
-    const asked = request(`${url}/vkey`, { ca: readFileSync(cert), agent: false }, (answer) => {
-      let said = "";
-      answer.setEncoding("utf8").on("data", (part) => {
-        said += part;
+  /** The verifier key, from a service with this certificate. */
+  const asked = (ca = readFileSync(cert)) =>
+    new Promise((resolve, reject) => {
+      const asking = request(`${url}/vkey`, { ca, agent: false }, (answer) => {
+        text(answer).then(resolve, reject);
       });
-      answer.on("end", () => resolve(said));
+      asking.on("error", reject).end();
     });
-    asked.on("error", reject).end();
-  });
-  expect(text).toBe(`${vkey}\n`);
+  expect(await asked()).toBe(`${vkey}\n`);
+  makeCertificate();
+  process.emit("SIGHUP");
+  await expect.poll(() => asked().catch(() => null)).toBe(`${vkey}\n`);
+  const newest = readFileSync(cert);
+  writeFileSync(cert, "nonsense");
+  process.emit("SIGHUP");
+  expect(await asked(newest)).toBe(`${vkey}\n`);
   await interrupt();
-  expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
+  expect(await run.ended).toMatchObject({ code: 0 });
 });
 
 test("a certificate that cannot be used keeps it from starting, before anything is made", async () => {

@@ -38,7 +38,7 @@ export const witness = subcommand({
   forms: ["--data DIR --logs FILE --name NAME"],
   about: `Cosigns checkpoints of other logs over HTTP (c2sp.org/tlog-witness), each only if it is consistent with all that were cosigned
 before, and prints the address and the verifier key. The newest cosigned checkpoint of each log is on disk before the
-cosignature is given out. SIGHUP reads the file of logs again; SIGINT or SIGTERM ends it. docs/witness.md says more.
+cosignature is given out. SIGHUP reads the file of logs, certificate and key again; SIGINT or SIGTERM ends it. docs/witness.md says more.
 
 The file of logs has a line "log VKEY" for each key of a log, or is a log list of the witness network (logs/v0).`,
   options: OPTIONS,
@@ -86,12 +86,17 @@ function settingsOf(values: Given): WitnessSettings {
 
 /** Serves until a signal comes or a row could not be written. @returns the exit code */
 async function untilTold(running: RunningWitness): Promise<number> {
-  const reload = () => {
+  /** What cannot be used keeps nothing else from being read. */
+  const attempt = (work: () => void, otherwise: string) => {
     try {
-      running.reload();
+      work();
     } catch (error) {
-      console.error(`cairnlog: the logs stay as they were. ${(error as Error).message}`);
+      console.error(`cairnlog: ${otherwise}. ${(error as Error).message}`);
     }
+  };
+  const reload = () => {
+    attempt(() => running.reload(), "the logs stay as they were");
+    attempt(() => running.renewCertificate(), "the old certificate stays");
   };
   process.on("SIGHUP", reload);
   let stop = () => {};

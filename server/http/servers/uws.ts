@@ -1,5 +1,6 @@
 /** HTTP by uWebSockets.js, whose requests and answers the handlers get as they are. */
 import type { HttpResponse, ListenOptions, TemplatedApp, us_listen_socket, us_socket } from "uWebSockets.js";
+import { freePort } from "../transport/freeport.js";
 import { checkTls } from "../transport/tls.js";
 import {
   type ConnectionCount,
@@ -67,7 +68,10 @@ class UwsServing implements Serving {
   }
 
   async listen(host: string, port: number, isShared: boolean): Promise<number> {
-    const place = { host, port, options: isShared ? SHARED_PORT : EXCLUSIVE_PORT };
+    // An app keeps its certificate. One with a new certificate listens beside it.
+    const isRenewable = this.#options.tls !== null;
+    const options = isShared || isRenewable ? SHARED_PORT : EXCLUSIVE_PORT;
+    const place = { host, port: isRenewable && !isShared ? await freePort(host, port) : port, options };
     const socket = this.#listen(this.#newest, place);
     if (!socket) throw cannotListen(host, port);
     const taken = this.#library.us_socket_local_port(socket as us_socket);
@@ -93,8 +97,7 @@ class UwsServing implements Serving {
   }
 
   /**
-   * The new app listens beside the old one, which is why the port must be shared (`openFronts` sees to that); then the old
-   * one stops. A connection that the kernel has given to the old one, and that it has not accepted, is reset.
+   * The new app listens beside the old one, which is why the port is shared; then the old one stops. A connection that the kernel has given to the old one, and that it has not accepted, is reset.
    */
   renewCertificate(): void {
     const { tls } = this.#options;

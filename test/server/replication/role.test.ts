@@ -2,6 +2,7 @@
  * The walk of a node through taking, keeping and losing the lead, over a journal and a log in memory: every effect in its
  * order, what may be written at each, and what a failure at each leaves behind. Only the test's clock ends a lease.
  */
+import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -199,6 +200,11 @@ describe("a lead that cannot begin", () => {
     ["the journal is not applied", ["check", "take", "follow"], (node) => failAt(node, "follow")],
     ["what only a leader does fails", ["check", "take", "follow", "begin"], (node) => failAt(node, "begin")],
     [
+      "the disk of this machine is full",
+      ["check", "take", "follow", "begin"],
+      (node) => node.instead.set("begin", () => writeFileSync("/dev/full", "a key")),
+    ],
+    [
       "it is lost meanwhile",
       ["check", "take", "follow", "begin"],
       (node) =>
@@ -233,6 +239,26 @@ describe("a lead that cannot begin", () => {
       expect(node.taken()).toEqual(["check", "take", "follow", "begin"]);
     },
   );
+
+  test("because the node is told to stop meanwhile, is given back before the journal is closed", async () => {
+    node = new FakeNode();
+    let begun = () => {};
+    node.instead.set(
+      "begin",
+      () =>
+        new Promise<void>((resolve) => {
+          begun = resolve;
+        }),
+    );
+    node.start();
+    await node.until("begin");
+    const stopped = node.replication.stop();
+    await node.until("close");
+    begun();
+    await stopped;
+    expect(node.taken()).toEqual(["check", "take", "follow", "begin", "release", "close", "end", "release"]);
+    expect(node.lead.holder).toBe(null);
+  });
 
   test("is given back although its tasks do not end in order", async () => {
     node = new FakeNode();
