@@ -117,14 +117,13 @@ export class BucketTarget implements Target {
       if (!this.#hasConditions) return (await this.#put(path, bytes, {})) === true;
     }
     const bare = before.tag?.replaceAll('"', "");
-    if (!bare && this.#hasConditions)
+    if (!bare)
       throw new CairnlogError(
         "storage-failed",
         `${this.name}: the store answered GET ${path} without an ETag, so ${path} cannot be replaced. A proxy before it may remove the ETag.`,
       );
     // radosgw knows the tag without its quotes only, others may want them, as HTTP does.
-    for (const tag of bare ? [bare, `"${bare}"`] : [])
-      if (await this.#put(path, bytes, { "if-match": tag })) return true;
+    for (const tag of [bare, `"${bare}"`]) if (await this.#put(path, bytes, { "if-match": tag })) return true;
     return false;
   }
 
