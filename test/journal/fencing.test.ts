@@ -2,6 +2,7 @@
  * Every commit is based on the current state: writers that do not know of one another cannot overwrite each other's
  * data.
  */
+import { join } from "node:path";
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -11,8 +12,11 @@ import { MIGRATIONS } from "#cairnlog/engine/store/migrations.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
-import { openFaultyLog, openTestLog, temporaryFolder } from "../log/harness.js";
+import { continueLog, freezeLog, openSoundLog, withholdAt } from "#cairnlog/server/cli/operate/operator-log.js";
+import type { Settings } from "#cairnlog/server/settings/settings.js";
+import { openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
+import { FakeJournal } from "./fakejournal.js";
 
 const event = (n: number) => ({ event_type: "note", payload: { n } });
 const OTHER_WRITER = expect.objectContaining({ code: "storage-failed" });
@@ -200,4 +204,43 @@ test("a log of the format without positions is opened, keeps its content, and be
   expect(await again.verify()).toMatchObject({ valid: true, entry_count: 3 });
   await again.close();
   expect((await positionOf(path)).sequence).toBe(1);
+});
+
+describe("on the disk of a node of a replicated log", () => {
+  const ending = { reason: "over", successor: null };
+  const said = { reason: "an order", basis: null };
+  const head = { tree_size: 1, root_hash: "", timestamp: "", signature: "", key_id: "", tree_version: 2 as const };
+  const preceding = { url: "https://log.example", operator_key: "", tree_head: head };
+  const OPERATOR_WORK: Readonly<Record<string, (settings: Settings, path: string) => Promise<unknown>>> = {
+    "an ending": (settings) => freezeLog(settings, testOperator, ending),
+    "an entry that withholds": (settings) => withholdAt({ settings }, testOperator, 1, said),
+    "an entry that continues": (settings) => continueLog(settings, testOperator, preceding),
+    "a rotation": (settings, path) => openSoundLog(settings, path, testOperator),
+  };
+
+  test.each(Object.entries(OPERATOR_WORK))("the operator does not make %s alone", async (_, work) => {
+    const dataDir = temporaryFolder();
+    const path = join(dataDir, "log");
+    const journal = new FakeJournal();
+    const { log } = await openTestLog({ path, journal });
+    await log.append(event(0));
+    await log.close();
+    const before = await positionOf(path);
+    const refused = { code: "precondition-failed", message: expect.stringContaining("--server") };
+    await expect(work({ dataDir } as Settings, path)).rejects.toMatchObject(refused);
+    expect(await positionOf(path)).toEqual(before);
+    const { log: again } = await openTestLog({ path, journal });
+    expect((await again.append(event(1))).leaf_index).toBe(1);
+  });
+
+  test("that has left it, the operator does", async () => {
+    const dataDir = temporaryFolder();
+    const path = join(dataDir, "log");
+    for (const options of [{ journal: new FakeJournal() }, {}]) {
+      const { log } = await openTestLog({ path, ...options });
+      await log.append(event(0));
+      await log.close();
+    }
+    expect((await freezeLog({ dataDir } as Settings, testOperator, ending)).tree_size).toBe(3);
+  });
 });

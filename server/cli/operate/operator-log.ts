@@ -24,6 +24,7 @@ import type { Receipt } from "../../../engine/log/state/executor.js";
 import { PublishedHead } from "../../../engine/log/tlog/published.js";
 import type { LogWriter } from "../../../engine/log/writer.js";
 import { projection } from "../../../engine/registry/events/projection.js";
+import { isOutside } from "../../../engine/store/changeset.js";
 import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
@@ -99,6 +100,11 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     );
   const log = await openLog({ path, signer, projection });
   try {
+    if (log.position.sequence > 0 && !isOutside(log.position))
+      throw new CairnlogError(
+        "precondition-failed",
+        `The log in ${dataDir} is that of a node of a replicated log, which an entry made here alone would fork. Send it to the leader (--server), or leave the replicated log first: when a service without SERVICE_REPLICATION has written to this one, it stands alone.`,
+      );
     new PublishedHead(publishedHeadPath(dataDir), log).check();
     return log;
   } catch (error) {
