@@ -56,8 +56,13 @@ export class LogMemory {
     const meta = this.#store.get("meta", "log");
     this.operators = meta ? Operators.read(this.#store, meta, this.#known) : this.#known;
     this.frontier.restore();
-    catchUp(this.postings, this.#entries, this.frontier.size, this.#projection);
+    this.addMissing(this.frontier.size);
     if (!this.#isReader) this.titles.file();
+  }
+
+  /** Adds the postings of entries below `size` that are in no run and that nobody told, from the entries. */
+  addMissing(size: number): void {
+    catchUp(this.postings, this.#entries, size, this.#projection);
   }
 
   /** Ends the work in the background; postings that would delay the next start are written. */

@@ -8,10 +8,8 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import { FLUSH_ENTRIES } from "../../store/postings/postings.js";
 import { HASH, type TableName } from "../../store/schema/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { catchUp } from "../apply/derive.js";
 import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
-import { EntryReader } from "../read/reader.js";
 import type { Command } from "../state/commands.js";
 import {
   appendBy,
@@ -57,7 +55,6 @@ interface FollowerParts extends Omit<ViewParts, "memory"> {
 export class LogFollower extends LogView implements Writer {
   readonly #parts: FollowerParts;
   readonly #memory: LogMemory;
-  readonly #entries: EntryReader;
   readonly #observers = new Map<TableName, RowObserver<never>>();
   /** Digests of the newest leaves, which the trees do not have yet: they are added when a proof is asked for. */
   #pending: { readonly firstIndex: number; readonly digests: Uint8Array }[] = [];
@@ -79,7 +76,6 @@ export class LogFollower extends LogView implements Writer {
     super({ ...parts, memory });
     this.#parts = parts;
     this.#memory = memory;
-    this.#entries = new EntryReader(store);
     this.#restore();
     // Entries that are in no run are read and parsed one by one. This thread serves nobody yet; later, somebody would wait.
     this.readyPostings();
@@ -157,7 +153,7 @@ export class LogFollower extends LogView implements Writer {
 
   protected override readyPostings(): void {
     while (this.#untaken.length) this.#takeOldest();
-    this.#addMissing(this.size);
+    this.#memory.addMissing(this.size);
   }
 
   /** Adds the oldest postings while there are too many: when a run takes long to make, or cannot be made. */
@@ -173,17 +169,12 @@ export class LogFollower extends LogView implements Writer {
     const { postings } = this.#memory;
     const told = this.#untaken.shift()!;
     if ("size" in told) {
-      this.#addMissing(told.firstIndex);
+      this.#memory.addMissing(told.firstIndex);
       postings.addPacked(told.size, told.terms, told.firstIndex);
     } else if (postings.size === told.frozenAt) {
       // After a start in the middle of a run's making the postings of this thread are parted nowhere; they go as a whole.
       postings.freeze();
     }
-  }
-
-  /** Adds the postings of entries below `size` that are in no run and that nobody told, from the entries. */
-  #addMissing(size: number): void {
-    catchUp(this.#memory.postings, this.#entries, size, this.#parts.projection);
   }
 
   #restore(): void {

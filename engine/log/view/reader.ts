@@ -61,6 +61,7 @@ export class LogReader extends LogView {
     if (!this.#isReleased) return;
     this.#store.pinPostings();
     this.#takeRuns();
+    this.#memory.addMissing(this.size);
     this.#release.refresh();
   }
 

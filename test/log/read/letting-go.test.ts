@@ -9,7 +9,7 @@ import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { postingsFolder } from "#cairnlog/engine/store/store.js";
-import { MAP_SIZE, openTestLog, openTestReader } from "../harness.js";
+import { MAP_SIZE, openFaultyLog, openTestLog, openTestReader } from "../harness.js";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -74,5 +74,30 @@ test("what it shows stays the same when the writer has merged the runs of postin
     expect(shown()).toEqual(before);
     expect(ASKED["a list of postings"]!(reader)).toBeGreaterThanOrEqual(6);
   }
+  adding.mockRestore();
+});
+
+test("postings that are in no run are there when a run has come meanwhile, which holds only those before", async () => {
+  const adding = vi.spyOn(Postings.prototype, "add");
+  const { log, path, faults } = await openFaultyLog();
+  let allow = () => {};
+  const isAllowed = new Promise<void>((resolve) => {
+    allow = resolve;
+  });
+  faults.step = async (label, write) => {
+    if (label.startsWith("run")) await isAllowed;
+    return write();
+  };
+  await log.append([1, 2].map((n) => ({ event_type: "note", payload: { n } })));
+  const filed = (adding.mock.contexts.at(-1) as Postings).fileAll();
+  await log.append([3, 4].map((n) => ({ event_type: "note", payload: { n } })));
+  const reader = await openTestReader(path);
+  const shown = () => [ASKED["a list of postings"]!(reader), ASKED["a search"]!(reader)];
+  const before = shown();
+  expect(before).toEqual([4, 4]);
+  vi.advanceTimersByTime(LONG);
+  allow();
+  await filed;
+  expect(shown()).toEqual(before);
   adding.mockRestore();
 });
