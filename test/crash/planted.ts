@@ -131,8 +131,8 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "writes postings again that were on disk all the same",
     file: "engine/store/postings/postings.js",
-    text: "this.#failure = cause;\n            this.#adopt();",
-    replacement: "this.#failure = cause;",
+    text: "this.#failure = cause;\n            try {\n                this.#adopt();",
+    replacement: "this.#failure = cause;\n            try {",
   },
   {
     name: "leaves tasks behind a worker that died",

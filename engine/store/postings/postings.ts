@@ -371,7 +371,11 @@ export class Postings {
     return work
       .catch((cause: unknown) => {
         this.#failure = cause;
-        this.#adopt();
+        try {
+          this.#adopt();
+        } catch {
+          // Where the disk cannot be read either, the failure of the write says why.
+        }
       })
       .finally(() => {
         done();

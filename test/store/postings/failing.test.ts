@@ -1,5 +1,6 @@
 /** Runs whose writes fail or are late: whatever is on the disk by then, each posting is there once. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { turn } from "#cairnlog/engine/base/turns.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
@@ -52,6 +53,28 @@ describe.each([
     await postings.close();
     expectAll(new Postings(store.postings), 2 * FLUSH_ENTRIES);
   });
+});
+
+test("a failed write behind which the runs cannot be read again either is what settling ends with, and a close ends", async () => {
+  let hasFailed = false;
+  const postings = new Postings({
+    ...store.postings,
+    async writeRun() {
+      hasFailed = true;
+      throw new Error("the write");
+    },
+    runIds() {
+      if (hasFailed) throw new Error("the reading");
+      return store.postings.runIds();
+    },
+  });
+  add(postings, FLUSH_ENTRIES);
+  // Nobody waits for what goes on in the background: a rejection there would end the process.
+  while (!hasFailed) await turn();
+  for (let turns = 0; turns < 3; turns++) await turn();
+  await expect(postings.settle()).rejects.toThrow("the write");
+  expectAll(postings, FLUSH_ENTRIES);
+  await postings.close();
 });
 
 test("a close while a run is written writes it once, and then what came meanwhile", async () => {
