@@ -149,6 +149,8 @@ export class PgConnection {
 
   /** One statement at a time. */
   async #within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+    // Whoever loses the race may still fail, and what is asked for behind the end.
+    work.catch(() => {});
     if (!this.#isOpen) throw new Error(`${hostAndPort(this.place)}: the connection has ended`);
     let timer: NodeJS.Timeout | undefined;
     const broken = new Promise<never>((_, reject) => {
@@ -158,9 +160,7 @@ export class PgConnection {
         reject(new Error(`${hostAndPort(this.place)}: no answer in ${milliseconds} ms`));
       }, milliseconds);
     });
-    // Whoever loses the race may still fail.
     broken.catch(() => {});
-    work.catch(() => {});
     try {
       return await Promise.race([work, broken]);
     } finally {

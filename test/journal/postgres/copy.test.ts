@@ -1,5 +1,7 @@
 /** What a reader of `COPY` gives, however the rows lie in the messages, whose memory the library uses again. */
+import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
+import { PgConnection } from "#cairnlog/engine/journal/postgres/connection.js";
 import { bigintOf, CopyReader, type CopyRow } from "#cairnlog/engine/journal/postgres/copy.js";
 
 const HEADER = Buffer.concat([Buffer.from("PGCOPY\n\xff\r\n\0", "latin1"), Buffer.alloc(8)]);
@@ -62,4 +64,23 @@ test("an error of the server ends it, and the end of the query behind that chang
   reader.handleReadyForQuery();
   await expect(reader.done).rejects.toThrow("no such table");
   expect(sent).toEqual(["COPY", "nothing is to be copied in"]);
+});
+
+test("what a connection that has ended is asked for fails once: nothing that was begun fails unheard", async () => {
+  /** As `pg` answers behind the end: later, and by itself. */
+  class Ended extends EventEmitter {
+    connection = { stream: { destroy() {} } };
+    async query(asked: object) {
+      await null;
+      const error = new Error("not queryable");
+      if (asked instanceof CopyReader) asked.handleError(error);
+      else throw error;
+    }
+  }
+  const Open = PgConnection as unknown as new (client: object, place: object) => PgConnection;
+  const connection = new Open(new Ended(), { host: "s1.example", port: 5432 });
+  connection.close();
+  await expect(connection.query({ text: "SELECT 1" }, 1_000)).rejects.toThrow("the connection has ended");
+  await expect(connection.copy("COPY", 1_000)).rejects.toThrow("the connection has ended");
+  await new Promise((resolve) => setImmediate(resolve));
 });
