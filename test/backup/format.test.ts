@@ -321,6 +321,36 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   expect(readdirSync(to)).toHaveLength(3);
 });
 
+test("what an interrupted backup has left under names of its own, the next one removes, and nothing else", async () => {
+  const [{ log, path }, to] = [await openTestLog(), temporaryFolder()];
+  const given = { path, to, operatorKey: testOperator.public.pem };
+  const own = ({ segments, private_rows }: NonNullable<ReturnType<typeof readBackupManifest>>) =>
+    [...segments, private_rows, { file: "manifest.json" }].map(({ file }) => file);
+  await log.append([1, 2].map((n) => anyEvent({ n })));
+  await backUp(given);
+  await log.append([3, 4].map((n) => anyEvent({ n })));
+  const manifest = join(to, "manifest.json");
+  const interfering = () =>
+    writeFileSync(manifest, JSON.stringify({ ...readBackupManifest(to), made_at: "2025-01-01T00:00:00.000000Z" }));
+  await expect(backUp({ ...given, progress: interfering })).rejects.toMatchObject({ code: "precondition-failed" });
+  const before = readBackupManifest(to)!;
+  expect(readdirSync(to)).toEqual(expect.arrayContaining(own(before)));
+  const hash = "0123456789abcdef";
+  for (const left of [`entries-0-2-${hash}`, "entries-2-3", `private-3-${hash}`])
+    writeFileSync(join(to, `${left}.ndjson`), "");
+  const others = [
+    "notes.txt",
+    "entries-of-mine.ndjson",
+    "entries-0-9.ndjson.asc",
+    "private.ndjson",
+    "old-entries-0-9.ndjson",
+  ];
+  for (const other of others) writeFileSync(join(to, other), "");
+  await log.append(anyEvent({ n: 5 }));
+  const { manifest: after } = await backUp(given);
+  expect(readdirSync(to).sort()).toEqual([...own(after), ...others].sort());
+});
+
 test("progress is told every thousand entries", async () => {
   const { log, path } = await openTestLog();
   for (let n = 0; n < 4; n++) await log.append(Array(512).fill(anyEvent()));

@@ -166,10 +166,12 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
     throw new CairnlogError("precondition-failed", `Another process has changed the backup in ${to} at the same time.`);
   await replaceManifest(to, manifest);
   const named = new Set([...segments, private_rows].map(({ file }) => file));
-  for (const { file } of earlier ? [...earlier.segments, earlier.private_rows] : [])
-    if (!named.has(file)) rmSync(join(to, file), { force: true });
+  for (const file of readdirSync(to)) if (NAMED.test(file) && !named.has(file)) rmSync(join(to, file), { force: true });
   return { manifest, added: size - from };
 }
+
+/** Names of segments and of private rows: of the previous backup, or of one that was interrupted. */
+const NAMED = /^(entries-\d+-\d+(-[0-9a-f]{16})?|private-\d+-[0-9a-f]{16})\.ndjson$/;
 
 /** Refuses to add to a backup of another history: the result would be useless. */
 function checkContinues(
