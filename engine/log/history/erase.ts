@@ -67,8 +67,7 @@ export async function openErased(options: ErasureOptions): Promise<Store> {
     await build(store, pending.withheld!, options);
   } catch (error) {
     rmSync(join(path, BUILDING), { recursive: true, force: true });
-    const isFull = error instanceof CairnlogError && error.code === "storage-full";
-    if (!isFull) {
+    if (!isFull(error)) {
       await store.close();
       throw error;
     }
@@ -92,6 +91,17 @@ export async function eraseWithheld(options: ErasureOptions): Promise<void> {
   } finally {
     await lock.release();
   }
+}
+
+/** Codes of errors that say so. */
+const NO_ROOM: readonly unknown[] = ["storage-full", "ENOSPC", "EDQUOT", "EFBIG"];
+
+/** Whether it failed because the disk is full, also where there was no room to begin the copy. */
+function isFull(error: unknown): error is CairnlogError {
+  if (!(error instanceof CairnlogError)) return false;
+  for (let at: unknown = error; at instanceof Error; at = at.cause)
+    if (NO_ROOM.includes((at as NodeJS.ErrnoException).code)) return true;
+  return false;
 }
 
 interface Pending {

@@ -149,6 +149,11 @@ test("an erasure without room for its copy says so, leaves nothing of it, and is
     [1, null],
     [1, "storage-full"],
   ]);
+  // Not even for an empty environment.
+  expect(erase(path, "200")).toEqual([
+    [1, null],
+    [1, "storage-failed"],
+  ]);
   expect(readdirSync(path).sort()).toEqual(files);
   expect(erase(path, "unlimited")).toEqual([[1, null]]);
   expect(erase(path, "unlimited")).toEqual([]);
