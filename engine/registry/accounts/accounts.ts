@@ -158,10 +158,7 @@ export class Accounts {
    * key is checked against a decoy hash, so that the time does not reveal which names exist.
    */
   async #authenticate(folded: string, recoveryKey: string, address: string): Promise<UserRow> {
-    const takings = [this.#triesOfAddresses.take(address), this.#triesOfNames.take(folded)];
-    const giveBack = () => {
-      for (const back of takings) back();
-    };
+    const giveBack = this.#takeTry(folded, address);
     const key = canonicalRecoveryKey(recoveryKey);
     if (key === undefined) throw unauthenticated();
     let user: UserRow | undefined;
@@ -178,6 +175,21 @@ export class Accounts {
     if (!user || !isRight) throw unauthenticated();
     giveBack();
     return user;
+  }
+
+  /** Counts a try for both, or for neither. @returns a function that gives it back */
+  #takeTry(folded: string, address: string): () => void {
+    const ofAddress = this.#triesOfAddresses.take(address);
+    try {
+      const ofName = this.#triesOfNames.take(folded);
+      return () => {
+        ofAddress();
+        ofName();
+      };
+    } catch (error) {
+      ofAddress();
+      throw error;
+    }
   }
 
   /** Awaited for every name, so that the time to make the decoy reveals nothing either. */

@@ -202,6 +202,18 @@ describe("getting an account back", () => {
     expect(await from("203.0.113.10", generateRecoveryKey())).toBe("unauthenticated");
   });
 
+  it("does not count for the address while the name may not be tried at all, nor for the name while the address may not", async () => {
+    const key_fingerprint = await holders.newKey();
+    const [locked, free] = [newName(), newName()];
+    const tried = async (name: string, address: string) =>
+      (await failure(() => holders.recover(name, "malformed", { key_fingerprint }, address))).code;
+    for (let i = 0; i < 5; i++) expect(await tried(locked, `203.0.113.${20 + i}`)).toBe("unauthenticated");
+    for (let i = 0; i < 6; i++) expect(await tried(locked, "203.0.113.30")).toBe("rate-limited");
+    for (let i = 0; i < 5; i++) expect(await tried(newName(), "203.0.113.30")).toBe("unauthenticated");
+    for (let i = 0; i < 6; i++) expect(await tried(free, "203.0.113.30")).toBe("rate-limited");
+    expect(await tried(free, "203.0.113.31")).toBe("unauthenticated");
+  });
+
   it("that could not be checked does not count, and the next one can be checked", async () => {
     const fresh = await openWorld(undefined, undefined, { pool: recording });
     const others = new Holders(() => fresh);
