@@ -2,11 +2,12 @@
  * The commands for accounts, trust, policies, composites, webhooks, claims and the rest, against a service. For the
  * common behaviour of commands see `client.test.ts`.
  */
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
+import { LyingProxy } from "../client/proxy.js";
 import { newRoot } from "../crypto/chains.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
@@ -84,6 +85,45 @@ test("account create sends what shows that a key is in hardware", async () => {
   const account = ["account", "create", "--name", "Ada", "--email", "ada@example.org", "--label", "a token"];
   const { stdout } = await cairnlog([...account, "--hardware-attestation", at("chain.pem"), ...there]);
   expect(JSON.parse(stdout).credential).toMatchObject({ credential_type: "hardware", hardware_backed: true });
+});
+
+test("a recovery key that its file does not take is shown, and the command fails", async () => {
+  const proxy = await LyingProxy.before(service.url);
+  await pin(proxy.url, at("full"));
+  const asked = at("recovery-of-full");
+  const made = () => readdirSync(at("full")).filter((name) => name.includes("recovery-key"));
+  proxy.lie = (path, truth) => {
+    if (path === "/users")
+      for (const file of [asked, ...made().map((name) => join(at("full"), name))].filter((name) => existsSync(name))) {
+        rmSync(file);
+        symlinkSync("/dev/full", file);
+      }
+    return truth;
+  };
+  for (const out of [[], ["--recovery-key-out", asked]]) {
+    const { key, fingerprint } = await registered();
+    const account = [
+      "create",
+      "--name",
+      `Ada ${out.length}`,
+      "--email",
+      "ada@example.org",
+      "--label",
+      "x",
+      "--key",
+      key,
+    ];
+    const { code, stdout, stderr } = await cairnlog([
+      ...["account", ...account, ...out, "--server", proxy.url, "--state", at("full")],
+    ]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^cairnlog: The recovery key is on standard output alone: .*\(ENOSPC\)\.\n$/),
+    });
+    expect(stdout).toMatch(/^Ada \d: .*\nrecovery key, shown this once: (?:[0-9A-Z]{5}-){7}[0-9A-Z]{5}\n$/);
+    expect(stdout).toContain(fingerprint);
+    expect([existsSync(asked), made()]).toEqual([false, []]);
+  }
 });
 
 const short = ({ fingerprint }: { readonly fingerprint: string }) => `${fingerprint.slice(0, 19)}…`;

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { hiddenTitle } from "#cairnlog/engine/verify/events/hashed.js";
 import { decodeName, fromArgument, onDisk } from "#cairnlog/server/cli/files/disk-names.js";
 import { hashFile, hashForOthers } from "#cairnlog/server/cli/files/file-hash.js";
 import { LyingProxy } from "../client/proxy.js";
@@ -133,6 +134,23 @@ describe("a receipt that cannot be written after all", () => {
     expect(run.stderr).not.toContain("not attested");
     const again = await attest(at("elsewhere/c"));
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("(recorded before)") });
+  });
+
+  test("shows the salt of a private title, which nothing else has", async () => {
+    mkdirSync(at("gone"));
+    writeFileSync(at("gone/c"), "c");
+    let recorded = "";
+    proxy.lie = (path, answer, request) => {
+      if (path.startsWith("/attestations")) {
+        recorded = request.manifest.document.title;
+        renameSync(at("gone"), at("elsewhere"));
+      }
+      return answer;
+    };
+    const run = await attest(at("gone/c"), "--private-title", "--title", "Ours");
+    expect(run.code).toBe(1);
+    const [, shown] = /Keep this, its private_title: (\{.*\})\n/.exec(run.stderr) ?? [];
+    expect(hiddenTitle(JSON.parse(shown!))).toBe(recorded);
   });
 });
 

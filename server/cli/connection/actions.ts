@@ -14,6 +14,8 @@ export interface Done {
   readonly text: string | Styled | (() => Promise<string | Styled>);
   /** A file that has what is shown only this once. It is removed when the result is written. */
   readonly keptIn?: string;
+  /** Thrown when the result is printed, which then has what a file should have. */
+  readonly failure?: Error;
 }
 
 /** Reads the arguments before anything is sent, and returns the work to do with a client. */
@@ -29,12 +31,13 @@ export async function runAction<T extends OptionTable>(
   values: Values<T> & ConnectionValues & { readonly json: boolean },
 ): Promise<number> {
   const work = prepare(operands, values);
-  const { answer, text, keptIn } = await withClient(values, async (client) => {
+  const { answer, text, keptIn, failure } = await withClient(values, async (client) => {
     const done = await work(client);
     return { ...done, text: typeof done.text !== "function" ? done.text : values.json ? "" : await done.text() };
   });
   if (keptIn === undefined) {
     printAnswer(values, answer, text);
+    if (failure) throw failure;
     return 0;
   }
   const isWritten = await written(`${reported(values, answer, text)}\n`, () =>

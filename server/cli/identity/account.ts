@@ -1,5 +1,6 @@
 /** `cairnlog account`: opens an account, recovers one, adds keys to it. */
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { CairnlogError } from "../../../engine/base/error.js";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS, requireKeyFile } from "../connection/connection.js";
@@ -8,6 +9,7 @@ import { StateFolder } from "../connection/state.js";
 import { fileSigner, readSecret } from "../files/secrets.js";
 import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";
 import { none, required } from "../line/usage.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 
 const OPTIONS = {
   name: text("NAME", "display name of the account"),
@@ -78,13 +80,29 @@ async function opened(values: Values<typeof OPTIONS>, open: () => Promise<Opened
   }
   const { user, credential: first, recovery_key, ...rest } = answer;
   const text = `${user.display_name}: ${first.key_fingerprint}`;
-  writeFileSync(file, `${recovery_key}\n`, { flush: true });
-  if (out === undefined)
-    return { answer, text: `${text}\nrecovery key, shown this once: ${recovery_key}`, keptIn: file };
+  const shown = { answer, text: `${text}\nrecovery key, shown this once: ${recovery_key}` };
+  try {
+    writeFileSync(file, `${recovery_key}\n`, { flush: true });
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    removeIfPossible(file);
+    const detail = `The recovery key is on standard output alone: ${systemSentence(cause, file)}`;
+    return { ...shown, failure: new CairnlogError("storage-failed", detail, { cause }) };
+  }
+  if (out === undefined) return { ...shown, keptIn: file };
   return {
     answer: { user, credential: first, ...rest, recovery_key_file: file },
     text: `${text}\nrecovery key in ${file}`,
   };
+}
+
+/** On a disk that fails, too, the key must be shown. */
+function removeIfPossible(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // It is empty, or has the key that is shown.
+  }
 }
 
 export const account = subcommandWithActions({

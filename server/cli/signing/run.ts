@@ -176,14 +176,17 @@ export class AttestRun {
   #keep(subject: Subject, bundle: AttestationBundle, isDuplicate: boolean): void {
     const { file, place } = this.#taken(subject);
     const { id, entry_hash } = bundle.entry;
+    const private_title = this.#work.hidden.get(subject);
     let path: string;
     try {
-      const text = `${JSON.stringify({ ...bundle, private_title: this.#work.hidden.get(subject) }, null, 2)}\n`;
+      const text = `${JSON.stringify({ ...bundle, private_title }, null, 2)}\n`;
       path = place.keep(text, (kept) => parsed(kept)?.entry?.entry_hash === entry_hash);
     } catch (error) {
       if (!isSystemError(error)) throw error;
       this.#unwritten++;
-      const detail = `${file} is recorded as entry ${id}, but its receipt is not written: ${systemSentence(error)} ${PLACE_HINT}`;
+      // Nothing else has the salt, without which nobody can show what the title is.
+      const kept = private_title ? ` Keep this, its private_title: ${JSON.stringify(private_title)}` : "";
+      const detail = `${file} is recorded as entry ${id}, but its receipt is not written: ${systemSentence(error)} ${PLACE_HINT}${kept}`;
       this.failed(new CairnlogError("storage-failed", detail, { cause: error }), file);
       return;
     }
