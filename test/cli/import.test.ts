@@ -1,7 +1,8 @@
 /** `cairnlog import`: its output and exit codes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { chain, type MadeEntry, type Wanted } from "../log/history/entries.js";
@@ -68,11 +69,20 @@ test("a refusal names the line and leaves nothing; wrong usage is 2", async () =
   expect((await cairnlog(["import", "--data", at("bad")])).code).toBe(2);
   expect((await cairnlog(["import", "a", "b"])).code).toBe(2);
   expect((await cairnlog(["import", file, "--data", at("bad")], { PORT: "none" })).code).toBe(2);
-  const missing = await cairnlog(["import", at("none.ndjson"), "--data", at("none")]);
-  expect(missing.code).toBe(1);
-  expect(missing.stderr).not.toMatch(/\n.*\n/);
-  expect(existsSync(at("none"))).toBe(false);
   expect((await cairnlog(["import", "--help"])).stdout).toContain("Example:");
+});
+
+test("a file that cannot be read is named in one sentence, and leaves no data directory", async () => {
+  mkdirSync(at("folder"));
+  const socket = createServer().listen(at("socket"));
+  await once(socket, "listening");
+  for (const name of ["none.ndjson", "folder", "socket"]) {
+    const run = await cairnlog(["import", at(name), "--data", at("unread")]);
+    expect({ name, code: run.code }).toEqual({ name, code: 1 });
+    expect(run.stderr).toMatch(new RegExp(`^cairnlog: .*${name}.*\\n$`));
+    expect(existsSync(at("unread"))).toBe(false);
+  }
+  socket.close();
 });
 
 test("a service that has the empty log open is not robbed of it", async () => {

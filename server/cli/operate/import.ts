@@ -1,6 +1,8 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, fstatSync, openSync } from "node:fs";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { replaceFile } from "../../../engine/base/files.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/events/projection.js";
@@ -42,8 +44,7 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
     const settings = settingsAt(values);
     // Opened first: a file that cannot be read must leave no data directory behind.
-    const total = file === "-" ? null : statSync(file).size;
-    const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
+    const { source, total } = opened(file);
     makePrivateFolder(settings.dataDir);
     const { operator, signer } = await openOperator(settings, {
       warn: (_, sentence) => console.error(`cairnlog: ${sentence}`),
@@ -67,6 +68,16 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     return 0;
   },
 });
+
+/** What is read, and its size if that is known. @throws CairnlogError; the file system's error */
+function opened(file: string): { readonly source: Readable; readonly total: number | null } {
+  if (file === "-") return { source: process.stdin, total: null };
+  const fd = openSync(file, "r");
+  const stat = fstatSync(fd);
+  if (stat.isDirectory()) throw new CairnlogError("invalid-input", `${file} is a directory, not a file.`);
+  const source = createReadStream(file, { fd, highWaterMark: PIECE_BYTES });
+  return { source, total: stat.isFile() ? stat.size : null };
+}
 
 function described(
   { entry_count, last_id, last_hash, warnings, warning_count }: ImportReport,
