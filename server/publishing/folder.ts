@@ -31,8 +31,10 @@ export class FolderTarget implements Target {
     if (this.#hasLooked) return;
     this.#hasLooked = true;
     const drafts = join(this.#path, DRAFTS);
-    for (const name of absent(() => readdirSync(drafts)) ?? [])
-      if (Date.now() - statSync(join(drafts, name)).mtimeMs > LEFT_FOR_MS) rmSync(join(drafts, name), { force: true });
+    for (const name of absent(() => readdirSync(drafts)) ?? []) {
+      const modified = modifiedAt(join(drafts, name)) ?? Number.POSITIVE_INFINITY;
+      if (Date.now() - modified > LEFT_FOR_MS) rmSync(join(drafts, name), { force: true });
+    }
   }
 
   async read(path: string): Promise<Stored | undefined> {
@@ -101,10 +103,16 @@ export class FolderTarget implements Target {
     for (const entry of names.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = `${folder}/${entry.name}`;
       if (entry.isDirectory()) yield* this.list(path);
-      else yield { path, modified: statSync(join(this.#path, path)).mtimeMs };
+      else {
+        const modified = modifiedAt(join(this.#path, path));
+        if (modified !== undefined) yield { path, modified };
+      }
     }
   }
 }
+
+/** When a file was changed last; undefined if another publisher has removed it. */
+const modifiedAt = (path: string): number | undefined => absent(() => statSync(path).mtimeMs);
 
 /** What `work` returns; undefined if the file or folder is not there. */
 function absent<T>(work: () => T): T | undefined {

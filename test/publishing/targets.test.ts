@@ -2,7 +2,7 @@
  * Every target does what `target.ts` says, whatever came before and whoever else writes there: a folder, a bucket of each kind
  * of store, and the store in memory with which publishers are tested. And what a folder has on disk when a power failure comes.
  */
-import fs, { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
@@ -135,6 +135,28 @@ test.each(Object.keys(SCENES))("%s keeps the contract of targets", async (name) 
     }),
     { numRuns: 25 },
   );
+});
+
+test.each(Object.keys(SCENES))(
+  "%s is listed to its end while another publisher removes what is listed",
+  async (name) => {
+    const { target, put } = SCENES[name]!();
+    for (const path of [...PATHS, ...STILL]) put(path, CONTENTS[1]!);
+    const listed: string[] = [];
+    for await (const { path } of target.list("tile")) {
+      if (!listed.length) for (const path of STILL) await target.remove(path);
+      listed.push(path);
+    }
+    expect(listed).toEqual(expect.arrayContaining(PATHS.slice(1)));
+  },
+);
+
+test("a draft that another publisher removes meanwhile keeps nothing from being published", async () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, ".drafts"));
+  // Listed, and not there when it is looked at.
+  symlinkSync("nowhere", join(folder, ".drafts/gone"));
+  expect(await new FolderTarget(folder).create("tile/0/000", CONTENTS[1]!)).toBe(true);
 });
 
 describe("a bucket", () => {
