@@ -32,6 +32,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "server/http/replica-lag.ts": "one look at the start",
   "server/http/servers/node/connection.ts": "lingers once, with a connection that is being closed",
   "server/http/servers/node/serving.ts": "the row of a service over node opens and closes its server",
+  "server/http/transport/freeport.ts": "closes its server before it answers",
   "server/opening/operator.ts": "waits for the signer at the start",
   "server/replication/replication.ts": "test/server/replication kills nodes and servers",
 };
