@@ -54,8 +54,7 @@ export class FrontThreads {
     this.#parts = parts;
     this.#listed = parts.data.listed;
     this.#sharedState = SharedState.create(parts.count);
-    // With a certificate also for one: an app that has a new one listens beside the old app.
-    this.#isShared = parts.count > 1 || parts.data.tls !== null;
+    this.#isShared = parts.count > 1;
     this.#threads = Array.from({ length: parts.count }, () => null);
     this.#feedSender = new FeedSender(this.#sharedState, () => this.#threads);
     parts.log.feed((message) => this.#feedSender.add(message));
@@ -81,8 +80,8 @@ export class FrontThreads {
   }
 
   /**
-   * Has each of them read certificate and key again, one after the other, so that others answer meanwhile.
-   * One that ends meanwhile is replaced by one that reads them.
+   * Has each of them read certificate and key again, one after the other, so that others answer meanwhile. One that ends
+   * meanwhile is replaced by one that reads them.
    * @throws what the last one has said that cannot; the others have the new certificate all the same
    */
   async renewCertificate(): Promise<void> {

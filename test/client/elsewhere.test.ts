@@ -206,6 +206,18 @@ describe("the leader that a node names", () => {
       ]);
     });
 
+    test("and is silent: no other is asked but those with TLS", async () => {
+      const [gone, other] = [new Recorder(CERTIFICATE), new Recorder(CERTIFICATE)];
+      for (const one of [gone, other]) await listening(one);
+      const { url } = gone;
+      gone.server.close();
+      const headers = { authorization: "Bearer secret" };
+      const alone = new Http([url, honest.url], fetcher);
+      expect(await refusal(alone.get(Health, "/a", {}, headers))).toMatchObject({ code: "no-answer" });
+      await new Http([url, honest.url, other.url], fetcher).get(Health, "/a", {}, headers);
+      expect([honest.seen, other.seen.length]).toEqual([[], 1]);
+    });
+
     test("with TLS, is asked if the user named it", async () => {
       const other = new Recorder(CERTIFICATE);
       await listening(other);

@@ -180,12 +180,15 @@ export class Http {
 
   /** What the node that is asked answers. A question is put to all of them in turn; what became of a write, nobody knows. */
   async #answered(path: string, init: RequestInit) {
-    for (let left = init.method === undefined ? this.#named.size : 1; ; left--) {
+    const silent = new Set<string>();
+    for (;;) {
       const server = this.#node;
       try {
         return { server, ...(await this.#fetched(server, path, init)) };
       } catch (error) {
-        if (left === 1 || (error as ClientError).code !== "no-answer") throw error;
+        silent.add(server);
+        const isOver = init.method !== undefined || silent.has(this.#node);
+        if (isOver || (error as ClientError).code !== "no-answer") throw error;
       }
     }
   }
@@ -219,7 +222,7 @@ export class Http {
         throw new ClientError("malformed-answer", `${server} answered ${path} with too much. ${cause.message}`, {
           cause,
         });
-      const addresses = [...this.#named.values()];
+      const addresses = [...this.#named.values()].filter((address) => keepsTls(server, address));
       if (this.#node === server) this.#node = addresses[(addresses.indexOf(server) + 1) % addresses.length]!;
       throw new ClientError("no-answer", silenceReason(server, cause), { cause });
     }
@@ -233,9 +236,12 @@ function baseOf(server: string): string {
   return server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
 }
 
-/** Whether a node tells an origin at which another one might be, with TLS if it has TLS itself. */
+/** Whoever can break a connection or answer in it must not get what the next one sends in clear. */
+const keepsTls = (from: string, to: string): boolean => to.startsWith("https:") || from.startsWith("http:");
+
+/** Whether a node tells an origin at which another one might be. */
 const isOtherNode = (told: string | null, server: string): told is string =>
-  told !== null && isOrigin(told) && (told.startsWith("https:") || server.startsWith("http:"));
+  told !== null && isOrigin(told) && keepsTls(server, told);
 
 /** `error`, with what the user can do. @param leader an origin */
 const unnamed = ({ code, message, status, retryAfter, requestId }: ClientError, leader: string): ClientError =>

@@ -97,7 +97,8 @@ class UwsServing implements Serving {
   }
 
   /**
-   * The new app listens beside the old one, which is why the port is shared; then the old one stops. A connection that the kernel has given to the old one, and that it has not accepted, is reset.
+   * The new app listens beside the old one, which is why the port is shared; then the old one stops. A connection that the
+   * kernel has given to the old one, and that it has not accepted, is reset.
    */
   renewCertificate(): void {
     const { tls } = this.#options;

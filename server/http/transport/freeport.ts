@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { cannotListen } from "./transport.js";
 
 /**
- * A port that nobody listens on: `port`, or any one for 0. The threads share it, and so it would be shared with another
- * service, and nobody would notice that there are two; and uWebSockets.js shares no port that it chose itself.
+ * A port that nobody listens on: `port`, or any one for 0. Whoever shares it, threads or an app and its successor, would share it
+ * with another service, too, and nobody would notice that there are two; and uWebSockets.js shares no port that it chose itself.
  * @throws CairnlogError `precondition-failed`
  */
 export function freePort(host: string, port: number): Promise<number> {
