@@ -99,7 +99,9 @@ describe("a proof file", () => {
       (all: string) => all.replace("tlog-proof@v1", "tlog-proof@v2"),
       entry((json) => json.replace('"i":2', '"i":3')),
       entry((json) => json.replace(/"entry_hash":"../, '"entry_hash":"00')),
-      entry(() => "{}"),
+      entry((json) => JSON.stringify({ ...JSON.parse(json), event_type: "key_revocation" })),
+      entry((json) => JSON.stringify({ ...JSON.parse(json), id: 2 })),
+      ...["{}", "[]", "null", "3", '"text"'].map((other) => entry(() => other)),
       entry(() => "no json"),
     ];
     for (const change of changes) {

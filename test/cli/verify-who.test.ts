@@ -196,6 +196,48 @@ describe("a proof of witnesses", () => {
   });
 });
 
+test("the times of a list count in every way to check who signed, whatever spelling the entry's time has", async () => {
+  const file = at("ssh-ed25519.txt");
+  const copy = at("elsewhere.txt");
+  const proof = at("elsewhere.tlog-proof");
+  const respelled = at("respelled.tlog-proof");
+  writeFileSync(copy, readFileSync(file));
+  const id = JSON.parse(readFileSync(`${file}.attestation.json`, "utf8")).entry.id;
+  expect((await cairnlog(["receipt", `${id}`, "--out", proof, "--server", service.url])).code).toBe(0);
+  // Version 2 hashes the moment, and whoever passes the file on chooses how it is written.
+  const respell = (time: string) =>
+    `${new Date(Date.parse(time) - 14 * 3_600_000).toISOString().slice(0, 19)}${time.slice(19, -1)}-14:00`;
+  const changed = (extra: string) => {
+    const entry = JSON.parse(Buffer.from(extra, "base64").toString());
+    return Buffer.from(JSON.stringify({ ...entry, timestamp: respell(entry.timestamp) })).toString("base64");
+  };
+  writeFileSync(
+    respelled,
+    readFileSync(proof, "utf8").replace(/^extra (.*)$/m, (_, extra) => `extra ${changed(extra)}`),
+  );
+  const published = at("published");
+  expect(await cairnlog(["publish", `${service.url}/tlog`, published, "--entries"])).toMatchObject({ code: 0 });
+  const ways = {
+    receipt: () => [file, "--operator-key", at("operator.pub.pem")],
+    proof: () => [copy, "--proof", proof, "--vkey", vkey],
+    "proof, time respelled": () => [copy, "--proof", respelled, "--vkey", vkey],
+    published: () => [copy, "--log", published, "--vkey", vkey],
+  };
+  const signed = Date.parse(JSON.parse(readFileSync(`${file}.attestation.json`, "utf8")).entry.timestamp);
+  const moment = (ms: number) => new Date(ms).toISOString().replace(/\D/g, "").slice(0, 14);
+  const key = fingerprint(KEYS["ssh-ed25519"].publicKey);
+  for (const [name, args] of Object.entries(ways))
+    for (const [times, code, words] of [
+      [`valid-before="${moment(signed + 60_000)}Z"`, 0, ": verified"],
+      [`valid-after="20200101Z"`, 0, ": verified"],
+      [`valid-before="${moment(signed - 60_000)}Z"`, 1, "not allowed to sign at the entry's time"],
+      [`valid-after="${moment(signed + 60_000)}Z"`, 1, "not allowed to sign at the entry's time"],
+    ] as const) {
+      const run = await cairnlog(["verify", ...args(), "--signer", list(`ada ${times} ${key}`)]);
+      expect([name, times, run.code, run.stdout]).toEqual([name, times, code, expect.stringContaining(words)]);
+    }
+});
+
 describe("--online", () => {
   const file = at("online.txt");
   const online = (...args: string[]) => verify(file, "--online", "--server", service.url, ...args);

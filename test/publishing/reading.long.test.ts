@@ -127,7 +127,7 @@ test("cairnlog verify says who signed a file, from a folder and from a web serve
   writeFileSync(key, newSigner().publicKey);
   expect(await verify(folder, "--signer", key)).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining("None of those that you named has signed it."),
+    stdout: expect.stringContaining("The signer is none of those that you named."),
   });
   const other = join(temporaryFolder(), "other.txt");
   writeFileSync(other, "nobody signed this");

@@ -3,7 +3,7 @@
 import { isCut } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
-  checkEntry,
+  checkServiceEntry,
   type Entry,
   type EntryVerdict,
   type Policy,
@@ -16,6 +16,7 @@ import {
   verifyTlogProof,
   withholdingFault,
 } from "../../../engine/verify/index.js";
+import { isObject } from "../../../engine/verify/json/shape.js";
 import { readText } from "../files/files.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
 import { exitCode, headline, proofText } from "./verdict.js";
@@ -126,12 +127,15 @@ interface Extra {
 }
 
 /** @throws CairnlogError `invalid-input` */
-function entryIn({ extra }: TlogProof): Extra {
+function entryIn({ extra, index }: TlogProof): Extra {
   if (!extra) return { entry: null };
-  const { withholding, ...entry } = parseIJson(new TextDecoder().decode(extra)) as Entry & { withholding?: unknown };
+  const value = parseIJson(new TextDecoder().decode(extra));
+  const { withholding, ...entry } = (isObject(value) ? value : {}) as unknown as Entry & { withholding?: unknown };
   // A digest of an algorithm that is not known here says nothing; of a payload that is not shown, the withholding entry decides.
-  const problem = checkEntry(entry).find(({ code }) => code !== "unknown-digest" && code !== "withheld");
+  const problem = checkServiceEntry(entry).find(({ code }) => code !== "unknown-digest" && code !== "withheld");
   if (problem) throw new CairnlogError("invalid-input", `The entry in the file does not hold: ${problem.message}`);
+  if (entry.id <= index)
+    throw new CairnlogError("invalid-input", "The entry in the file has a lower id than its place in the tree allows.");
   return { entry, withholding: typeof withholding === "string" ? withholding : undefined };
 }
 

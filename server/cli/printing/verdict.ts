@@ -167,7 +167,10 @@ export function proofText(
       // Whether the signature holds, an attestation file shows. Here it is what the log recorded.
       ["signed by", signer === undefined ? null : `${stated(signer)}, as the log recorded`],
       ["as", stated(type)],
-      ["when", entry ? `${entry.timestamp}, by the log's clock` : null],
+      [
+        "when",
+        entry && `${entry.timestamp}, ${entry.chain_version === 2 ? "by the log's clock" : "which no hash covers"}`,
+      ],
       ["in", `${origin}, a tree of ${treeSize} leaves`],
       ["at", `${entry ? `entry number ${entry.id}; ` : ""}leaf ${leafIndex} of the tree, counted from 0`],
       ["witnessed by", witnesses.length ? witnesses.join(", ") : "nobody"],

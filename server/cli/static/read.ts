@@ -10,7 +10,7 @@ import { printAnswer, readNumber } from "../connection/connection.js";
 import { DocumentFiles } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
-import { readSigners } from "../files/signers.js";
+import { readSigners, signerFault } from "../files/signers.js";
 import { text } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { endSentences } from "../printing/ending.js";
@@ -224,8 +224,7 @@ export async function verifyStatic(
   const frozen = await log.end();
   const { origin, treeSize: tree_size } = log.verdict.checkpoint;
   const witnesses = log.verdict.cosigned.map(({ witness }) => witness.name);
-  const isMeant = (entry: Entry) =>
-    !signers || signers.some(({ fingerprint }) => fingerprint === entry.payload?.signer_key_fingerprint);
+  const isMeant = (entry: Entry) => signerFault(entry, signers) === null;
   const count = { wrong: 0, withheld: 0 };
   for (const file of files) {
     const found: PublishedEntry[] = [];
@@ -249,8 +248,9 @@ export async function verifyStatic(
       continue;
     }
     count.wrong++;
-    const reason = signed.length
-      ? "None of those that you named has signed it."
+    const faults = new Set(signed.map(({ entry }) => signerFault(entry, signers)));
+    const reason = faults.size
+      ? [...faults].join(" ")
       : `No entry of the ${tree_size} is about this file, says the index.`;
     printProof(file, { ...verdict, ...INVALID, reason, entry: null, leaf_index: null }, values.json);
   }

@@ -17,7 +17,7 @@ import { namedFiles, SELECTION_OPTIONS } from "../files/files.js";
 import { readObject } from "../files/objects.js";
 import { isPrivateKeyFile } from "../files/private-key-file.js";
 import { readPublicKey } from "../files/public-key.js";
-import { readSigners } from "../files/signers.js";
+import { readSigners, signerFault } from "../files/signers.js";
 import { flag, subcommand, text, texts, type Values } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { printProof, trustedBy, verifyProofFile, verifyProofFiles } from "../printing/proof-file.js";
@@ -300,15 +300,12 @@ async function verifyProofOf(file: string, proof: string, values: Values<typeof 
   const document = `sha256:${await hashFile(file)}`;
   const signers = readSigners(values.signer);
   const { entry } = verdict;
-  const signer = entry?.payload?.signer_key_fingerprint;
   if (verdict.verdict === "withheld") return printProof(file, verdict, values.json);
   const fault = !verdict.valid
     ? verdict.reason
     : entry?.payload?.document_hash !== document
       ? "The proof is not about this document."
-      : signers && !signers.some(({ fingerprint }) => fingerprint === signer)
-        ? "The signer is none of those that you named."
-        : null;
+      : signerFault(entry, signers);
   return printProof(
     file,
     fault === null ? verdict : { ...verdict, valid: false, verdict: "invalid", reason: fault },
