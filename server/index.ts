@@ -2,6 +2,7 @@
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
 
+import { closeAfter } from "../engine/base/closing.js";
 import type { CairnlogError } from "../engine/base/error.js";
 import { createPool } from "../engine/crypto/pool/pool.js";
 import { selfTest } from "../engine/crypto/selftest.js";
@@ -263,8 +264,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       return { hanging, isSettled };
     }
   } catch (error) {
-    await opened.close(stopMs);
-    throw error;
+    return closeAfter(error, () => opened.close(stopMs));
   }
 }
 

@@ -3,6 +3,7 @@
  * service that is alone does it all the time; one of several, while it leads. All of it runs in the writer's thread.
  */
 
+import { closeAll, closeTogether } from "../engine/base/closing.js";
 import type { CairnlogError } from "../engine/base/error.js";
 import type { OperatorKey } from "../engine/crypto/signer/operator-key.js";
 import type { Registry } from "../engine/registry/registry.js";
@@ -97,8 +98,11 @@ export class LeaderTasks {
 
   /** Ends all of it for good, and resolves when nothing is under way. Who waits for a calendar is told at once. */
   async close(): Promise<void> {
-    await Promise.all([this.#anchoring.stop(), this.#deliverer.stop(), this.#tlog?.stop()]);
-    await this.#sender.close();
+    const working = [() => this.#anchoring.stop(), () => this.#deliverer.stop(), () => this.#tlog?.stop()];
+    await closeAll(
+      () => closeTogether(...working),
+      () => this.#sender.close(),
+    );
   }
 
   /** Ends all of it, and resolves when nothing is under way. `begin` may be called again. */

@@ -1,5 +1,6 @@
 /** A service that is a node of a replicated log (`SERVICE_REPLICATION`). */
 
+import { closeAll } from "../engine/base/closing.js";
 import { CairnlogError } from "../engine/base/error.js";
 import type { OperatorKey } from "../engine/crypto/signer/operator-key.js";
 import { PostgresJournal } from "../engine/journal/postgres/journal.js";
@@ -81,8 +82,10 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
         await leaderTasks.begin();
       },
       async end() {
-        await leaderTasks.end();
-        await tlog.stop();
+        await closeAll(
+          () => leaderTasks.end(),
+          () => tlog.stop(),
+        );
         tlog.start();
       },
       async checkpoint() {
@@ -115,10 +118,8 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
     },
     openFronts: (parts) => (isPublic ? openFront(parts) : openFronts(parts, log)),
     begin() {
-      opened.addWork("replication", async () => {
-        await replication.stop();
-        await tlog.stop();
-      });
+      const parts = [() => replication.stop(), () => tlog.stop()];
+      opened.addWork("replication", () => closeAll(...parts));
       tlog.start();
       replication.start();
     },

@@ -3,6 +3,7 @@
  * number of logs in one process.
  */
 import { existsSync } from "node:fs";
+import { closeAfter } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { takeWriterLock } from "../store/lmdb/writerlock.js";
 import { checkFormat, MIGRATIONS } from "../store/migrations.js";
@@ -47,8 +48,7 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
     const { projection = noProjection } = options;
     return await startLog(await openErased({ ...options, projection }), options, lock);
   } catch (error) {
-    await lock.release();
-    throw error;
+    return closeAfter(error, () => lock.release());
   }
 }
 
@@ -69,8 +69,7 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
     checkFormat(meta, MIGRATIONS.length + 1);
     return new LogReader({ path, store, projection, operatorKey, pool, mapSize });
   } catch (error) {
-    await store.close();
-    throw error;
+    return closeAfter(error, () => store.close());
   }
 }
 

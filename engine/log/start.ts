@@ -1,4 +1,5 @@
 /** How a log begins to be written, over a store that is open. */
+import { closeAfter } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
@@ -85,8 +86,7 @@ export async function startLog(
     log.watchClock();
     return log;
   } catch (error) {
-    await store.close();
-    throw error;
+    return closeAfter(error, () => store.close());
   }
 }
 

@@ -4,6 +4,7 @@
  * the right edge of the trees, and the postings that no run holds yet.
  */
 
+import { closeAll } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
@@ -283,9 +284,11 @@ export class LogWriter extends LogView implements Writer {
   /** Answers every append that was accepted, then closes; a verification is broken off. Nothing keeps running. */
   override async close(): Promise<void> {
     this.stopVerifying();
-    await this.#sequencer.close();
-    await this.#parts.clockGuard?.stop();
-    await super.close();
-    await this.#parts.lock.release();
+    await closeAll(
+      () => this.#sequencer.close(),
+      () => this.#parts.clockGuard?.stop(),
+      () => super.close(),
+      () => this.#parts.lock.release(),
+    );
   }
 }

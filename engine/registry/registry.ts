@@ -2,6 +2,7 @@
  * The registry: the content of the log. It has one log, the projection that interprets its events, and one object for
  * each concept. Each object has commands, which change state by appending events, and queries.
  */
+import { closeAll } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { HardwareRoots } from "../crypto/hardware.js";
 import { PasswordHasher } from "../crypto/passwords/password.js";
@@ -306,10 +307,11 @@ function conceptsOver(
     policies: new Policies({ log, writes, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log, writes }),
     webhooks: new Webhooks({ log, writer, writes, operator: operator.fingerprint, allowPrivate, trust, perAddress }),
-    async close() {
-      slices.close();
-      queries.close();
-      await log.close();
-    },
+    close: () =>
+      closeAll(
+        () => slices.close(),
+        () => queries.close(),
+        () => log.close(),
+      ),
   };
 }

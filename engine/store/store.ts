@@ -9,6 +9,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database, RangeOptions, Transaction } from "lmdb";
+import { closeAll } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { isPresent } from "../base/files.js";
 import {
@@ -460,13 +461,19 @@ class LmdbStore implements Store {
 
   async close(): Promise<void> {
     clearInterval(this.#clearing);
-    await this.#reserve?.close();
-    for (const { places } of [...this.#left, this.#handles]) places.close();
-    await this.#postings?.close();
-    // After a failure LMDB must not be called any more; the end of the process closes its files.
-    if (this.health.failure) return;
+    const places = [...this.#left, this.#handles].map((handles) => () => handles.places.close());
+    await closeAll(
+      () => this.#reserve?.close(),
+      ...places,
+      () => this.#postings?.close(),
+      // After a failure LMDB must not be called any more; the end of the process closes its files.
+      () => this.health.failure || this.#closeEnvironments(),
+    );
+  }
+
+  #closeEnvironments(): Promise<void> {
     this.#pinned?.done();
     this.#pinned = undefined;
-    for (const { environment } of [...this.#left, this.#handles]) await environment.close();
+    return closeAll(...[...this.#left, this.#handles].map((handles) => () => handles.environment.close()));
   }
 }

@@ -8,6 +8,7 @@
  * for again.
  */
 import { readFileSync } from "node:fs";
+import { closeTogether } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { replaceFile } from "../../engine/base/files.js";
 import { checkNoteSignature } from "../../engine/crypto/keys/signatures.js";
@@ -150,7 +151,7 @@ export class Cosigning {
   /** Asks no more; resolves when nothing runs. */
   async stop(): Promise<void> {
     // Until they have stopped, a cosignature may still begin the next round.
-    await Promise.all(this.#askers.map((asker) => asker.stop()));
+    await closeTogether(...this.#askers.map((asker) => () => asker.stop()));
     for (const timer of [this.#deadline, this.#renewal]) if (timer) clearTimeout(timer);
     await this.#writing;
   }

@@ -5,6 +5,7 @@
  * So whatever nobody caught closes the app first; then the thread ends, and the writer's thread makes another.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
+import { closeAll } from "../../engine/base/closing.js";
 import { importPublicKey } from "../../engine/crypto/keys/spki.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { openLogFollower } from "../../engine/log/log.js";
@@ -171,8 +172,14 @@ async function obey(order: FrontOrder): Promise<void> {
     front.renewCertificate();
     writer.send({ kind: "renewed" });
   } else {
-    await front.close();
-    await registry.close();
+    try {
+      await closeAll(
+        () => front.close(),
+        () => registry.close(),
+      );
+    } catch (error) {
+      logger.error({ err: error }, "a front end failed while it closed");
+    }
     end();
   }
 }

@@ -3,6 +3,7 @@
  * checked by the code that imports history. The service must keep serving the mirrored entries unchanged.
  */
 import { join } from "node:path";
+import { closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import type { Erasure } from "../../engine/log/history/erase.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
@@ -137,8 +138,10 @@ export class Mirror {
   }
 
   async close(): Promise<void> {
-    await this.#store.close();
-    await this.#writer.close();
+    await closeAll(
+      () => this.#store.close(),
+      () => this.#writer.close(),
+    );
   }
 
   /** The kind of misbehaviour that item `i` or its head shows. The caller knows that one of them is wrong. */

@@ -8,6 +8,7 @@
  * If we crash anywhere here: what is decided is in the journal, and this node's log is the beginning of it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { closeAfter } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { Lead } from "../../engine/journal/postgres/statements.js";
@@ -231,9 +232,11 @@ export class Replication {
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
     } catch (error) {
       this.#yield(lead.epoch + 1, (error as Error).message);
-      await this.#end();
-      await journal.release();
-      throw error;
+      return closeAfter(
+        error,
+        () => this.#end(),
+        () => journal.release(),
+      );
     }
     this.#leading = true;
     [this.#trouble, this.#yielded] = [null, NOTHING_YIELDED];

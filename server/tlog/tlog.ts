@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../engine/log/log.js";
@@ -150,11 +151,12 @@ export async function openTlog({ log, operator, logName, settings, logger, refut
     get size() {
       return publisher.size ?? 0;
     },
-    async stop() {
-      await recall.stop();
-      await publisher.stop();
-      await cosigning?.stop();
-    },
+    stop: () =>
+      closeAll(
+        () => recall.stop(),
+        () => publisher.stop(),
+        () => cosigning?.stop(),
+      ),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Database } from "lmdb";
+import { closeAfter, closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { type Environment, openEnvironment, settled } from "../../engine/store/lmdb/environment.js";
 import { StoreHealth } from "../../engine/store/lmdb/health.js";
@@ -58,9 +59,11 @@ export class WitnessRows {
       for (const { key, value } of rows.#table.getRange({})) rows.#read(key, value);
       return rows;
     } catch (error) {
-      await environment?.close();
-      await lock.release();
-      throw error;
+      return closeAfter(
+        error,
+        () => environment?.close(),
+        () => lock.release(),
+      );
     }
   }
 
@@ -103,8 +106,10 @@ export class WitnessRows {
   /** Waits for writes that are under way. After a failure nothing is closed: that would call LMDB. */
   async close(): Promise<void> {
     if (this.health.failure) return;
-    await this.#environment.close();
-    await this.#lock.release();
+    await closeAll(
+      () => this.#environment.close(),
+      () => this.#lock.release(),
+    );
   }
 
   /** Pages that were damaged must not let the witness sign a second history. */

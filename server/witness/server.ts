@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Type from "typebox";
+import { closeAfter, closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { freeBytes } from "../../engine/store/lmdb/health.js";
 import { makePrivateFolder } from "../../engine/store/lmdb/private.js";
@@ -170,9 +171,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
   if (tls) checkTls(tls);
   const { transport } = await chooseTransport(settings.transport);
   const opened: (() => Promise<void>)[] = [];
-  const close = async () => {
-    for (const step of opened.splice(0).reverse()) await step();
-  };
+  const close = () => closeAll(...opened.splice(0).reverse());
   try {
     openDataDir(dataDir);
     const rows = await WitnessRows.open(join(dataDir, "witness"));
@@ -236,8 +235,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
       close,
     };
   } catch (error) {
-    await close();
-    throw error;
+    return closeAfter(error, close);
   }
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import type { StoreReader } from "../../store/contract.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
@@ -67,8 +68,10 @@ export class LogMemory {
 
   /** Ends the work in the background; postings that would delay the next start are written. */
   async close(): Promise<void> {
-    await this.titles.close();
-    await this.postings.close();
+    await closeAll(
+      () => this.titles.close(),
+      () => this.postings.close(),
+    );
   }
 }
 

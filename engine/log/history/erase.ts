@@ -8,6 +8,7 @@
  */
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { closeAfter } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder, isPresent } from "../../base/files.js";
 import type { ChangeSet, PlacedBatch, RowChange, TileChange } from "../../store/changeset.js";
@@ -58,8 +59,7 @@ export async function openErased(options: ErasureOptions): Promise<Store> {
   try {
     pending = keepsWithheld ? NOTHING : pendingIn(store);
   } catch (error) {
-    await store.close();
-    throw error;
+    return closeAfter(error, () => store.close());
   }
   if (!pending.payloads) return store;
   onErasing?.(pending.payloads, null);
@@ -67,10 +67,7 @@ export async function openErased(options: ErasureOptions): Promise<Store> {
     await build(store, pending.withheld!, options);
   } catch (error) {
     rmSync(join(path, BUILDING), { recursive: true, force: true });
-    if (!isFull(error)) {
-      await store.close();
-      throw error;
-    }
+    if (!isFull(error)) return closeAfter(error, () => store.close());
     onErasing?.(pending.payloads, error);
     return store;
   }

@@ -6,6 +6,7 @@
  * a new node with an empty one has the same log.
  */
 
+import { closeAfter, closing } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { isPresent } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -57,11 +58,8 @@ export async function beginRecords(
     return 0;
   }
   const lock = await takeWriterLock(path);
-  const store = await openErased({ path, projection }).catch(async (error) => {
-    await lock.release();
-    throw error;
-  });
-  try {
+  const store = await openErased({ path, projection }).catch((error) => closeAfter(error, () => lock.release()));
+  const copy = async () => {
     const meta = store.get("meta", "log");
     if (!meta) throw new CairnlogError("precondition-failed", `The log in ${path} has not begun: remove it.`);
     const operators = Operators.read(store, meta, Operators.of(key));
@@ -77,10 +75,12 @@ export async function beginRecords(
     const after = store.position().sequence;
     await store.commit({ after, position, batches: [], rows: [{ table: "meta", key: "log", row }], tiles: [] });
     return firstIndex;
-  } finally {
-    await store.close();
-    await lock.release();
-  }
+  };
+  return closing(
+    copy,
+    () => store.close(),
+    () => lock.release(),
+  );
 }
 
 function checkFit(store: Store, meta: LogMeta, operators: Operators, path: string): void {

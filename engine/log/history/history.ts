@@ -10,6 +10,7 @@
  * `lastHash` and continues from there.
  */
 
+import { closeAfter, closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
@@ -84,10 +85,7 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const { projection = noProjection } = options;
   const reader = await createHistoryReader(projection);
   const lock = await takeWriterLock(options.path);
-  const store = await openErased({ ...options, projection }).catch(async (error) => {
-    await lock.release();
-    throw error;
-  });
+  const store = await openErased({ ...options, projection }).catch((error) => closeAfter(error, () => lock.release()));
   try {
     const meta = store.get("meta", "log");
     if (meta) {
@@ -98,9 +96,11 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
     await memory.fileMissing();
     return new HistoryWriter({ store, memory, reader, lock }, options);
   } catch (error) {
-    await store.close();
-    await lock.release();
-    throw error;
+    return closeAfter(
+      error,
+      () => store.close(),
+      () => lock.release(),
+    );
   }
 }
 
@@ -399,10 +399,12 @@ export class HistoryWriter {
   /** Finishes the running work, then closes. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#adding.settled();
-    await this.#memory.close();
-    await this.#store.close();
-    await this.#lock.release();
+    await closeAll(
+      () => this.#adding.settled(),
+      () => this.#memory.close(),
+      () => this.#store.close(),
+      () => this.#lock.release(),
+    );
   }
 }
 

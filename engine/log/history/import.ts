@@ -8,6 +8,7 @@
  */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { closing } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder, flushFolders } from "../../base/files.js";
 import type { Pool } from "../../crypto/pool/pool.js";
@@ -140,18 +141,21 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
 async function copyPrivateRows(options: ImportOptions, building: string): Promise<void> {
   if (!existsSync(join(options.path, DATA_FILE))) return;
   const from = opened(options);
-  const to = opened({ ...options, path: building });
-  try {
+  let to: Store | undefined;
+  const copy = async () => {
+    to = opened({ ...options, path: building });
     const meta = from.get("meta", "log");
     if (meta) await migrate(from, meta, refilingFor(options.projection ?? noProjection));
     const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
       [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
     );
     await commitRows(new Ledger(to, localJournal), 0, rows);
-  } finally {
-    await from.close();
-    await to.close();
-  }
+  };
+  await closing(
+    copy,
+    () => from.close(),
+    () => to?.close(),
+  );
 }
 
 /** @returns also the inodes of the files that were written */

@@ -6,6 +6,7 @@
  * All of its memory belongs to the thread that opened it: no two threads share a view.
  */
 
+import { closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Rfc6962Rows } from "../../store/postings/contract.js";
@@ -459,9 +460,12 @@ export abstract class LogView {
 
   /** Closes what was opened to be read; a verification is broken off. Nothing keeps running. */
   async close(): Promise<void> {
-    await this.#verification.close();
-    await this.#parts.memory.close();
-    await this.#parts.store.close();
+    const { memory, store } = this.#parts;
+    await closeAll(
+      () => this.#verification.close(),
+      () => memory.close(),
+      () => store.close(),
+    );
   }
 
   /** Breaks off the verification that runs. */

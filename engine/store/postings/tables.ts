@@ -7,6 +7,7 @@
  * but are never ahead of them.
  */
 import type { Database, Transaction } from "lmdb";
+import { closeAll } from "../../base/closing.js";
 import {
   type Environment,
   openEnvironment,
@@ -204,11 +205,15 @@ export function openPostings(options: PostingOptions, room: Room, health: StoreH
     },
     async close() {
       await last;
-      await reserve?.close();
-      if (health.failure) return;
-      pinned?.done();
-      pinned = undefined;
-      for (const environment of [...left, handles.environment]) await environment.close();
+      const closings = [...left, handles.environment].map((environment) => () => environment.close());
+      const release = () => {
+        pinned?.done();
+        pinned = undefined;
+      };
+      await closeAll(
+        () => reserve?.close(),
+        () => health.failure || closeAll(release, ...closings),
+      );
     },
   };
 }

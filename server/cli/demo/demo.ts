@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { closeAll, closing } from "../../../engine/base/closing.js";
 import { DEMONSTRATION } from "../../../engine/contract/service/health.js";
 import { type GivenSettings, type RunningServer, type Settings, startServer } from "../../index.js";
 import { flag, subcommand } from "../line/subcommand.js";
@@ -106,7 +107,7 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
     const given = listeningOf({ ...process.env, ...listeningEnvironment(values) });
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
     const running: RunningServer[] = [];
-    try {
+    const show = async () => {
       const { own, rewritten, endorser } = await start(folder, given, running);
       const url = given.publicUrls[0] ?? addressOf(own);
       const rewrittenUrl = given.publicUrls.map(besides)[0] ?? addressOf(rewritten);
@@ -119,10 +120,12 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
           : tour({ url, rewrittenUrl, folder: files, command: commandHere(), entries, endorser }),
       );
       await stop;
-    } finally {
-      for (const server of running) await server.close();
-      rmSync(folder, { recursive: true, force: true });
-    }
+    };
+    await closing(
+      show,
+      () => closeAll(...running.map((server) => () => server.close())),
+      () => rmSync(folder, { recursive: true, force: true }),
+    );
     return 0;
   },
 });

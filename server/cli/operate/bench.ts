@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { closeTogether } from "../../../engine/base/closing.js";
 import { generatePrivateKey, privateKey, signSync, verifySync } from "../../../engine/crypto/keys/signatures.js";
 import { operatorKey } from "../../../engine/crypto/signer/operator-key.js";
 import { openLog } from "../../../engine/log/log.js";
@@ -99,7 +100,10 @@ async function measure(folder: string, seconds: number): Promise<Measured> {
       const of_signatures = 1 / per_s / (1 / sign_per_s + 1 / verify_per_s);
       appends.push({ in_flight, per_s, flush_per_s, of_signatures, of_flush: flush_per_s / per_s });
     }
-    await Promise.all([raw.close(), log.close()]);
+    await closeTogether(
+      () => raw.close(),
+      () => log.close(),
+    );
     return { sign_per_s, verify_per_s, appends };
   } finally {
     progress.end();

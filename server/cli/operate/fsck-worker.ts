@@ -3,6 +3,7 @@
  * end this process with a signal, and then `cairnlog fsck` still reports it.
  */
 
+import { closing } from "../../../engine/base/closing.js";
 import { CairnlogError, type ErrorCode } from "../../../engine/base/error.js";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { type FilesCheck, removePostings, withFiles } from "../../../engine/log/check/files.js";
@@ -37,16 +38,18 @@ async function run({ files, isToRebuild, ...task }: FsckTask, signal: AbortSigna
   const progress = (...about: Parameters<NonNullable<LogCheckOptions["progress"]>>) => send({ progress: about });
   const options = { ...task, projection, privateChecks: PRIVATE_CHECKS, pool, progress, signal };
   const skipsPostings = files.postings === "damaged";
-  try {
+  const work = async () => {
     const before = withFiles(await checkLog(store, { ...options, skipsPostings }), files);
     if (!isToRebuild || !before.counts.derived || before.counts.entries) return { before, after: null };
     // A damaged file must not be opened, not even to be emptied.
     if (skipsPostings) removePostings(task.path);
     return { before, after: await rebuildLog(store, before, options) };
-  } finally {
-    await pool.close();
-    await store.close();
-  }
+  };
+  return closing(
+    work,
+    () => pool.close(),
+    () => store.close(),
+  );
 }
 
 const send = (message: FsckMessage): void => {

@@ -5,6 +5,7 @@
 import { existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { closeAfter } from "../../../engine/base/closing.js";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { flushFolder, replaceFile } from "../../../engine/base/files.js";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/signer/operator-key.js";
@@ -108,8 +109,7 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     new PublishedHead(publishedHeadPath(dataDir), log).check();
     return log;
   } catch (error) {
-    await log.close();
-    throw error;
+    return closeAfter(error, () => log.close());
   }
 }
 

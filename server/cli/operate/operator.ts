@@ -1,5 +1,6 @@
 /** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
 import { existsSync, readFileSync } from "node:fs";
+import { closeAll, closing } from "../../../engine/base/closing.js";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { privateKey } from "../../../engine/crypto/keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
@@ -168,11 +169,9 @@ async function withKey(
   work: (key: OperatorKey, signers: SocketSigner[]) => Promise<void>,
 ): Promise<number> {
   const signers: SocketSigner[] = [];
-  try {
-    await work(await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers), signers);
-  } finally {
-    for (const signer of signers) await signer.close();
-  }
+  const signing = async () =>
+    work(await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers), signers);
+  await closing(signing, () => closeAll(...signers.map((signer) => () => signer.close())));
   return 0;
 }
 
