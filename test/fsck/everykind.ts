@@ -158,6 +158,7 @@ export async function addPrivateRows({ log }: WrittenRegistry): Promise<void> {
     put("webhookCursors", 7, { next: 1 });
     put("outbox", [7, 1], { event: "key.registered", attempt: 0, next_attempt_at: null, created_at });
     put("outboxCounts", 7, { count: 1 });
+    put("withheldTerms", "0f".repeat(17), { leaf_index: 3 });
   });
   await log.signHead();
   const proof = Buffer.from("a proof \0 of bytes");

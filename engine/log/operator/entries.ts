@@ -18,7 +18,7 @@ import { type Entry, namesKey } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { define, type Transaction } from "../state/commands.js";
 import type { Receipt, Writer } from "../state/executor.js";
-import type { DerivedWriter, EventInput, LoggedEvent } from "../state/projection.js";
+import { type DerivedWriter, type EventInput, type LoggedEvent, withheldKeys } from "../state/projection.js";
 
 // Payloads that the operator withholds: the entry that says so, and the row that follows from it. From the row
 // on, nobody is shown the payload (`read/withheld.ts`); the next opening of the log takes it from the disk (`history/erase.ts`).
@@ -32,19 +32,35 @@ export function applyWithholding(event: LoggedEvent, state: DerivedWriter): void
     state.put("withheld", entry_id, { withheld_by: event.id, entry_hash, ...(shown_hash && { shown_hash }) });
 }
 
+/** A withholding, and what stays of the payload: keys of terms, by which the log knows it when it is sent once more. */
+interface Remembering {
+  readonly withholding: Withholding;
+  readonly leafIndex: number;
+  /** `withheldKeys` of its terms. */
+  readonly keys: readonly string[];
+}
+
 /** @throws CairnlogError `already-exists` for a payload that is withheld */
-const withholdPayload = define("log.withhold", (transaction: Transaction, withholding: Withholding): void => {
-  const row = transaction.get("withheld", withholding.entry_id);
-  if (row?.entry_hash === withholding.entry_hash) throw withheldBefore(withholding.entry_id, row.withheld_by);
-  transaction.append(eventOf(PAYLOAD_WITHHELD, withholding));
-});
+const withholdPayload = define(
+  "log.withhold",
+  (transaction: Transaction, { withholding, leafIndex, keys }: Remembering): void => {
+    const row = transaction.get("withheld", withholding.entry_id);
+    if (row?.entry_hash === withholding.entry_hash) throw withheldBefore(withholding.entry_id, row.withheld_by);
+    for (const key of keys) transaction.put("withheldTerms", key, { leaf_index: leafIndex });
+    transaction.append(eventOf(PAYLOAD_WITHHELD, withholding));
+  },
+);
 
 const withheldBefore = (entryId: number, by: number): CairnlogError =>
   new CairnlogError("already-exists", `The payload of entry ${entryId} is withheld by entry ${by}.`);
 
 /** The log of the payload, to be read and written. */
 interface Withheld {
-  readonly log: { entry(id: number): Entry | undefined };
+  readonly log: {
+    entry(id: number): Entry | undefined;
+    leafIndexOf(id: number): number | undefined;
+    termsOf(event: EventInput): string;
+  };
   readonly writer: Pick<Writer, "execute">;
 }
 
@@ -83,7 +99,11 @@ export async function withhold(
     fingerprint: String(payload.fingerprint),
     shown_hash: payloadHash(withoutName(payload)),
   };
-  const { receipts } = await writer.execute(withholdPayload, { ...withholding, ...named });
+  const { receipts } = await writer.execute(withholdPayload, {
+    withholding: { ...withholding, ...named },
+    leafIndex: log.leafIndexOf(entryId)!,
+    keys: member ? [] : withheldKeys(log.termsOf({ event_type, payload })),
+  });
   return receipts[0]!;
 }
 

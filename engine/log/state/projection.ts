@@ -4,10 +4,11 @@
  */
 
 import type { StateRow } from "../../store/changeset.js";
-import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
+import { hashedTerm, hashTerm, hexPrefixTerm, TERM_BYTES, textPrefixTerm } from "../../store/postings/term.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import {
   type DerivedTable,
+  isFiltered,
   type Key,
   type KeyOf,
   POSTING,
@@ -127,6 +128,15 @@ export function eventTerms({ event_type, payload }: EventInput, projection: Proj
   projection.addTerms(placeless, collector);
   addLogTerms(placeless, collector);
   return terms;
+}
+
+/** The keys in `withheldTerms` of those terms of a payload that stay when it is withheld. @param terms one behind the other */
+export function withheldKeys(terms: string): readonly string[] {
+  const keys: string[] = [];
+  for (let from = 0; from < terms.length; from += TERM_BYTES)
+    if (isFiltered(terms.charCodeAt(from)))
+      keys.push(Buffer.from(terms.slice(from, from + TERM_BYTES), "latin1").toString("hex"));
+  return keys;
 }
 
 /** Files `event` under the words of its titles. */

@@ -7,12 +7,12 @@ import type { Postings } from "../../store/postings/postings.js";
 import type { DerivedTable, Key, KeyOf, PrivateTable, RowOf, TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import type { RowObserver } from "./executor.js";
-import type { StateWriter } from "./projection.js";
+import { type StateWriter, withheldKeys } from "./projection.js";
 
 /** About 1 KB each. */
 const KEPT_KEYS = 4096;
-/** Tables kept as a whole: a new subscription is counted with all others. */
-const KEPT_TABLES: readonly TableName[] = ["webhooks"];
+/** Tables kept as a whole: a new subscription is counted with all others, and nearly every new term is looked up in vain. */
+const KEPT_TABLES: readonly TableName[] = ["webhooks", "withheldTerms"];
 
 /**
  * Rows as they are on disk: those of keys are kept, since every attestation asks for its signer's, and to read and unpack one
@@ -116,7 +116,9 @@ export class LayeredState implements StateWriter<DerivedTable | PrivateTable> {
       const index = layer.terms.first(term);
       if (index !== undefined) return index;
     }
-    return undefined;
+    const [key] = withheldKeys(term);
+    // Asked as a range, because whole tables are kept for those. All keys have one length, so no other is in it.
+    return key === undefined ? undefined : this.range("withheldTerms", key, `${key}0`)[0]?.row.leaf_index;
   }
 }
 

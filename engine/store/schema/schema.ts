@@ -154,6 +154,11 @@ interface Tables {
   trustConfigHeads: { key: string; row: TrustConfigHead };
   /** By key fingerprint: the place of its credential. A key is on at most one account at a time. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
+  /**
+   * By term in hex: the leaf index of an entry whose payload is withheld. When the payload is gone, nothing else tells that what
+   * somebody sends was on the log before. Terms are hashes, and nobody is shown them: the payload may be one that can be guessed.
+   */
+  withheldTerms: { key: string; row: { readonly leaf_index: number } };
 }
 export type TableName = keyof Tables;
 export type KeyOf<T extends TableName> = Tables[T]["key"];
@@ -207,6 +212,7 @@ export const PRIVATE_TABLES = [
   "outbox",
   "outboxCounts",
   "counters",
+  "withheldTerms",
 ] as const satisfies readonly TableName[];
 export type PrivateTable = (typeof PRIVATE_TABLES)[number];
 
@@ -287,6 +293,9 @@ export const POSTING = {
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 
-/** Whether a kind is mostly looked up when it is absent: its terms are in each run's Bloom filter. */
+/**
+ * Whether a kind is mostly looked up when it is absent, to learn whether something is new: its terms are in each run's Bloom
+ * filter, and stay when their payload is withheld.
+ */
 export const isFiltered = (kind: number): boolean =>
   kind === POSTING.attestationId || kind === POSTING.submission || kind === POSTING.signedPayload;

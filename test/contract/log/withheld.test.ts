@@ -277,5 +277,7 @@ describe("a withheld payload", () => {
     expect((await service.get("/keys/search?pseudonym=withheld")).body.total).toBe(0);
     expect((await service.post("/log/verify")).body).toMatchObject({ valid: true });
     expect(await proofsOf()).toEqual(proofs);
+    expectProblem(await service.post("/attestations", submitted), 410, "gone");
+    expectProblem(await service.post("/attestations", { ...submitted, intent_statement: "Another." }), 403);
   });
 });

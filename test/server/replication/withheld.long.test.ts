@@ -6,7 +6,7 @@ import { formsOf, holding } from "../../backup/bytes.js";
 import { asSigner } from "../../client/clients.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import type { RunningService } from "../../service.js";
-import { newSigner } from "../signers.js";
+import { newManifest, newSigner, submission } from "../signers.js";
 import { headAt, Nodes, until } from "./nodes.js";
 
 let cluster: Cluster;
@@ -26,6 +26,11 @@ afterAll(async () => {
 });
 
 const secrets = formsOf({ title: "Zwetschgenkuchen", name: "Holundergelee" });
+async function post(url: string, attestation: object) {
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(attestation) };
+  const response = await fetch(`${url}/api/v1/attestations`, init);
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
 const textOf = async (url: string, path: string) => (await fetch(`${url}/api/v1${path}`)).text();
 /** Records of the journal, and files of the servers' tables, that hold the payload. */
 const rowsWithIt = async () => {
@@ -44,7 +49,10 @@ test("its rows lose them, its files do with a command, and a node to come never 
   const { log_entry_id: named } = await client.keys.register({ pseudonym: "Holundergelee" });
   const id = await attest("Zwetschgenkuchen");
   await attest("behind");
-  expect(await rowsWithIt()).toBe(2);
+  const submitted = submission(newSigner(), newManifest("Zwetschgenkuchen"));
+  const { status, body } = await post(leader.url, submitted);
+  expect(status).toBe(200);
+  expect(await rowsWithIt()).toBe(3);
   // While the rows have them: when PostgreSQL writes over what a changed row has left is not known.
   const files = await filesWithIt();
   for (const what of [": title", ": name"]) expect(files.filter((line) => line.includes(what))).not.toEqual([]);
@@ -56,12 +64,13 @@ test("its rows lose them, its files do with a command, and a node to come never 
     expect(withheld, withheld.stderr).toMatchObject({ code: 0 });
   };
   await withhold(`${id}`);
+  await withhold(`${body.log_entry_id}`);
   await expect.poll(rowsWithIt).toBe(1);
   await withhold(`${named}`, "--member", "pseudonym");
   await expect.poll(rowsWithIt).toBe(0);
   expect(await nodes.command("a", "replicate", "erase", "--json")).toMatchObject({
     code: 0,
-    stdout: '{"withheld":2}\n',
+    stdout: '{"withheld":3}\n',
   });
   await expect.poll(filesWithIt).toEqual([]);
   expect(await nodes.command("a", "replicate", "check")).toMatchObject({ code: 0 });
@@ -85,6 +94,12 @@ test("its rows lose them, its files do with a command, and a node to come never 
 
   expect(await leader.stop()).toBe(0);
   expect(holding(nodes.dataOf("a"), secrets)).not.toEqual([]);
+  // It never had the payload, and knows it nevertheless.
+  const alone = await nodes.start("b");
+  await until(alone.url, "/leader", 200);
+  expect(await post(alone.url, submitted)).toMatchObject({ status: 410, body: { code: "gone" } });
+  expect(await post(alone.url, { ...submitted, intent_statement: "I did." })).toMatchObject({ status: 403 });
+  expect(await alone.stop()).toBe(0);
   leader = await nodes.start("a");
   await until(leader.url, "/leader", 200);
   expect(holding(nodes.dataOf("a"), secrets)).toEqual([]);
