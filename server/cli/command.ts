@@ -25,7 +25,9 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     return await runLine(name.startsWith("-") ? words : words.slice(0, 1), COMMANDS, null);
   } catch (error) {
     if (error instanceof UsageError) {
-      console.error(`cairnlog: ${error.message}\nTry: ${error.command ?? "cairnlog"} --help`);
+      const { printable } = await import("./terminal/printable.js");
+      // What was typed may be the names of files, which others chose.
+      console.error(printable(`cairnlog: ${error.message}\nTry: ${error.command ?? "cairnlog"} --help`));
       return 2;
     }
     // Loaded when it is needed: a command that succeeds starts faster without it.

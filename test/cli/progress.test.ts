@@ -53,6 +53,18 @@ describe("elsewhere than on a terminal", () => {
   });
 });
 
+test("the name of a file steers no terminal, and makes no line of its own", () => {
+  for (const isTerminal of [false, true]) {
+    process.stderr.isTTY = isTerminal;
+    const progress = startProgress("Hashing \u001b]0;title\u0007\u009b2J\u202ea\nverified:", 8);
+    pass(5_000);
+    progress.update(4);
+  }
+  const shown = written.map((text) => text.replace("\r\u001b[K", "").trimEnd());
+  expect(shown).toHaveLength(2);
+  for (const text of shown) expect(text).toMatch(/^[^\p{C}]*$/u);
+});
+
 describe("on a terminal", () => {
   beforeEach(() => {
     process.stderr.isTTY = true;

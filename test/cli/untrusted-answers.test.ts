@@ -51,6 +51,13 @@ describe("what steers a terminal", () => {
     expect(run.stdout).toContain("harmless: ä € 😀");
   });
 
+  test("and so are the names of files, which come with an archive, where a command line is refused", async () => {
+    const receipt = join(folder, `${STEERING.replace(/[\u2028\u2029]/g, "")}\u001b[2J.attestation.json`);
+    const { code, stderr } = await cairnlog(["verify", receipt]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("is a receipt")]);
+    expectHarmless(stderr);
+  });
+
   test("and in both formats of an export", async () => {
     for (const format of ["ndjson", "csv"]) {
       const out = join(folder, `log.${format}`);

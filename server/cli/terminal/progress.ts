@@ -3,6 +3,8 @@
  * clean.
  */
 
+import { printableLine } from "./printable.js";
+
 const BAR_WIDTH = 30;
 const BAR_INTERVAL_MS = 100;
 const LINE_INTERVAL_MS = 5_000;
@@ -15,6 +17,7 @@ export interface Progress {
 }
 
 /**
+ * @param label may hold the name of a file, which others chose
  * @param total null if it is not known; there is then no bar
  * @param format formats an amount, e.g. bytes as "1.2 GB"
  */
@@ -24,6 +27,7 @@ export function startProgress(
   format: (amount: number) => string = String,
 ): Progress {
   const stream = process.stderr;
+  const shownLabel = printableLine(label);
   const started = Date.now();
   const interval = stream.isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
   let shown = started;
@@ -35,7 +39,7 @@ export function startProgress(
       shown = now;
       const share = total ? Math.min(1, done / total) : 1;
       const part = total === null ? "" : ` of ${format(total)} (${Math.floor(share * 100)} %)`;
-      const text = `${label} ${format(done)}${part}`;
+      const text = `${shownLabel} ${format(done)}${part}`;
       if (stream.isTTY) {
         const filled = Math.round(share * BAR_WIDTH);
         const bar = total === null ? "" : `[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}] `;
