@@ -154,6 +154,35 @@ describe("a receipt that cannot be written after all", () => {
   });
 });
 
+describe("an answer that does not hold and cannot be kept", () => {
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+  type Any = any;
+  const wrong = (receipt: Any) => ({ ...receipt, entry_hash: "0".repeat(64) });
+
+  test.each([["c"], ["c", "d", "e"]])("is shown, with the private title: %s", async (...names) => {
+    mkdirSync(at("gone"));
+    for (const name of names) writeFileSync(at(`gone/${name}`), `${name} in ${folder}`);
+    proxy.lie = (path, answer) => {
+      if (!path.startsWith("/attestations")) return answer;
+      renameSync(at("gone"), at("elsewhere"));
+      return answer.results
+        ? { results: answer.results.map(({ receipt, ...rest }: Any) => ({ ...rest, receipt: wrong(receipt) })) }
+        : wrong(answer);
+    };
+    const run = await attest(...names.map((name) => at(`gone/${name}`)), "--private-title");
+    expect([run.code, run.stdout]).toEqual([1, ""]);
+    const shown = [...run.stderr.matchAll(/The service says that \S+ is recorded as entry (\d+)\..*: (\{.*\})\n/g)];
+    expect(shown, run.stderr).toHaveLength(names.length);
+    for (const [i, [, entry, text]] of shown.entries()) {
+      const { answer, manifest, private_title } = JSON.parse(text!);
+      expect([answer.log_entry_id, private_title.title]).toEqual([Number(entry), names[i]]);
+      expect(hiddenTitle(private_title)).toBe(manifest.document.title);
+    }
+    // Why it does not hold is said, too.
+    expect(run.stderr).toMatch(/cairnlog: .*hash/);
+  });
+});
+
 describe("--out", () => {
   test("names the file of the one receipt, which is never written over", async () => {
     write("a", "b");

@@ -209,7 +209,7 @@ export class AttestRun {
 
   /**
    * Keeps the answers that say that something was recorded, and that were not verified, and says so: the entry may be in the
-   * log, and this is all there is of it.
+   * log, and this is all there is of it. One that no file takes is shown.
    * @param file that of the answer, if there is only one
    */
   #keepUnverified(error: unknown, server: string, file?: string): void {
@@ -217,11 +217,16 @@ export class AttestRun {
     for (const { subject, manifest, answer } of error.unverified ?? []) {
       const document = file ?? this.#sent.get(subject)!.file;
       const private_title = this.#work.hidden.get(subject);
-      const text = `${JSON.stringify({ why: error.detail, server, manifest, private_title, answer }, null, 2)}\n`;
-      const isSame = (kept: string) => parsed(kept)?.answer?.entry_hash === answer.entry_hash;
-      const path = this.#work.places.open(document, "unverified").keep(text, isSame);
-      const said = `The service says that ${document} is recorded as entry ${answer.log_entry_id}.`;
-      this.say(`${said} That answer is not verified; it is kept in ${path}.`);
+      const kept = { why: error.detail, server, manifest, private_title, answer };
+      const isSame = (text: string) => parsed(text)?.answer?.entry_hash === answer.entry_hash;
+      const said = `The service says that ${document} is recorded as entry ${answer.log_entry_id}. That answer is not verified`;
+      try {
+        const place = this.#work.places.open(document, "unverified");
+        this.say(`${said}; it is kept in ${place.keep(`${JSON.stringify(kept, null, 2)}\n`, isSame)}.`);
+      } catch (cause) {
+        if (!isSystemError(cause)) throw cause;
+        this.say(`${said}, and not kept: ${systemSentence(cause)} Keep it yourself: ${printableJson(kept)}`);
+      }
     }
   }
 
