@@ -6,7 +6,7 @@ import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSy
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { type Finished, MAIN } from "../service.js";
@@ -323,6 +323,26 @@ describe("a log that lies", () => {
       operatorKey: expect.stringContaining("PUBLIC KEY"),
     });
     expect(statSync(path!).mode & 0o777).toBe(0o600);
+  });
+
+  test("is told, with the evidence, also where no file takes that", async () => {
+    const proxy = await LyingProxy.before(service.url);
+    const lied = () => cairnlog(["log", "tail", "--server", proxy.url, "--state", at("taken")]);
+    expect(await lied()).toMatchObject({ code: 0 });
+    proxy.lie = (path, told) => (path === "/log/sth" ? { ...told, root_hash: "0".repeat(64) } : told);
+    const full = Object.assign(new Error("ENOSPC"), { code: "ENOSPC", syscall: "write" });
+    const writing = vi.spyOn(fs, "writeFileSync").mockImplementation(() => {
+      throw full;
+    });
+    syncBuiltinESMExports();
+    const { code, stderr } = await lied().finally(() => {
+      writing.mockRestore();
+      syncBuiltinESMExports();
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain("not signed by the pinned operator key. The evidence was not written: ");
+    const [, shown] = /Keep it yourself: (\{.*\}) Only if you know/.exec(stderr)!;
+    expect(JSON.parse(shown!)).toMatchObject({ shown: { root_hash: "0".repeat(64) } });
   });
 
   test("is exit code 1 if its own verification fails", async () => {

@@ -3,13 +3,14 @@
 import { isOrigin } from "../../../engine/contract/check.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { sparingStore } from "../../client/base/demonstration.js";
-import { type Client, ClientError, createClient, type Store } from "../../client/index.js";
+import { type Client, ClientError, createClient, type Evidence, type Store } from "../../client/index.js";
 import { type Patience, patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
 import { flag, text } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
 import { printable, printableJson } from "../terminal/printable.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import type { Styled } from "../terminal/table.js";
 import { rememberedFor } from "./config-file.js";
 import { namedServer, serversOf } from "./service.js";
@@ -101,9 +102,19 @@ export async function withClient<T>(
         `${message} Ask the operator elsewhere which key is right. If it is the new one, "${forget}" forgets the old one; receipts of the old log stay valid under the old key.`,
         { cause: error },
       );
-    const kept = evidence ? ` The evidence is in ${folder.saveEvidence(evidence)}; keep it.` : "";
+    const kept = evidence ? ` ${savedEvidence(folder, evidence)}` : "";
     const anew = ` Only if you know that a new log was started at this address: "${forget}" begins anew.`;
     throw new ClientError(code, message + kept + anew, { cause: error });
+  }
+}
+
+/** Says where the evidence is; if no file takes it, what it is: the log may behave from now on. */
+function savedEvidence(folder: StateFolder, evidence: Evidence): string {
+  try {
+    return `The evidence is in ${folder.saveEvidence(evidence)}; keep it.`;
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    return `The evidence was not written: ${systemSentence(cause)} Keep it yourself: ${printableJson(evidence)}`;
   }
 }
 
