@@ -64,7 +64,8 @@ export class WitnessMetrics {
       labelNames,
       registers,
       collect() {
-        for (const [origin, time] of times) this.set({ origin }, time);
+        this.reset();
+        for (const [origin, time] of times) if (witness.logs.has(origin)) this.set({ origin }, time);
       },
     });
   }

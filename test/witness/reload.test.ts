@@ -4,9 +4,9 @@ import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../server/harness.js";
 import { logsFile, spawnWitness } from "./harness.js";
-import { newTree } from "./logs.js";
+import { newTree, type WitnessedTree } from "./logs.js";
 
-test("after each file that cannot be used the logs are as before, and after a good one they are those in it", async () => {
+test("after each file that cannot be used the logs are as before, and after a good one they are those in it, in figures, too", async () => {
   const [first, second] = [newTree("log.example/first"), newTree("log.example/second")];
   const file = logsFile([first]);
   const witness = await spawnWitness(temporaryFolder(), file, [], "pipe");
@@ -31,5 +31,16 @@ test("after each file that cannot be used the logs are as before, and after a go
     witness.child.kill("SIGHUP");
     await expect.poll(async () => (await witness.add(second.body(0, 1))).status).not.toBe(404);
   }
+  // A log that is taken out would have the same size for ever, and be older every day.
+  const gauges = async () =>
+    [...(await witness.send("/metrics")).text.matchAll(/^cairnlog_witness_(\w+)\{origin="([^"]+)"\}/gm)].flatMap(
+      ([, name, origin]) => (name!.endsWith("_total") ? [] : [[name, origin]]),
+    );
+  const of = (name: string, trees: readonly WitnessedTree[]) => trees.map(({ origin }) => [name, origin]);
+  const both = [first, second];
+  expect(await gauges()).toEqual([...of("tree_size", both), ...of("cosigned_seconds", both)]);
+  writeFileSync(file, `log ${second.signer.vkey}\n`);
+  witness.child.kill("SIGHUP");
+  await expect.poll(gauges).toEqual([...of("tree_size", [second]), ...of("cosigned_seconds", [second])]);
   expect(await witness.end("SIGTERM")).toBe(0);
 });
