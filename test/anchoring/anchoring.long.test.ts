@@ -92,7 +92,7 @@ describe("anchoring", () => {
     expect(calendars[0]!.requests).toHaveLength(1);
   });
 
-  test("of an entry whose promise is a day old asks again, and keeps both promises", async () => {
+  test("of an entry whose newest promise is a day old asks again, and keeps all promises", async () => {
     const { calendars, anchoring, time, log } = await world(1);
     const one = await anchoring.anchor();
     time.now += DAY;
@@ -106,6 +106,11 @@ describe("anchoring", () => {
       status: "pending",
     });
     expect(log.anchors.totals).toEqual({ newest: 2, pending: 1, confirmed: 0 });
+    time.now += DAY - 1;
+    expect(await anchoring.anchor()).toEqual(two);
+    time.now += 1;
+    expect(commitments((await anchoring.anchor()).ots_proof)).toHaveLength(3);
+    expect(calendars[0]!.requests).toHaveLength(3);
   });
 
   test("by several at once: every promise that was answered is stored", async () => {

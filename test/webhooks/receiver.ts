@@ -26,10 +26,10 @@ afterAll(() => {
 });
 
 /**
- * Starts a receiver on 127.0.0.1, which is closed after the file's tests. It answers 204 unless the test says
- * otherwise.
+ * Starts a receiver, which is closed after the file's tests. It answers 204 unless the test says otherwise.
+ * @param wanted a port; 0 for any that is free
  */
-export async function startReceiver(): Promise<Receiver> {
+export async function startReceiver(host = "127.0.0.1", wanted = 0): Promise<Receiver> {
   let connections = 0;
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -41,7 +41,7 @@ export async function startReceiver(): Promise<Receiver> {
     receiver.answer(response, received);
   });
   server.on("connection", () => connections++);
-  server.listen(0, "127.0.0.1");
+  server.listen(wanted, host);
   await once(server, "listening");
   closes.push(() => {
     server.close();
@@ -50,7 +50,7 @@ export async function startReceiver(): Promise<Receiver> {
   const { port } = server.address() as AddressInfo;
   const receiver: Receiver = {
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     received: [],
     get connections() {
       return connections;

@@ -296,11 +296,14 @@ describe("an address", () => {
     expect(full()).toEqual([false, false]);
   });
 
-  test("that has no place leaves the others of its name to be tried", async () => {
+  test.each([0, 1])("that has no place leaves the others of its name to be tried, alone: number %i", async (full) => {
+    const addresses = ["127.0.0.1", "127.0.0.2"];
+    const other = await startReceiver("127.0.0.2", receiver.port);
     const places = new AddressPlaces();
-    for (let taken = 0; taken < 4; taken++) places.enter(addressBlock("127.0.0.2"));
-    const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.2", "127.0.0.1"], places });
+    for (let taken = 0; taken < MAX_AT_ADDRESS; taken++) places.enter(addressBlock(addresses[full]!));
+    const send = httpSender({ allowPrivate: true, resolve: async () => addresses, places });
     expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
+    expect([receiver.connections, other.connections]).toEqual(full ? [1, 0] : [0, 1]);
   });
 
   test("is not taken by a name that is resolved after its attempt has ended", async () => {

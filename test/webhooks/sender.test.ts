@@ -97,17 +97,19 @@ test("an address that became free before it was found full is told again: nobody
   await expect.poll(() => sender.places.isFull("127.0.0.1")).toBe(false);
 });
 
-test("when its thread ends, every attempt under way has failed, places are free, and the next attempt has a new thread", async () => {
+test("when its thread ends, every attempt under way has failed, places are free for those that wait, and the next attempt has a new thread", async () => {
   const receiver = await startReceiver();
   receiver.answer = () => {};
   const sender = newSender();
+  const freed: string[] = [];
+  sender.places.freed = (place) => freed.push(place);
   const under = Array.from({ length: 4 }, () => sender.send(request(receiver.url), never));
   await expect.poll(() => receiver.received.length).toBe(4);
   expect(await sender.send(request(receiver.url), never)).toMatchObject({ busy: "127.0.0.1" });
   await sender.close();
   const ended: AttemptResult = { isDelivered: false, reason: "the sending thread has ended" };
   expect(await Promise.all(under)).toEqual([ended, ended, ended, ended]);
-  expect(sender.places.isFull("127.0.0.1")).toBe(false);
+  expect([freed, sender.places.isFull("127.0.0.1")]).toEqual([["127.0.0.1"], false]);
   receiver.answer = (response) => response.writeHead(204).end();
   expect(await sender.send(request(receiver.url), never)).toMatchObject({ isDelivered: true });
 });

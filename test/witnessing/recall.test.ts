@@ -5,12 +5,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { parseVkey } from "#cairnlog/engine/verify/index.js";
 import { Recall } from "#cairnlog/server/cosigning/recall.js";
 import { openTestLog } from "../log/harness.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, registration } from "../server/signers.js";
 import { newCosignedDirectory, startCosigned } from "../witness/cosigned.js";
 import { startTestWitness } from "../witness/harness.js";
+import { newTree } from "../witness/logs.js";
 
 const servers: Server[] = [];
 afterAll(() => {
@@ -98,6 +100,35 @@ test("nobody who lies, or says nothing, keeps a log from starting; its operator 
   expect([status, body.warnings.join()]).toEqual([200, expect.stringMatching(/nobody has said whether this log/)]);
   const well = await startTestService({ SERVICE_MIRRORS: [await answering(404, ""), liars[0]].join(",") });
   expect(JSON.stringify((await well.send("GET", "/readyz")).body)).not.toContain("nobody has said");
+});
+
+const OWN = newTree("log.example/tlog");
+
+test.each<[string, string, boolean]>([
+  ["the log's own checkpoint", OWN.note(9), true],
+  ["one that another key has signed", newTree(OWN.origin).note(9), false],
+  ["one that nobody has signed", OWN.note(9).replace(/\u2014 .*/s, ""), false],
+  ["the log's signature below another size", OWN.note(9).replace("\n9\n", "\n10\n"), false],
+  ["one of another log by the same key", newTree("log.example/other", OWN.signer).note(9), false],
+  ["no checkpoint", "no checkpoint", false],
+])("of a witness that shows %s the word counts by the log's signature alone", async (_, note, counts) => {
+  const recall = new Recall({
+    log: {} as never,
+    origin: OWN.origin,
+    keys: [parseVkey(OWN.signer.vkey)],
+    witnesses: [{ name: "W", url: await answering(200, note) }],
+    mirrors: [],
+    compare: () => Promise.reject(new CairnlogError("corrupt-log", "The log shrank.")),
+    refuted: () => {},
+    logger: { warn: () => {} } as never,
+  });
+  if (counts) await expect(recall.open()).rejects.toMatchObject({ code: "corrupt-log" });
+  else {
+    await recall.open();
+    // Who lies has said nothing, and is asked again.
+    expect(recall.warnings).toHaveLength(1);
+  }
+  await recall.stop();
 });
 
 describe("those that did not answer at the start", () => {
