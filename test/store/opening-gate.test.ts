@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -116,6 +117,25 @@ describe("between a writer and another process", () => {
     next.finish();
     await next.says("out");
     expect(readdirSync(path).filter((name) => name.startsWith("opening"))).toEqual([]);
+  });
+
+  test("one that was killed when the clock was ahead keeps neither the writer nor the next one", async () => {
+    const { path, begin } = openGate();
+    const leave = () => {
+      // No process has this number.
+      writeFileSync(join(path, "opening"), `${2 ** 30}`);
+      utimesSync(join(path, "opening"), Date.now(), Date.now() / 1000 + 86_400);
+    };
+    leave();
+    const transaction = begin();
+    await expect.poll(() => transaction.hasBegun, { timeout: 10_000 }).toBe(true);
+    transaction.end();
+    await transaction.ended;
+    leave();
+    const next = startOpener(path);
+    await expect.poll(() => next.said, { timeout: 10_000 }).toContain("in");
+    next.finish();
+    await next.says("out");
   });
 
   test("a writer that was killed in a transaction keeps nobody", async () => {

@@ -72,8 +72,9 @@ export class OpeningGate {
     this.#isRunning = true;
     try {
       this.#sign(true);
-      while (isPresent(this.#opening)) {
-        if (hasExpired(this.#opening)) rmSync(this.#opening, { force: true });
+      for (let hasExpired: (() => boolean) | undefined; isPresent(this.#opening); ) {
+        hasExpired ??= expiryOf(this.#opening);
+        if (hasExpired()) rmSync(this.#opening, { force: true });
         else {
           this.#sign(false);
           await sleep(LOOK_MS);
@@ -148,6 +149,7 @@ function beginOpening(path: string, opening: string): boolean {
     if (["EROFS", "EACCES", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) return false;
     throw error;
   }
+  const hasExpired = expiryOf(opening);
   try {
     for (;;) {
       try {
@@ -156,7 +158,7 @@ function beginOpening(path: string, opening: string): boolean {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       }
-      if (hasExpired(opening)) rmSync(opening, { force: true });
+      if (hasExpired()) rmSync(opening, { force: true });
       else pause();
     }
   } finally {
@@ -177,10 +179,20 @@ function runningIn(file: string): number {
   }
 }
 
-/** Whether an opening has lasted too long to be waited for. */
-function hasExpired(opening: string): boolean {
-  const found = statSync(opening, { throwIfNoEntry: false });
-  return found !== undefined && Date.now() - found.mtimeMs > patienceWith(pidIn(opening));
+/**
+ * Says whether an opening has lasted too long to be waited for: by the time of its file, or by the time since it was first seen
+ * here, because the clock may have been set back since.
+ */
+function expiryOf(opening: string): () => boolean {
+  let seen = "";
+  let since = 0;
+  return () => {
+    const found = statSync(opening, { throwIfNoEntry: false });
+    if (!found) return false;
+    const sign = `${found.ino} ${found.mtimeMs}`;
+    if (sign !== seen) [seen, since] = [sign, performance.now()];
+    return Math.max(Date.now() - found.mtimeMs, performance.now() - since) > patienceWith(pidIn(opening));
+  };
 }
 
 /** 0 if the file has gone meanwhile. */
