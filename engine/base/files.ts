@@ -1,5 +1,17 @@
 /** Files and folders: made, given to their owner, flushed and replaced. */
-import { closeSync, fsyncSync, lchownSync, lstatSync, mkdirSync, openSync, type Stats, statSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import {
+  closeSync,
+  fsyncSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
@@ -104,24 +116,54 @@ export function flushFolders(path: string): void {
 }
 
 /**
+ * Has `write` make a file under another name, and gives it the name `path`, also in place of a file that is there. Where
+ * that fails, no draft stays. If we crash here, one may be left over.
+ * @throws what `write` throws; the file system's error
+ */
+export function throughDraft(path: string, write: (draft: string) => void): void {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    write(draft);
+    renameSync(draft, path);
+  } catch (error) {
+    dropDraft(draft);
+    throw error;
+  }
+}
+
+/** Removes a draft, if there is one, after a failure: that failure is told, and not that of the removal. */
+export function dropDraft(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The disk that takes no file may give none up, either.
+  }
+}
+
+/**
  * Replaces the content of a file, or makes the file; resolves when that is on disk, or if that is not asked for, when every
  * process sees it. It blocks no event loop. If root does it, the file belongs to the owner of its folder.
  *
  * If we crash here: the file has its old content or the new one, whole. A draft beside it may be left over; the next call
- * overwrites it. One call for a file at a time.
+ * overwrites it. A call that fails removes its draft. One call for a file at a time.
  * @throws the file system's error; the file then has its old content or the new one
  */
 export async function replaceFile(path: string, content: string, mode: number, isFlushed = true): Promise<void> {
   const draft = `${path}.new`;
-  const file = await open(draft, "w", mode);
   try {
-    giveToOwner(draft);
-    await file.writeFile(content);
-    if (isFlushed) await file.sync();
-  } finally {
-    await file.close();
+    const file = await open(draft, "w", mode);
+    try {
+      giveToOwner(draft);
+      await file.writeFile(content);
+      if (isFlushed) await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    dropDraft(draft);
+    throw error;
   }
-  await rename(draft, path);
   if (!isFlushed) return;
   const folder = await open(dirname(path), "r");
   try {

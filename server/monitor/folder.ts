@@ -4,12 +4,12 @@
  * write here decides what the monitor trusts.
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/base/error.js";
-import { flushFolders, makeFolders } from "../../engine/base/files.js";
+import { flushFolders, makeFolders, throughDraft } from "../../engine/base/files.js";
 import * as wire from "../../engine/contract/log/log.js";
 import type { Entry } from "../../engine/verify/index.js";
 import { ClientState, type State, type Store } from "../client/index.js";
@@ -95,15 +95,8 @@ export class MonitorFolder {
 /** Writes a whole file or none: its bytes are on disk before it gets its name. @returns `path` */
 export function keepFile(path: string, content: string | Uint8Array): string {
   makeFolders(dirname(path));
-  const fresh = `${path}.${randomUUID()}`;
-  try {
-    writeFlushed(fresh, content);
-    renameSync(fresh, path);
-    flushFolders(dirname(path));
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
-  }
+  throughDraft(path, (draft) => writeFlushed(draft, content));
+  flushFolders(dirname(path));
   return path;
 }
 

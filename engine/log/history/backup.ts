@@ -12,6 +12,7 @@
  */
 import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { closeAfter } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolders, makeFolders } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -143,9 +144,7 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
       );
     if (size > from) segments.push(await writeSegment({ from, to: size, digest: entryHash }, withheld, options));
   } catch (error) {
-    await rows.abandon();
-    removeDrafts(to);
-    throw error;
+    return closeAfter(error, () => rows.abandon());
   }
   // Named by its hash, so that it never overwrites a file that the last manifest names.
   const private_rows = await rows.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
@@ -236,8 +235,7 @@ async function writeSegment(written: Written, withheld: Withheld, options: Backu
     if (digest !== written.digest)
       throw new CairnlogError("corrupt-log", `Another log was put in the place of the one in ${path}.`);
   } catch (error) {
-    await file.abandon();
-    throw error;
+    return closeAfter(error, () => file.abandon());
   }
   const name = `entries-${from}-${size}`;
   const kept = await file.keep((sha256) => `${isAnew ? `${name}-${sha256.slice(0, 16)}` : name}.ndjson`);
@@ -254,9 +252,7 @@ async function writePrivateRows(store: Store, { to, signal }: BackupOptions): Pr
         await file.line(rowLine({ table, key, row }));
       }
   } catch (error) {
-    await file.abandon();
-    removeDrafts(to);
-    throw error;
+    return closeAfter(error, () => file.abandon());
   }
   return file;
 }

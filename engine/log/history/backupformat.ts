@@ -4,9 +4,10 @@
  * log had `tree_size` entries. Files that the manifest does not name are left over from an interrupted backup.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, readFileSync } from "node:fs";
+import { createReadStream, readFileSync, rmSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { closeAfter, closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder } from "../../base/files.js";
 import type { LogMeta } from "../../store/schema/rows.js";
@@ -108,7 +109,11 @@ export function readBackupManifest(folder: string): BackupManifest | undefined {
 /** Replaces the manifest of the backup atomically. */
 export async function replaceManifest(folder: string, manifest: BackupManifest): Promise<void> {
   const file = await HashedFile.create(folder, "manifest");
-  await file.line(JSON.stringify(manifest, null, 2));
+  try {
+    await file.line(JSON.stringify(manifest, null, 2));
+  } catch (error) {
+    return closeAfter(error, () => file.abandon());
+  }
   await file.keep(MANIFEST);
 }
 
@@ -158,8 +163,12 @@ export class HashedFile {
     this.#unflushedBytes = 0;
   }
 
-  /** Gives the file its name: `name`, or the result of `name` for its hash. */
+  /** Gives the file its name: `name`, or the result of `name` for its hash. If that fails, no draft stays. */
   async keep(name: string | ((sha256: string) => string)): Promise<BackupFile> {
+    return this.#kept(name).catch((error) => closeAfter(error, () => this.abandon()));
+  }
+
+  async #kept(name: string | ((sha256: string) => string)): Promise<BackupFile> {
     await this.#flush();
     await this.#handle.sync();
     await this.#handle.close();
@@ -170,8 +179,12 @@ export class HashedFile {
     return { file, bytes: this.#bytes, sha256 };
   }
 
+  /** Closes and removes the draft. A second call does nothing. */
   async abandon(): Promise<void> {
-    await this.#handle.close();
+    await closeAll(
+      () => this.#handle.close(),
+      () => rmSync(this.#draft, { force: true }),
+    );
   }
 }
 

@@ -3,10 +3,10 @@
  * of the machine's clock.
  */
 
-import { readFileSync, renameSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
 import { CairnlogError } from "../../base/error.js";
-import { replaceFile } from "../../base/files.js";
+import { replaceFile, throughDraft } from "../../base/files.js";
 import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE, writePrivateFile } from "../../store/lmdb/private.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
@@ -310,9 +310,8 @@ export function compareClocks(path: string, clocks: MachineClocks = machineClock
  */
 export function acceptClock(path: string, clocks: MachineClocks = machineClocks()): void {
   const file = clockFile(path);
-  const draft = `${file}.accepted`;
-  writePrivateFile(draft, recordText({ time: clocks.day(), uptime: clocks.uptime(), boot: clocks.boot }));
-  renameSync(draft, file);
+  const text = recordText({ time: clocks.day(), uptime: clocks.uptime(), boot: clocks.boot });
+  throughDraft(file, (draft) => writePrivateFile(draft, text));
 }
 
 const recordText = ({ time, uptime, boot }: ClockRecord): string =>

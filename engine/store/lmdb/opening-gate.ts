@@ -31,7 +31,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { threadId } from "node:worker_threads";
-import { giveToOwner, isPresent } from "../../base/files.js";
+import { dropDraft, giveToOwner, isPresent } from "../../base/files.js";
 import { PRIVATE_FILE } from "./private.js";
 
 /** Holds the number of the process whose transactions may run, or 0. */
@@ -146,6 +146,7 @@ function beginOpening(path: string, opening: string): boolean {
     accessSync(path, constants.W_OK);
     writeFileSync(draft, `${process.pid}`, { mode: PRIVATE_FILE });
   } catch (error) {
+    dropDraft(draft);
     if (["EROFS", "EACCES", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) return false;
     throw error;
   }

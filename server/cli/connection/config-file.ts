@@ -2,12 +2,11 @@
  * What a user told the command to remember: `config.json` in the folder of its state. Whoever can write there decides which
  * service and which operator key the command believes, so the folder is its owner's alone.
  */
-import { randomUUID } from "node:crypto";
-import { renameSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { makeFolders } from "../../../engine/base/files.js";
+import { makeFolders, throughDraft } from "../../../engine/base/files.js";
 import { isObject } from "../../../engine/verify/json/shape.js";
 import { readText } from "../files/files.js";
 
@@ -69,9 +68,8 @@ export function rememberedFor(server: string): ServiceConfig {
 /** Writes the whole file or nothing. */
 export function writeConfig(config: Config): void {
   makeFolders(configFolder(), 0o700);
-  const fresh = `${configPath()}.${randomUUID()}`;
-  writeFileSync(fresh, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600, flag: "wx" });
-  renameSync(fresh, configPath());
+  const text = `${JSON.stringify(config, null, 2)}\n`;
+  throughDraft(configPath(), (draft) => writeFileSync(draft, text, { mode: 0o600, flag: "wx" }));
 }
 
 function parsed(text: string): unknown {

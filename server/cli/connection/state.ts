@@ -4,11 +4,11 @@
  * session is a secret. Folder and files are therefore accessible only to their owner.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { makeFolders } from "../../../engine/base/files.js";
+import { makeFolders, throughDraft } from "../../../engine/base/files.js";
 import { LoginResult } from "../../../engine/contract/identity/auth.js";
 import { ClientState, type Evidence, type Session, type State, type Store } from "../../client/index.js";
 import { readText } from "../files/files.js";
@@ -128,10 +128,10 @@ export class StateFolder {
   #write(name: string, value: unknown): string {
     makeFolders(this.path, 0o700);
     const file = this.#file(name);
-    const fresh = `${file}.${randomUUID()}`;
-    writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx" });
-    chmodSync(fresh, 0o600);
-    renameSync(fresh, file);
+    throughDraft(file, (fresh) => {
+      writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+      chmodSync(fresh, 0o600);
+    });
     return file;
   }
 

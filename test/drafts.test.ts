@@ -1,0 +1,121 @@
+/** Files that get their name when they are complete: where one of their steps fails, no draft stays, and no file changes. */
+import fs, { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { replaceFile } from "#cairnlog/engine/base/files.js";
+import { writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { HashedFile, replaceManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { acceptClock } from "#cairnlog/engine/log/state/clock.js";
+import { openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
+import { writeConfig } from "#cairnlog/server/cli/connection/config-file.js";
+import { StateFolder } from "#cairnlog/server/cli/connection/state.js";
+import { DocumentFiles } from "#cairnlog/server/cli/files/document-files.js";
+import { keepFile } from "#cairnlog/server/monitor/folder.js";
+import { FolderTarget } from "#cairnlog/server/publishing/folder.js";
+import { temporaryFolder } from "./server/harness.js";
+
+const TEXT = "a text of some length";
+const bytes = Buffer.from(TEXT);
+
+/** Who writes drafts, each into a folder of its own. */
+const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
+  "the clock, the newest head, the newest checkpoint": (folder) => replaceFile(join(folder, "file"), TEXT, 0o600),
+  "a clock that is believed": (folder) => acceptClock(folder),
+  "a private key": (folder) => writeKeyFile(join(folder, "new.pem"), TEXT),
+  async "a segment of a backup"(folder) {
+    const file = await HashedFile.create(folder, "entries");
+    await file.line(TEXT);
+    await file.keep("segment");
+  },
+  "the manifest of a backup": (folder) => replaceManifest(folder, { tree_size: 1 } as never),
+  "who opens a log": (folder) => openAtGate(folder, () => {}),
+  "a file of a monitor": (folder) => keepFile(join(folder, "file"), TEXT),
+  "a published tile": (folder) => new FolderTarget(folder).create("tile", bytes),
+  "a published checkpoint": (folder) =>
+    new FolderTarget(folder).replace("file", bytes, { bytes: readFileSync(join(folder, "file")), tag: null }),
+  "what the command remembers of a log": (folder) =>
+    new StateFolder("http://log.example", folder).saveSession({ TEXT } as never),
+  "the command's configuration": () => writeConfig({ services: {} }),
+  "a receipt": (folder) => new DocumentFiles().keep(join(folder, "document"), "receipt", TEXT, () => false),
+};
+
+const full = () =>
+  Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" });
+const broken = () => Object.assign(new Error("EIO: i/o error"), { code: "EIO", syscall: "fsync" });
+
+const { writeFileSync: write } = fs;
+const failing = async () => {
+  throw broken();
+};
+/** On a full disk, a part of what is written is there. */
+const FAULTS: Readonly<Record<string, (handle: fs.promises.FileHandle) => void>> = {
+  "the disk is full"(handle) {
+    vi.spyOn(fs, "writeFileSync").mockImplementation((file, content, options) => {
+      write(file, (content as string | Buffer).slice(0, 3), options);
+      throw full();
+    });
+    for (const name of ["writeFile", "appendFile"] as const)
+      vi.spyOn(handle, name).mockImplementation(async function (this: fs.promises.FileHandle) {
+        await this.write("par");
+        throw full();
+      });
+  },
+  "a file cannot be flushed"(handle) {
+    const isFile = (fd: number) => fs.fstatSync(fd).isFile();
+    const { fsyncSync } = fs;
+    vi.spyOn(fs, "fsyncSync").mockImplementation((fd) => {
+      if (isFile(fd)) throw broken();
+      fsyncSync(fd);
+    });
+    vi.spyOn(handle, "sync").mockImplementation(failing);
+  },
+  "a file gets no name"() {
+    for (const name of ["renameSync", "linkSync"] as const)
+      vi.spyOn(fs, name).mockImplementation(() => {
+        throw broken();
+      });
+    vi.spyOn(fs.promises, "rename").mockImplementation(failing);
+  },
+};
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  syncBuiltinESMExports();
+});
+
+/** All files below a folder, with their content. Folders may be made, and stay. */
+const filesIn = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => statSync(join(folder, name)).isFile())
+      .map((name) => [name, readFileSync(join(folder, name), "latin1")]),
+  );
+
+const CASES = Object.keys(WRITERS).flatMap((writer) => Object.keys(FAULTS).map((fault) => [writer, fault] as const));
+
+test.each(CASES)("%s: %s", async (writer, fault) => {
+  const folder = temporaryFolder();
+  vi.stubEnv("XDG_CONFIG_HOME", folder);
+  mkdirSync(join(folder, "cairnlog"));
+  for (const name of ["file", "document", "clock.json", "cairnlog/config.json"])
+    writeFileSync(join(folder, name), "old");
+  const before = filesIn(folder);
+  const handle = await open(join(folder, "file"));
+  FAULTS[fault]!(Object.getPrototypeOf(handle));
+  syncBuiltinESMExports();
+  const failure = await Promise.resolve()
+    .then(() => WRITERS[writer]!(folder))
+    .then(
+      () => null,
+      (error: Error) => error,
+    );
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+  await handle.close();
+  // Not all of them flush, and not all that fails is of the file that is written.
+  if (fault === "the disk is full") expect(failure?.message).toContain("ENOSPC");
+  expect(failure ? filesIn(folder) : before).toEqual(before);
+});
