@@ -217,7 +217,14 @@ describe("a key", () => {
       (answer) => ({ ...answer, public_key: newSigner().publicKey }),
       (answer) => ({ ...answer, log_entry_id: 1 }),
       (answer) => ({ ...answer, log_entry_id: broken.get("key_registration") }),
+      // What the key's holder has signed is another name, no expiration, or something else than a registration.
+      (answer) => ({ ...answer, pseudonym: "Mallory" }),
+      (answer) => ({ ...answer, expires_at: "2099-01-01T00:00:00.000000Z" }),
+      ...entries
+        .filter(({ payload }) => Object.values(payload ?? {}).includes(fingerprint) && payload!.pseudonym === undefined)
+        .map(({ id }) => (answer: object) => ({ ...answer, log_entry_id: id })),
     ];
+    expect(lies.length).toBeGreaterThan(6);
     for (const change of lies) {
       const lied = await Reader.arrive();
       await lie(lied, /^\/keys\/[^/]+$/, change);

@@ -37,7 +37,7 @@ export function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail
           <summary>Public key</summary>
           <Hash value={shown.public_key} label="public key in PEM" show="whole" />
         </details>
-        <p class="soft">This page cannot verify name and status; the entries about them are in the log.</p>
+        <p class="soft">This page cannot verify the status; the entries about it are in the log.</p>
       </div>
     </Card>
   );

@@ -37,7 +37,7 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
       <Verdict finding="wrong">
         {isItsOwn
           ? "The log recorded this key, but the signature in its entry does not fit."
-          : "The entry that the service names does not record this key."}
+          : "The entry that the service names does not record this key with this name and expiration."}
       </Verdict>
     );
   if (isWithheld(proven.entry))
