@@ -23,15 +23,22 @@ test("ends a log whose service runs, and one that has stopped; a repeated comman
   expect(said).toEqual({ reason: "The year is over.", successor: { url: "https://next.example", vkey } });
   const answer = await fetch(`${service.url}/api/v1/log/sth`);
   expect(await answer.json()).toEqual(sth);
-  await service.stop();
 
-  const again = await freeze(...ending);
-  expect(again).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining(`is of size ${sth.tree_size}, with the root `),
-  });
-  const another = await freeze("--reason", "Another.");
-  expect(another).toMatchObject({ code: 1, stderr: expect.stringContaining("It goes on at https://next.example.") });
+  const others = [["--reason", "Another.", ...ending.slice(2)], ending.slice(0, 2)];
+  const repeated = async (...more: string[]) => {
+    const again = await freeze(...ending, ...more);
+    expect(again).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`is of size ${sth.tree_size}, with the root `),
+    });
+    for (const other of others) {
+      const { code, stderr } = await freeze(...other, ...more);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("It goes on at https://next.example.")]);
+    }
+  };
+  await repeated("--server", service.url);
+  await service.stop();
+  await repeated();
   service = await startService(data);
   expect((await (await fetch(`${service.url}/api/v1/log/sth`)).json()).tree_size).toBe(sth.tree_size);
   await service.stop();

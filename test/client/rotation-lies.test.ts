@@ -196,6 +196,17 @@ test("the true chain, made in the same way, is believed by everybody", async () 
   expect(await verdictOf(told)).toBe(true);
 });
 
+test("the true chain is not believed where the log does not begin with the tree that was handed over", async () => {
+  const store = memoryStore();
+  // The log has the rotation at its place. What is before it may have been written anew by whoever has both keys.
+  proxy.lie = (path, answer) =>
+    path.startsWith(`/log/consistency?from=${PLACE}&`)
+      ? { ...answer, extension: answer.extension.with(0, FILE) }
+      : answer;
+  await conviction(clientWith(store).log.operators());
+  expect(await store.load()).toEqual({ operator_key: a.publicPem, head: null });
+});
+
 const verdictOf = async (told: AttestationBundle) =>
   (await verifyBundle(told, { fileHash: FILE, operatorKey: parsePublicKey(a.publicPem) })).valid;
 
