@@ -277,6 +277,29 @@ describe("a file", () => {
     await reader.leave();
   });
 
+  test("is not verified when the service lists an attestation with another time, title or statement than the proven one", async () => {
+    for (const change of [
+      { timestamp: "2001-02-03T04:05:06.000000Z" },
+      { payload: { document_title: "Another" } },
+      { payload: { intent_statement: "Nobody signed this." } },
+    ]) {
+      const reader = await Reader.arrive();
+      await lie(reader, /^\/log\/audit-trail/, (answer) => ({
+        ...answer,
+        entries: answer.entries.map((entry: Entry) => ({
+          ...entry,
+          ...change,
+          payload: { ...entry.payload, ...change.payload },
+        })),
+      }));
+      expect(await verdictOf(reader, join(folder, "compiler.txt"))).toMatchObject({
+        finding: "open",
+        text: expect.not.stringContaining("2001"),
+      });
+      await reader.leave();
+    }
+  });
+
   test("is not verified when the service hides the proof", async () => {
     const reader = await Reader.arrive();
     await reader.context.route(/\/api\/v1\/log\/\d+\/proof/, (route) => route.abort());

@@ -1,5 +1,5 @@
 /** The attestations of a document in the log. */
-import type { AttestationEvent, Entry } from "../../../../engine/verify/index.js";
+import { type AttestationEvent, canonicalJson, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
 import { type CheckedAttestation, checkAttestation, isAttestation } from "../../state/attestation.js";
 import { source } from "../../state/source.js";
@@ -36,9 +36,13 @@ export async function claimsAbout(documentHash: string, page: number): Promise<C
  * Fetches the entry again, with its proof. The list is not trusted, not even that the entry is about this document.
  * @throws ClientError `log-misbehaved` for an entry that is not in the log; others if something cannot be fetched
  */
-export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedAttestation> {
+export async function checkClaim({ entry: listed }: Claim, documentHash: string): Promise<CheckedAttestation> {
+  const { id } = listed;
   const proven = await source().entry(id);
   const event = (proven.entry.payload ?? {}) as Partial<AttestationEvent>;
-  if (!isAttestation(event)) throw new ClientError("malformed-answer", `Entry ${id} is not the entry that was listed.`);
+  // What is shown of it is what was listed: when, what, and by whom.
+  const [said, shown] = [listed, proven.entry].map(({ timestamp, payload }) => canonicalJson({ timestamp, payload }));
+  if (!isAttestation(event) || said !== shown)
+    throw new ClientError("malformed-answer", `Entry ${id} is not the entry that was listed.`);
   return checkAttestation(proven, event, documentHash);
 }
