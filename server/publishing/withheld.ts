@@ -41,14 +41,16 @@ export async function takeBack(target: Target, withheld: Withheld, gone: (path: 
     const { records, parts } = await recordsIn(target, run);
     const left = withoutLeaf(records, withheld.leafIndex);
     const fence = (await target.read(runPath(run, "fence")))?.bytes;
-    const count = fence && readFence(fence)?.count;
-    if (count !== undefined && parts * PART_RECORDS < count) {
+    // A run without its fence is being made by somebody who knows of this, or was left by somebody who did not.
+    if (!fence && left.length === records.length) continue;
+    const count = (fence && readFence(fence)?.count) ?? Number.NaN;
+    const lost = count - left.length / HASH_RECORD_BYTES;
+    // The entry has one record. If parts lack more, another fence would hide that.
+    if (parts * PART_RECORDS < count || !Number.isInteger(lost) || lost > 1) {
       await removeRun(target, run);
       continue;
     }
-    const isTaken = left.length === records.length;
-    // What else may be wrong with it is for whoever compares everything.
-    if (isTaken && (count === undefined || count * HASH_RECORD_BYTES === left.length)) continue;
+    if (left.length === records.length && lost === 0) continue;
     for (const [path, bytes] of objectsOf(run, left)) await replace(path, bytes);
     const needed = Math.ceil(left.length / HASH_RECORD_BYTES / PART_RECORDS);
     for (let part = needed; part < parts; part++) await target.remove(runPath(run, part));
@@ -77,17 +79,17 @@ async function withoutPayload(target: Target, path: string, { by, leafIndex }: W
   return compressedBundle(entries.map((one) => (one === found ? { ...found, entry } : one)));
 }
 
-/** Runs of the index that may have a leaf, also those that a larger one has replaced. */
-async function runsWith(target: Target, leafIndex: number): Promise<readonly LeafRange[]> {
-  const runs: LeafRange[] = [];
+/** Runs of the index that may have a leaf, also those that a larger one has replaced, and those that are not finished. */
+async function runsWith(target: Target, leafIndex: number): Promise<Iterable<LeafRange>> {
+  const runs = new Map<string, LeafRange>();
   for await (const { path } of target.list("index")) {
     const run = parseRunPath(path);
-    if (run && path === runPath(run, "fence") && run.from <= leafIndex && leafIndex < run.to) runs.push(run);
+    if (run && run.from <= leafIndex && leafIndex < run.to) runs.set(runPath(run, "fence"), run);
   }
-  return runs;
+  return runs.values();
 }
 
-/** Removes a run of which parts are missing: an audit makes it anew, without the payload. */
+/** Removes a run that is damaged, or unfinished: an audit, or who needs it, makes it anew, without the payload. */
 async function removeRun(target: Target, run: LeafRange): Promise<void> {
   const fence = runPath(run, "fence");
   await target.remove(fence);
@@ -114,7 +116,9 @@ export function withoutLeaf(records: Uint8Array, leafIndex: number): Buffer {
   for (let at = 0; at < all.length; at += HASH_RECORD_BYTES) {
     const record = all.subarray(at, at + HASH_RECORD_BYTES);
     const isTwice = kept.at(-1)?.equals(record) ?? false;
-    if (!isTwice && record.readBigUInt64BE(HASH_RECORD_BYTES - 8) !== BigInt(leafIndex)) kept.push(record);
+    const isWhole = record.length === HASH_RECORD_BYTES;
+    const isOfLeaf = isWhole && record.readBigUInt64BE(HASH_RECORD_BYTES - 8) === BigInt(leafIndex);
+    if (!isTwice && !isOfLeaf) kept.push(record);
   }
   return Buffer.concat(kept);
 }

@@ -166,6 +166,24 @@ describe.each(WALKS)("from %i to %i entries", (from, to) => {
     }));
 });
 
+test("killed behind each effect, and what it has published is withheld then: the next run takes it back", async () => {
+  for (let number = 1, isKilled = true; isKilled; number++) {
+    const target = new MemoryTarget(made.get(250)!);
+    target.behind = (reached) => {
+      if (reached === number) throw new Killed();
+    };
+    isKilled = await publisherOf(300, target)
+      .round("edge")
+      .then(
+        () => false,
+        () => true,
+      );
+    target.behind = () => {};
+    await publisherOf(301, target).round("edge");
+    expectEqual(target.objects, 301, `killed behind effect ${number} before`);
+  }
+});
+
 describe("an object that is published", () => {
   const SIZE = 520;
   /** The objects of the tree itself, each in the hand of one who changes it. */
@@ -210,6 +228,19 @@ describe("an object that is published", () => {
       for (const [one, content] of before) expect(target.objects.get(one)?.equals(content), one).toBe(true);
       expect(target.objects.size).toBe(before.size);
     }));
+
+  test("is named if it lacks a payload that nobody withholds, beside one that is withheld", async () => {
+    const bundle = "entries/000";
+    const lines = gunzipSync(made.get(SIZE)!.get(bundle)!).toString().split("\n");
+    const withheld = lines.findIndex((line) => line.includes('"withheld_by":301'));
+    for (const at of [0, withheld - 2, withheld + 1, 255]) {
+      const { entry, head } = JSON.parse(lines[at]!);
+      const cut = JSON.stringify({ entry: { ...entry, payload: null, withheld_by: 301 }, head });
+      const target = new MemoryTarget(made.get(SIZE)!);
+      target.objects.set(bundle, gzipSync(lines.with(at, cut).join("\n")));
+      expect(await found(target), `${at}`).toEqual([[bundle, "wrong"]]);
+    }
+  });
 
   test.each<Again>(["nothing", "edge", "all"])(
     "is left alone by a round that looks again at %s where nothing is missing",
