@@ -232,6 +232,8 @@ describe("one entry", () => {
       await page
         .getByText(version === 1 ? "In version 1, the hash covers neither" : "hash does not cover the event type")
         .waitFor();
+      const words = version === 1 ? /was recorded, at a time that no hash covers/ : /was recorded on/;
+      await page.locator("main .verdict", { hasText: words }).waitFor();
     }
     await reader.leave();
   });

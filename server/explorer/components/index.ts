@@ -19,7 +19,7 @@ export { KeyList } from "./KeyList.js";
 export { Digits, KeyName } from "./KeyName.js";
 export { Paging } from "./Paging.js";
 export { Scroll } from "./Scroll.js";
-export { StatementText as Statement } from "./Statement.js";
+export { RecordedOn, StatementText as Statement } from "./Statement.js";
 export { Countdown, Empty, Loading, ProblemNote, TaskView } from "./states.js";
 export { EndorsementBadge, KEY_STATUSES, KeyStatusBadge, spoken, whoseName } from "./status.js";
 export { ageOf, Time, useNow } from "./Time.js";

@@ -4,7 +4,7 @@ import { kindOf } from "../../../../engine/verify/events/kinds.js";
 import { isCut } from "../../../../engine/verify/events/withheld.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError } from "../../../client/index.js";
-import { FailedVerdict, isMisbehaviour, Statement, Time, Verdict } from "../../components/index.js";
+import { FailedVerdict, isMisbehaviour, RecordedOn, Statement, Verdict } from "../../components/index.js";
 import type { CheckedSignatures } from "../../state/signatures.js";
 import { type Proven, teller } from "../../state/source.js";
 import type { Task } from "../../state/task.js";
@@ -22,8 +22,9 @@ export function VerdictOnEntry({ proven: { entry }, around, signatures }: EntryV
   if (error !== undefined)
     return (
       <Verdict finding="open">
-        The log proves that it recorded this on <Time at={entry.timestamp} />, but the signature in it could not be
-        checked: {error instanceof ClientError ? error.detail : "this page failed."}
+        The log proves that this was recorded
+        <RecordedOn entry={entry} />, but the signature in it could not be checked:{" "}
+        {error instanceof ClientError ? error.detail : "this page failed."}
       </Verdict>
     );
   if (isCut(entry))
@@ -37,7 +38,8 @@ export function VerdictOnEntry({ proven: { entry }, around, signatures }: EntryV
   const { standing, checks, attestation } = checked;
   const recorded = (
     <>
-      <Statement entry={entry} hasLinks />. The log proves that this was recorded on <Time at={entry.timestamp} />
+      <Statement entry={entry} hasLinks />. The log proves that this was recorded
+      <RecordedOn entry={entry} />
     </>
   );
   if (standing === "wrong") {

@@ -1,7 +1,7 @@
 /** Whether the key is what its fingerprint says, and whether the log proves that it was recorded. */
 import { isWithheld } from "../../../../engine/verify/index.js";
 import type { KeyDetail } from "../../../client/index.js";
-import { FailedVerdict, Time, Verdict } from "../../components/index.js";
+import { FailedVerdict, RecordedOn, Verdict } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
 import { server, teller } from "../../state/source.js";
 import { useTask } from "../../state/task.js";
@@ -50,7 +50,8 @@ export function KeyVerdict({ shown, fingerprint }: KeyVerdictProps) {
   const isSigned = signatures.standing === "holds";
   return (
     <Verdict finding={isSigned && isActive ? "holds" : "open"}>
-      The log proves that this key was recorded on <Time at={proven.entry.timestamp} />, and{" "}
+      The log proves that this key was recorded
+      <RecordedOn entry={proven.entry} />, and{" "}
       {isSigned
         ? "its holder has signed that."
         : signatures.standing === "open"
