@@ -1,5 +1,5 @@
 /** Two nodes of one log: what clients see while one of them, or PostgreSQL, fails. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -142,6 +142,21 @@ test("a stopped leader gives the lead back, promote moves it, and check finds al
     expect(await nodes.command(name, "fsck")).toMatchObject({ code: 0 });
   }
   expect(next.tree_size).toBeGreaterThan(sth.tree_size);
+});
+
+test("a node that has shown more than the journal has does not lead, and leaves the lead to one that has not", async () => {
+  const sth = await attest(a!.url);
+  for (const node of [b!, a!]) expect(await node.stop()).toBe(0);
+  // As if records were lost with a primary, and the node's own with its disk.
+  const shown = join(nodes.dataOf("b"), "published.json");
+  writeFileSync(shown, JSON.stringify({ ...sth, tree_size: sth.tree_size + 5 }));
+  b = await nodes.start("b");
+  const figures = async () => (await fetch(`${b!.url}/metrics`)).text();
+  await expect.poll(figures, { timeout: 30_000 }).toMatch(/^cairnlog_replication_trouble 1$/m);
+  expect((await fetch(`${b.url}/leader`)).status).toBe(503);
+  a = await nodes.start("a");
+  await until(a.url, "/leader", 200);
+  expect((await patiently(a.url)).tree_size).toBe(sth.tree_size + 1);
 });
 
 test("a node with other settings may not join, and says which", async () => {
