@@ -1,12 +1,12 @@
 /** `cairnlog export` of more entries than one request can reach. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { cairnlog } from "./harness.js";
+import { begin, cairnlog, interrupt } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -80,6 +80,46 @@ test("one that is broken off leaves no file, and can be repeated", async () => {
   proxy.repent();
   expect(await run()).toMatchObject({ code: 0 });
   expect(readFileSync(at("broken.ndjson"), "utf8").trimEnd().split("\n")).toHaveLength(ENTRIES);
+});
+
+/** What is to become of the page behind some entry: it never comes, it is an error, or it is short. */
+const SPOILED: Readonly<Record<string, (proxy: LyingProxy) => void>> = {
+  "never comes"(proxy) {
+    proxy.seize = (path) => path.includes("after_id=2000");
+  },
+  "is an error"(proxy) {
+    proxy.seize = (path, response) => {
+      const isLater = path.includes("after_id=2000");
+      if (isLater) response.writeHead(503, { "content-type": "application/problem+json" }).end("{}");
+      return isLater;
+    };
+  },
+  "has fewer entries than there are"(proxy) {
+    proxy.lie = (path, answer) =>
+      path.includes("after_id=2000") ? { ...answer, entries: answer.entries.slice(0, 9) } : answer;
+  },
+};
+
+test.each(Object.keys(SPOILED))("of one whose page %s no file is left, nor anything that import takes", async (how) => {
+  const proxy = await LyingProxy.before(service.url);
+  SPOILED[how]!(proxy);
+  const before = readdirSync(folder);
+  const isAsked = () => proxy.asked.some((path) => path.includes("after_id=2000"));
+  const run = begin(["export", "--server", proxy.url, "--out", at("spoiled.ndjson")]);
+  await expect.poll(isAsked).toBe(true);
+  if (how === "never comes") await interrupt("SIGINT");
+  expect(await run.ended).toMatchObject({ code: 1, stdout: "" });
+  expect(readdirSync(folder)).toEqual(before);
+
+  proxy.asked.length = 0;
+  const piped = begin(["export", "--server", proxy.url, "--out", "-"]);
+  // A signal would end the process that writes to standard output as it is.
+  if (how === "never comes") await expect.poll(isAsked).toBe(true);
+  else expect(await piped.ended).toMatchObject({ code: 1 });
+  const scratch = temporaryFolder();
+  writeFileSync(join(scratch, "cut.ndjson"), piped.stdout);
+  const { code, stderr } = await cairnlog(["import", join(scratch, "cut.ndjson"), "--data", join(scratch, "data")]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/Line 20\d\d: .*Nothing was imported/s) });
 });
 
 test("filters narrow it, and files are never overwritten", async () => {

@@ -8,7 +8,8 @@ import { readConfig, serverAddress } from "./config-file.js";
 export class ServiceError extends Error {}
 
 export interface ServiceAccess {
-  get<T>(path: string): Promise<T>;
+  /** @throws ServiceError; the reason of `signal` */
+  get<T>(path: string, signal?: AbortSignal): Promise<T>;
 }
 
 /**
@@ -43,14 +44,15 @@ export function checkAddress(server: string, name: string): string {
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
 export function connect(server: string): ServiceAccess {
   const base = `${serverAddress(checkAddress(server, "--server"))}/api/v1`;
-  const get = async <T>(path: string): Promise<T> => {
+  const get = async <T>(path: string, signal: AbortSignal | null = null): Promise<T> => {
     let response: Response;
     let bytes: Uint8Array;
     try {
       // A redirect could lead to any machine that this one can reach.
-      response = await fetch(base + path, { redirect: "error" });
+      response = await fetch(base + path, { redirect: "error", signal });
       bytes = await readBody(response);
     } catch (cause) {
+      signal?.throwIfAborted();
       const detail =
         cause instanceof OversizedAnswer ? `${server} answered with too much.` : silenceReason(server, cause);
       throw new ServiceError(detail, { cause });

@@ -3,19 +3,20 @@
  * page.
  */
 
-import { once } from "node:events";
-import { createWriteStream, rmSync } from "node:fs";
-import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { csvHeader, csvLine } from "../../../engine/registry/auditexport.js";
 import type { Entry } from "../../../engine/verify/index.js";
-import { connect, type ServiceAccess, serverOf } from "../connection/service.js";
+import { connect, type ServiceAccess, ServiceError, serverOf } from "../connection/service.js";
+import { streamNew } from "../files/whole-file.js";
 import { subcommand, text, textOr } from "../line/subcommand.js";
 import { none, required, UsageError } from "../line/usage.js";
+import { interruptible } from "../terminal/interrupt.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 
 const PAGE_SIZE = 1000;
+/** The end of an entry in JSON, and of its line. */
+const HELD = "}\n".length;
 
 interface Page {
   readonly entries: readonly Entry[];
@@ -48,16 +49,20 @@ FILE may be - for standard output.`,
       if (values[name] !== undefined) filters.set(name.replace("-", "_"), values[name]);
 
     let count = 0;
-    async function* text() {
-      if (isCsv) yield csvHeader();
-      for await (const entries of pages(service, filters)) {
-        yield entries.map((entry) => (isCsv ? printableCsv(entry) : `${printableJson(entry)}\n`)).join("");
+    // The last line ends when all are written. What is broken off ends within a line, and no import takes that.
+    async function* text(signal?: AbortSignal) {
+      let held = isCsv ? csvHeader() : "";
+      for await (const entries of pages(service, filters, signal)) {
+        held += entries.map((entry) => (isCsv ? printableCsv(entry) : `${printableJson(entry)}\n`)).join("");
+        yield held.slice(0, -HELD);
+        held = held.slice(-HELD);
         count += entries.length;
       }
+      yield held;
     }
-    if (out === "-") await pipeline(text, process.stdout, { end: false });
+    if (out === "-") await pipeline(() => text(), process.stdout, { end: false });
     else {
-      await writeNew(out, text);
+      await interruptible((signal) => streamNew(out, () => text(signal), signal));
       console.error(`${count} entries in ${out}`);
     }
     return 0;
@@ -67,34 +72,32 @@ FILE may be - for standard output.`,
 /** A line of CSV without characters that could control a terminal. The JSON of its payload keeps its value. */
 const printableCsv = (entry: Entry): string => `${steerless(csvLine(entry).trimEnd())}\r\n`;
 
-/** Writes a new file completely, or leaves none. @throws the file system's error, also if the file exists */
-async function writeNew(path: string, text: () => AsyncIterable<string>): Promise<void> {
-  const file: Writable = createWriteStream(path, { flags: "wx" });
-  await once(file, "open");
-  try {
-    await pipeline(text, file);
-  } catch (error) {
-    rmSync(path, { force: true });
-    throw error;
-  }
-}
-
-/** Every entry that the filters select, in order, each once. A page is requested while the previous one is written. */
-async function* pages(service: ServiceAccess, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
+/**
+ * Every entry that the filters select, in order, each once. A page is requested while the previous one is written.
+ * @throws ServiceError, also where the last page is of a node that has fewer entries than the first one showed
+ */
+async function* pages(
+  service: ServiceAccess,
+  filters: URLSearchParams,
+  signal: AbortSignal | undefined,
+): AsyncIterable<readonly Entry[]> {
   const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
   let count = 0;
+  let first: number | undefined;
   let progress: ReturnType<typeof startProgress> | undefined;
   try {
     for (;;) {
-      const { entries, total } = await service.get<Page>(`/audit/export?${query}`);
-      progress ??= startProgress("Exporting:", total);
+      const { entries, total } = await service.get<Page>(`/audit/export?${query}`, signal);
+      first ??= total;
+      progress ??= startProgress("Exporting:", first);
       yield entries;
       count += entries.length;
       progress.update(count);
       const last = entries.at(-1);
-      if (!last || entries.length < PAGE_SIZE) return;
+      if (!last || entries.length < PAGE_SIZE) break;
       query.set("after_id", `${last.id}`);
     }
+    if (count < first) throw new ServiceError(`The service showed ${count} entries and says that there are ${first}.`);
   } finally {
     progress?.end();
   }

@@ -1,5 +1,5 @@
 /** `cairnlog receipt`: an entry's place in the log as a file that tools of other transparency logs verify offline. */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
@@ -14,6 +14,7 @@ import { printAnswer, READING_OPTIONS, readNumber, withClient } from "../connect
 import { DocumentFiles } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
+import { writeWhole } from "../files/whole-file.js";
 import { flag, subcommand, text, textOr, type Values } from "../line/subcommand.js";
 import { only, UsageError } from "../line/usage.js";
 
@@ -65,7 +66,7 @@ An entry that is newer than the newest checkpoint is waited for.`,
         const { text, leafIndex, checkpoint } = await covered(client, id, values, seconds);
         const { origin, treeSize } = checkpoint;
         const file = values.out ?? beside.keep(named, "proof", text, (kept) => identity(kept) === identity(text));
-        if (values.out !== undefined) writeFileSync(file, text);
+        if (values.out !== undefined) writeWhole(file, text);
         const answer = { file, log_entry_id: id, leaf_index: leafIndex, origin, tree_size: treeSize };
         printAnswer(values, answer, `${file}: entry ${id}, under the checkpoint of ${treeSize} entries of ${origin}`);
       }

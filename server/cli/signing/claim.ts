@@ -2,7 +2,7 @@
  * `cairnlog claim`: encrypts claims, decrypts them and checks their commitments, all on this machine. Plaintext and
  * keys come from files or standard input, never from arguments, which other users of the machine can see.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import {
@@ -21,6 +21,7 @@ import { CONNECTION_OPTIONS } from "../connection/connection.js";
 import { readObject } from "../files/objects.js";
 import { readPublicKey } from "../files/public-key.js";
 import { privateKeyIn } from "../files/secrets.js";
+import { writeWhole } from "../files/whole-file.js";
 import { flag, subcommandWithActions, text, textOr, type Values } from "../line/subcommand.js";
 import { none, only, required, UsageError } from "../line/usage.js";
 import { printableJson, steerless } from "../terminal/printable.js";
@@ -222,5 +223,5 @@ const format = (value: object, compact: boolean): string =>
 
 function write(path: string | undefined, content: string | Uint8Array): void {
   if (path === undefined) process.stdout.write(content);
-  else writeFileSync(path, content, { mode: 0o600 });
+  else writeWhole(path, content, 0o600);
 }

@@ -1,11 +1,11 @@
 /** `cairnlog composite`: documents of several files, which are hashed on this machine. */
-import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Composite } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../connection/actions.js";
 import { READING_OPTIONS } from "../connection/connection.js";
 import { hashForOthers } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
+import { writeNew } from "../files/whole-file.js";
 import { subcommandWithActions, text } from "../line/subcommand.js";
 import { only, required, UsageError } from "../line/usage.js";
 
@@ -35,7 +35,7 @@ const ACTIONS = {
 function written(answer: object, file: string | undefined): Done {
   const text = JSON.stringify(answer, null, 2);
   if (file === undefined) return { answer, text };
-  writeFileSync(file, `${text}\n`, { flag: "wx" });
+  writeNew(file, `${text}\n`);
   return { answer, text: file };
 }
 
