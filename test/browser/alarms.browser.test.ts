@@ -139,6 +139,36 @@ test("a fork that grows is one alarm, with its first evidence; of two, one is di
   await reader.leave();
 });
 
+test("a browser that has no room for what it saw last remembers that until the page is closed", async () => {
+  const growing = await startTestService();
+  await append(growing, 3, "first");
+  const old = (await growing.get("/log/sth")).body;
+  const reader = await Reader.arrive();
+  const page = await reader.open(growing.url);
+  await page.getByText("First visit.").waitFor();
+  await page.evaluate(() => {
+    Storage.prototype.setItem = () => {
+      throw new DOMException("There is no room.", "QuotaExceededError");
+    };
+  });
+  await append(growing, 4, "later");
+  await lookNow(page);
+  const size = page.getByRole("region", { name: "Newest entries" }).getByText("later 4");
+  await size.waitFor();
+  // An old head that is signed, and has entries beside it that it does not cover.
+  let shown = 0;
+  await reader.context.route("**/api/v1/log/sth", (route) => {
+    shown++;
+    return route.fulfill({ json: old });
+  });
+  await lookNow(page);
+  await expect.poll(() => shown).toBeGreaterThan(0);
+  await lookNow(page);
+  await expect.poll(() => shown).toBeGreaterThan(1);
+  expect(await page.locator("main .verdict").innerText()).toContain("7 entries");
+  await reader.leave();
+});
+
 test("the log of a demonstration is not pinned: the next one at this address raises no alarm", async () => {
   const [demo, next] = [
     await startTestService({ SERVICE_OPERATOR_NAME: "cairnlog demo" }),

@@ -24,6 +24,7 @@ export const Visit = Type.Object({
 });
 export type Visit = Static<typeof Visit>;
 
+/** What storage has not taken, and what is not to last. */
 const fallback = new Map<string, string>();
 let isLasting = true;
 
@@ -35,14 +36,13 @@ export const memoryLasts = (): boolean => isLasting && !isDemonstration.value;
 
 /** Undefined if nothing of this form is stored. */
 export function recall<S extends TSchema>(name: string, schema: S): Static<S> | undefined {
-  let text: string | null;
+  // Newer than what is stored: it was not taken there.
+  let text = fallback.get(name) ?? null;
   try {
-    text = localStorage.getItem(PREFIX + name);
+    text ??= localStorage.getItem(PREFIX + name);
   } catch {
     isLasting = false;
-    text = null;
   }
-  text ??= fallback.get(name) ?? null;
   if (text === null) return undefined;
   try {
     const value: unknown = JSON.parse(text);
@@ -57,6 +57,7 @@ export function remember(name: string, value: unknown): void {
   if (isDemonstration.value && OF_LOG.includes(name)) return void fallback.set(name, text);
   try {
     localStorage.setItem(PREFIX + name, text);
+    fallback.delete(name);
   } catch {
     isLasting = false;
     fallback.set(name, text);
