@@ -1,9 +1,11 @@
 /** `cairnlog demo`: the tour that it prints, run as it is written, and nothing is left when it ends. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../server/harness.js";
 import { MAIN } from "../service.js";
 
 test("the tour shows what it says, and the demonstration leaves nothing", async () => {
@@ -56,6 +58,35 @@ test("the tour shows what it says, and the demonstration leaves nothing", async 
   demo.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
   expect(existsSync(folder!)).toBe(false);
+});
+
+test.each([
+  ["SIGINT", /^[^/]+$/],
+  ["SIGTERM", /data\/log\/data\.mdb$/],
+  ["SIGHUP", /rewritten\/log$/],
+] as const)("%s while it starts, when there is %s, leaves nothing", async (signal, made) => {
+  const folder = temporaryFolder();
+  const demo = spawn(process.execPath, [MAIN, "demo", "--port", "0", "--json"], {
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void demo.kill());
+  let said = "";
+  demo.stdout.on("data", (data) => {
+    said += data;
+  });
+  demo.stderr.on("data", (data) => {
+    said += data;
+  });
+  const ended = once(demo, "close");
+  const isDemo = (name: string) => name.startsWith("cairnlog-demo-");
+  const names = () => readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(isDemo);
+  while (!names().some((name) => made.test(name)) && demo.exitCode === null) await setTimeout(5);
+  demo.kill(signal);
+  expect(await ended).toEqual([0, null]);
+  expect(names()).toEqual([]);
+  // It may have been ready by then.
+  expect(said).toMatch(/^(\{"url":.*\}\n)?$/);
 });
 
 test("on all addresses it is filled, and called by its public address", async () => {

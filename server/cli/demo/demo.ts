@@ -105,13 +105,19 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
   async run(operands, values) {
     none(operands);
     const given = listeningOf({ ...process.env, ...listeningEnvironment(values) });
+    // From now on: what has begun to start is removed, too.
+    const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
+    const stopping = new AbortController();
+    void stop.then(() => stopping.abort());
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
     const running: RunningServer[] = [];
+    const starting = start(folder, given, running, stopping.signal);
     const show = async () => {
-      const { own, rewritten, endorser } = await start(folder, given, running);
+      const started = await Promise.race([starting, stop]);
+      if (!started) return;
+      const { own, rewritten, endorser } = started;
       const url = given.publicUrls[0] ?? addressOf(own);
       const rewrittenUrl = given.publicUrls.map(besides)[0] ?? addressOf(rewritten);
-      const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
       const files = join(folder, "files");
       const entries = own.registry.log.size;
       console.log(
@@ -121,9 +127,13 @@ SERVICE_TRANSPORT and LOG_LEVEL have an effect.`,
       );
       await stop;
     };
+    const close = () => closeAll(...running.splice(0).map((server) => () => server.close()));
     await closing(
       show,
-      () => closeAll(...running.map((server) => () => server.close())),
+      // Who fills the log of a service that is closed fails.
+      close,
+      () => starting.catch(() => {}),
+      close,
       () => rmSync(folder, { recursive: true, force: true }),
     );
     return 0;
@@ -140,11 +150,15 @@ function besides(publicUrl: string): string {
   return url.origin;
 }
 
-/** @param running gets the services as soon as they run, so that they are closed if anything fails later */
+/**
+ * @param running gets the services as soon as they run, so that they are closed if anything fails later
+ * @throws the reason of `signal` before the next step
+ */
 async function start(
   folder: string,
   given: Listening,
   running: RunningServer[],
+  signal: AbortSignal,
 ): Promise<{ own: RunningServer; rewritten: RunningServer; endorser: string }> {
   const [data, files, changed] = ["data", "files", "rewritten"].map((name) => join(folder, name)) as [
     string,
@@ -164,8 +178,10 @@ async function start(
   };
   const own = await startServer(settings);
   running.push(own);
+  signal.throwIfAborted();
   await fillLog(addressOf(own), files, people);
   copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
+  signal.throwIfAborted();
   rewrittenCopy(data, changed, REWRITTEN);
   const rewritten = await startServer({
     ...SETTINGS,
