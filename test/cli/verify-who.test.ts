@@ -1,6 +1,6 @@
 /** `cairnlog verify`: by whom, of directories, with the proof of witnesses, and with what the service says of the key. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
@@ -236,6 +236,30 @@ test("the times of a list count in every way to check who signed, whatever spell
       const run = await cairnlog(["verify", ...args(), "--signer", list(`ada ${times} ${key}`)]);
       expect([name, times, run.code, run.stdout]).toEqual([name, times, code, expect.stringContaining(words)]);
     }
+});
+
+test("a file that is written meanwhile, or that is not there, is not verified, and all others are", async () => {
+  const busy = at("busy");
+  mkdirSync(busy);
+  for (const name of ["a.txt", "z.txt"]) writeFileSync(join(busy, name), `${name} is not busy`);
+  expect((await attest(busy, "ssh-ed25519")).code).toBe(0);
+  const [growing, missing] = [join(busy, "growing.log"), join(busy, "missing")];
+  writeFileSync(growing, Buffer.alloc(8 << 20));
+  const files = [join(busy, "a.txt"), growing, missing, join(busy, "z.txt")];
+  const published = at("published-busy");
+  const { size } = service.server.registry.log;
+  await service.checkpointed(size);
+  expect(await cairnlog(["publish", `${service.url}/tlog`, published, "--entries"])).toMatchObject({ code: 0 });
+  for (const args of [[busy], files]
+    .map((paths) => [...paths, "--operator-key", at("operator.pub.pem")])
+    .concat([[...files, "--log", published, "--vkey", vkey]])) {
+    const writing = setInterval(() => appendFileSync(growing, "x"), 0);
+    const { code, stdout } = await cairnlog(["verify", ...args]).finally(() => clearInterval(writing));
+    expect(code).toBe(1);
+    for (const name of ["a.txt", "z.txt"]) expect(stdout).toContain(`${join(busy, name)}: verified`);
+    expect(stdout).toMatch(/growing\.log: NOT verified[\s\S]{0,150}changed while it was hashed/);
+    if (args.includes(missing)) expect(stdout).toMatch(/missing: NOT verified[\s\S]{0,150}There is no file/);
+  }
 });
 
 describe("--online", () => {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { open, stat } from "node:fs/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { onDisk } from "./disk-names.js";
 import { holdsPrivateKey, KEY_SEARCH_BYTES } from "./private-key-file.js";
 
@@ -25,6 +26,16 @@ export function hashForOthers(path: string): Promise<string> {
       throw new CairnlogError("invalid-input", `${path} holds a private key. Nothing of it is made public.`);
     if (beginning.length === KEY_SEARCH_BYTES) beginning = null;
   });
+}
+
+/**
+ * Why a file was not hashed or read, as a sentence for a verdict on it: the other files are still looked at.
+ * @throws the error, if it is about something else
+ */
+export function fileFault(error: unknown): string {
+  if (isSystemError(error)) return systemSentence(error);
+  if (error instanceof CairnlogError) return error.message;
+  throw error;
 }
 
 /** @throws CairnlogError `invalid-input` if the file changed meanwhile: then the hash may be that of no version of it */

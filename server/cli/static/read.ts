@@ -8,7 +8,7 @@ import { termOf } from "../../client/static/run.js";
 import { patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { printAnswer, readNumber } from "../connection/connection.js";
 import { DocumentFiles } from "../files/document-files.js";
-import { hashFile } from "../files/file-hash.js";
+import { fileFault, hashFile } from "../files/file-hash.js";
 import { readObject } from "../files/objects.js";
 import { readSigners, signerFault } from "../files/signers.js";
 import { text } from "../line/subcommand.js";
@@ -228,7 +228,15 @@ export async function verifyStatic(
   const count = { wrong: 0, withheld: 0 };
   for (const file of files) {
     const found: PublishedEntry[] = [];
-    const hash = await hashFile(file);
+    let hash: string;
+    try {
+      hash = await hashFile(file);
+    } catch (error) {
+      count.wrong++;
+      const unread = { ...INVALID, reason: fileFault(error), entry: null, leaf_index: null };
+      printProof(file, { origin, tree_size, witnesses, ...unread }, values.json);
+      continue;
+    }
     for await (const one of log.about(hash)) found.push(one);
     const signed = found.filter(({ entry }) => kindOf(entry.event_type)?.scope === "attestations");
     const named = signed.filter(({ entry }) => isMeant(entry));

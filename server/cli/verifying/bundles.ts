@@ -11,9 +11,8 @@ import {
   verifyBundle,
   verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
-import { hashFile } from "../files/file-hash.js";
+import { fileFault, hashFile } from "../files/file-hash.js";
 import { readText } from "../files/files.js";
-import { isSystemError, systemSentence } from "../terminal/system-error.js";
 
 /** A verdict, with the bundle that it is about. */
 export interface Verified extends BundleVerdict {
@@ -52,11 +51,8 @@ function readJson(path: string): { readonly value: unknown; readonly fault: stri
   }
 }
 
-/** The result for a file that cannot be read. The other files are still verified. */
-export function unreadableFile(error: Error): Verified {
-  if (!isSystemError(error)) throw error;
-  return misread(systemSentence(error));
-}
+/** The result for a file that cannot be read, or is written meanwhile. The other files are still verified. */
+export const unreadableFile = (error: unknown): Verified => misread(fileFault(error));
 
 export async function verifyParts(files: readonly string[], bundlePath: string, trust: Trust): Promise<Verified> {
   const hashes: string[] = [];
