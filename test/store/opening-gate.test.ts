@@ -128,12 +128,12 @@ describe("between a writer and another process", () => {
     };
     leave();
     const transaction = begin();
-    await expect.poll(() => transaction.hasBegun, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => transaction.hasBegun).toBe(true);
     transaction.end();
     await transaction.ended;
     leave();
     const next = startOpener(path);
-    await expect.poll(() => next.said, { timeout: 10_000 }).toContain("in");
+    await expect.poll(() => next.said).toContain("in");
     next.finish();
     await next.says("out");
   });
