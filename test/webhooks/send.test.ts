@@ -306,6 +306,15 @@ describe("an address", () => {
     expect([receiver.connections, other.connections]).toEqual(full ? [1, 0] : [0, 1]);
   });
 
+  test("whose connection is seen late, because this machine is busy, is not given up for another one", async () => {
+    const resolve = async () => {
+      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
+      return ["127.0.0.1", "127.0.0.3"];
+    };
+    const send = httpSender({ allowPrivate: true, resolve });
+    expect(await send(request(`http://name.example:${receiver.port}/`), noSignal)).toMatchObject({ isDelivered: true });
+  });
+
   test("is not taken by a name that is resolved after its attempt has ended", async () => {
     const places = new AddressPlaces();
     const resolvers: (() => void)[] = [];
