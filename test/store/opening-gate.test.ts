@@ -1,7 +1,7 @@
 /** No process opens a log's environment while a transaction of its writer runs, and none begins while one opens it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
+import fs, {
   closeSync,
   existsSync,
   openSync,
@@ -12,9 +12,10 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { JournalPosition } from "#cairnlog/engine/store/changeset.js";
 import { OpeningGate, openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
@@ -146,6 +147,52 @@ describe("between a writer and another process", () => {
     writeFileSync(join(path, "running"), gone);
     expect(openAtGate(path, () => "open")).toBe("open");
   });
+});
+
+test.each(["ENOSPC", "EDQUOT"])("a log is opened also where the disk does not take the sign: %s", async (code) => {
+  const { path, begin } = openGate();
+  const { writeFileSync: write } = fs;
+  // The file is made, and nothing is written into it.
+  const writing = vi.spyOn(fs, "writeFileSync").mockImplementation((file, _, options) => {
+    write(file, "", options);
+    throw Object.assign(new Error(code), { code, syscall: "write" });
+  });
+  syncBuiltinESMExports();
+  const openers: string[] = [];
+  try {
+    expect(openAtGate(path, () => openers.push(readFileSync(join(path, "opening"), "utf8")))).toBe(1);
+  } finally {
+    writing.mockRestore();
+    syncBuiltinESMExports();
+  }
+  expect(openers).toEqual([""]);
+  expect(readdirSync(path).filter((name) => name.startsWith("opening"))).toEqual([]);
+  // A writer waits for such a sign as for any other.
+  write(join(path, "opening"), "");
+  const transaction = begin();
+  await turns();
+  expect(transaction.hasBegun).toBe(false);
+  rmSync(join(path, "opening"));
+  await expect.poll(() => transaction.hasBegun).toBe(true);
+  transaction.end();
+  await transaction.ended;
+});
+
+test("what is left of a sign that cannot be made is removed", () => {
+  const { path } = openGate();
+  const { writeFileSync: write } = fs;
+  const writing = vi.spyOn(fs, "writeFileSync").mockImplementation((file, _, options) => {
+    write(file, "", options);
+    throw Object.assign(new Error("EIO"), { code: "EIO", syscall: "write" });
+  });
+  syncBuiltinESMExports();
+  try {
+    expect(() => openAtGate(path, () => "open")).toThrow("EIO");
+  } finally {
+    writing.mockRestore();
+    syncBuiltinESMExports();
+  }
+  expect(readdirSync(path).filter((name) => name.startsWith("opening"))).toEqual([]);
 });
 
 test("the threads of the writer's process do not wait for its transaction", async () => {

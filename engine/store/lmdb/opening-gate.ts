@@ -146,9 +146,13 @@ function beginOpening(path: string, opening: string): boolean {
     accessSync(path, constants.W_OK);
     writeFileSync(draft, `${process.pid}`, { mode: PRIVATE_FILE });
   } catch (error) {
-    dropDraft(draft);
-    if (["EROFS", "EACCES", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) return false;
-    throw error;
+    const code = (error as NodeJS.ErrnoException).code!;
+    if (["EROFS", "EACCES", "ENOENT"].includes(code)) return false;
+    // An empty file needs no room. It names no process, so it counts as if that were there.
+    if (!(["ENOSPC", "EDQUOT"].includes(code) && isPresent(draft))) {
+      dropDraft(draft);
+      throw error;
+    }
   }
   const hasExpired = expiryOf(opening);
   try {
@@ -196,7 +200,7 @@ function expiryOf(opening: string): () => boolean {
   };
 }
 
-/** 0 if the file has gone meanwhile. */
+/** 0 if the file is empty, or has gone meanwhile. */
 function pidIn(opening: string): number {
   try {
     return Number(readFileSync(opening, "utf8"));
