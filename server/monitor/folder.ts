@@ -4,7 +4,7 @@
  * write here decides what the monitor trusts.
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, futimesSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
@@ -92,20 +92,25 @@ export class MonitorFolder {
   }
 }
 
-/** Writes a whole file or none: its bytes are on disk before it gets its name. @returns `path` */
-export function keepFile(path: string, content: string | Uint8Array): string {
+/**
+ * Writes a whole file or none: its bytes are on disk before it gets its name.
+ * @param modified when it shall have been changed last; now, if absent
+ * @returns `path`
+ */
+export function keepFile(path: string, content: string | Uint8Array, modified?: Date): string {
   makeFolders(dirname(path));
-  throughDraft(path, (draft) => writeFlushed(draft, content));
+  throughDraft(path, (draft) => writeFlushed(draft, content, modified));
   flushFolders(dirname(path));
   return path;
 }
 
 /** Makes a file whose bytes are on disk; its name may not be. @throws the file system's error, also if it is there */
-export function writeFlushed(path: string, content: string | Uint8Array): void {
+export function writeFlushed(path: string, content: string | Uint8Array, modified?: Date): void {
   const file = openSync(path, "wx", 0o644);
   try {
     // `writeSync` is not used: on a full disk it may write only a part, and reports that only by its result.
     writeFileSync(file, content);
+    if (modified) futimesSync(file, modified, modified);
     fsyncSync(file);
   } finally {
     closeSync(file);

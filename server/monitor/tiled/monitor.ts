@@ -5,7 +5,7 @@
  */
 
 import { randomInt } from "node:crypto";
-import { readdirSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { encodeBase64 } from "../../../engine/verify/bytes/encoding.js";
@@ -41,6 +41,9 @@ import {
 // checkpoint is written last. What it covers is there, and was compared with its tree.
 //
 // If we crash here: bundles and tiles beyond the checkpoint are taken again by the next round if they fit its tree.
+
+/** Names in a folder of tiles, without the partial ones: three digits. */
+const IN_FOLDER = 1000;
 
 interface KeptCheckpoint extends KnownCheckpoint {
   /** When its tree was seen first, ISO 8601. */
@@ -86,9 +89,16 @@ class TiledMirror implements CopyStore<KeptCheckpoint> {
    * @param known the one before, if it has the same tree
    */
   keep(note: string, _verdict: PolicyVerdict, known?: KeptCheckpoint): void {
-    const path = join(this.path, "checkpoint");
-    keepFile(path, note);
-    if (known) utimesSync(path, new Date(known.keptAt), new Date(known.keptAt));
+    keepFile(join(this.path, "checkpoint"), note, known && new Date(known.keptAt));
+  }
+
+  /** Numbers of the tiles or bundles from `first` to `last` that have partial forms. */
+  *partial(level: TileName["level"], first: number, last: number): Iterable<number> {
+    for (let index = first - (first % IN_FOLDER); index <= last; index += IN_FOLDER)
+      for (const name of list(dirname(join(this.path, tilePath({ level, index, width: FULL_TILE }))))) {
+        const number = index + Number(name.slice(0, -".p".length));
+        if (name.endsWith(".p") && number >= first && number <= last) yield number;
+      }
   }
 
   /** Removes all partial forms of a tile or bundle but one width. */
@@ -198,7 +208,7 @@ export class TiledMonitor {
     };
     const { verdict } = await this.#copy.follow(from, async (followed) => {
       const { known, tiles, evidence } = followed;
-      if (known) this.#prune(known.treeSize, tiles.size);
+      this.#prune(known?.treeSize ?? 0, tiles.size);
       await this.#learnEnd(followed);
       await this.#auditMirror(known?.treeSize ?? 0, tiles, audit, evidence);
     });
@@ -219,13 +229,13 @@ export class TiledMonitor {
     this.#seen = tiles.size;
   }
 
-  /** Removes the partial tiles and bundle of the last checkpoint, which now have more hashes. */
+  /** Removes the partial tiles and bundles of the last checkpoint, and of rounds since that failed, which now have more hashes. */
   #prune(from: number, size: number): void {
-    for (let level = 0; from >= FULL_TILE ** level; level++) {
-      const index = Math.floor(from / FULL_TILE ** (level + 1));
-      const width = Math.floor(size / FULL_TILE ** level) - index * FULL_TILE;
-      this.#mirror.prune(level, index, width < FULL_TILE ? width : 0);
-      if (level === 0) this.#mirror.prune("entries", index, width < FULL_TILE ? width : 0);
+    for (let level = 0; size >= FULL_TILE ** level; level++) {
+      const [first, nodes] = [Math.floor(from / FULL_TILE ** (level + 1)), Math.floor(size / FULL_TILE ** level)];
+      for (const name of level === 0 ? ([level, "entries"] as const) : [level])
+        for (const index of this.#mirror.partial(name, first, Math.floor(nodes / FULL_TILE)))
+          this.#mirror.prune(name, index, Math.floor(nodes / FULL_TILE) === index ? nodes % FULL_TILE : 0);
     }
   }
 

@@ -1,4 +1,6 @@
 /** An idle log and a frozen one: the same checkpoint is a sign of life if a quorum of witnesses has cosigned it anew. */
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { expect, test, vi } from "vitest";
 import { type Policy, parsePolicy } from "#cairnlog/engine/verify/index.js";
 import { tiledFollower } from "#cairnlog/server/cli/log/follower.js";
@@ -17,6 +19,28 @@ const NONE = parsePolicy(`log ${log.signer.vkey}\nquorum none\n`);
 const stranger = newNoteSigner("stranger.example", 4);
 const START = 1_700_000_000;
 
+/** Runs `work`, in which no file changes any more once the checkpoint has its name. */
+async function killedBehindCheckpoint(work: () => Promise<unknown>): Promise<void> {
+  const { renameSync } = fs;
+  const killed = () => {
+    throw new Error("killed");
+  };
+  vi.spyOn(fs, "renameSync").mockImplementation((from, to) => {
+    renameSync(from, to);
+    if (!String(to).endsWith("/checkpoint")) return;
+    for (const name of ["utimesSync", "openSync", "fsyncSync", "rmSync"] as const)
+      vi.spyOn(fs, name).mockImplementation(killed);
+    syncBuiltinESMExports();
+  });
+  syncBuiltinESMExports();
+  try {
+    await expect(work()).rejects.toThrow("killed");
+  } finally {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  }
+}
+
 /** Follows the log, which shows a checkpoint with these cosignatures each time. */
 function follow(policy: Policy) {
   const files = log.files();
@@ -27,12 +51,25 @@ function follow(policy: Policy) {
     policy,
     isUnpruned: false,
   });
-  return async (...by: readonly (readonly [who: { line(text: string, time: number): string }, seconds: number])[]) => {
+  type By = readonly (readonly [who: { line(text: string, time: number): string }, seconds: number])[];
+  const show = async (by: By) => {
     const lines = by.map(([who, seconds]) => who.line(log.text(), START + seconds));
     files.set("checkpoint", Buffer.from(log.signer.note(log.text()) + lines.join("")));
     await follower.round({ audit: false });
-    return Date.parse((await follower.newest())!.timestamp) / 1000 - START;
   };
+  const seen = async () => Date.parse((await follower.newest())!.timestamp) / 1000 - START;
+  return Object.assign(
+    async (...by: By) => {
+      await show(by);
+      return seen();
+    },
+    {
+      async killed(...by: By) {
+        await killedBehindCheckpoint(() => show(by));
+        return seen();
+      },
+    },
+  );
 }
 
 test("with a quorum, life is the time since which a quorum has cosigned, by the witnesses' clocks", async () => {
@@ -70,4 +107,5 @@ test("without a quorum, nothing but new entries is a sign of life", async () => 
   const first = await seen();
   expect(await seen([a, 300])).toBe(first);
   expect(await seen([a, 600], [stranger, 900])).toBe(first);
+  expect(await seen.killed([a, 900])).toBe(first);
 });

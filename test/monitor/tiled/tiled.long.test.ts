@@ -122,6 +122,21 @@ describe("an honest log", () => {
   });
 });
 
+test("a round that fails at any request leaves nothing that the next one does not remove", async () => {
+  const log = new StaticLog(1030);
+  const requests: string[] = [];
+  await monitorOf(log).round(log.files(700), { asked: requests });
+  for (const path of requests) {
+    const { mirror, round } = monitorOf(log);
+    await round(log.files(300));
+    const files = log.files(700);
+    files.delete(path);
+    await round(files).catch(() => {});
+    await round(log.files());
+    expect(filesIn(mirror), path).toEqual(sorted(log.files()));
+  }
+});
+
 describe("a quorum of witnesses", () => {
   const log = new StaticLog(3);
   const [a, b] = ["a.example", "b.example"].map((name) => newNoteSigner(name, 4)) as [
