@@ -19,6 +19,9 @@ import { temporaryFolder } from "./server/harness.js";
 const TEXT = "a text of some length";
 const bytes = Buffer.from(TEXT);
 
+/** It leaves nothing in any case, and needs no room. */
+const OPENING = "who opens a log";
+
 /** Who writes drafts, each into a folder of its own. */
 const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
   "the clock, the newest head, the newest checkpoint": (folder) => replaceFile(join(folder, "file"), TEXT, 0o600),
@@ -30,7 +33,7 @@ const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
     await file.keep("segment");
   },
   "the manifest of a backup": (folder) => replaceManifest(folder, { tree_size: 1 } as never),
-  "who opens a log": (folder) => openAtGate(folder, () => {}),
+  [OPENING]: (folder) => openAtGate(folder, () => {}),
   "a file of a monitor": (folder) => keepFile(join(folder, "file"), TEXT),
   "a published tile": (folder) => new FolderTarget(folder).create("tile", bytes),
   "a published checkpoint": (folder) =>
@@ -116,6 +119,6 @@ test.each(CASES)("%s: %s", async (writer, fault) => {
   syncBuiltinESMExports();
   await handle.close();
   // Not all of them flush, and not all that fails is of the file that is written.
-  if (fault === "the disk is full") expect(failure?.message).toContain("ENOSPC");
-  expect(failure ? filesIn(folder) : before).toEqual(before);
+  if (fault === "the disk is full" && writer !== OPENING) expect(failure?.message).toContain("ENOSPC");
+  expect(failure || writer === OPENING ? filesIn(folder) : before).toEqual(before);
 });
