@@ -208,6 +208,9 @@ export const ORIGIN: JournalPosition = { sequence: 0, epoch: 0, hash: NO_HASH };
 export const isOutside = ({ sequence, hash }: JournalPosition): boolean =>
   sequence > 0 && Buffer.compare(hash, NO_HASH) === 0;
 
+/** Whether a log is that of a node: it stands at a record of a journal that keeps them as bytes. */
+export const isInJournal = (position: JournalPosition): boolean => position.sequence > 0 && !isOutside(position);
+
 const EPOCH_BYTES = 6;
 
 /** The bytes of the row, without its version. */

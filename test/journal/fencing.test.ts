@@ -2,19 +2,24 @@
  * Every commit is based on the current state: writers that do not know of one another cannot overwrite each other's
  * data.
  */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
+import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type Draft, Ledger, localJournal } from "#cairnlog/engine/journal/ledger.js";
+import { leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { type JournalPosition, NO_HASH } from "#cairnlog/engine/store/changeset.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/migrations.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema/rows.js";
 import { FORMAT } from "#cairnlog/engine/store/schema/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { continueLog, freezeLog, openSoundLog, withholdAt } from "#cairnlog/server/cli/operate/operator-log.js";
+import { startServer } from "#cairnlog/server/index.js";
 import type { Settings } from "#cairnlog/server/settings/settings.js";
-import { openFaultyLog, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+import { openFaultyLog, openTestLog, temporaryFolder } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 import { FakeJournal } from "./fakejournal.js";
 
@@ -207,40 +212,50 @@ test("a log of the format without positions is opened, keeps its content, and be
 });
 
 describe("on the disk of a node of a replicated log", () => {
+  const pem = generatePrivateKey("ed25519");
+  const operator = operatorKey(pem);
   const ending = { reason: "over", successor: null };
   const said = { reason: "an order", basis: null };
   const head = { tree_size: 1, root_hash: "", timestamp: "", signature: "", key_id: "", tree_version: 2 as const };
   const preceding = { url: "https://log.example", operator_key: "", tree_head: head };
   const OPERATOR_WORK: Readonly<Record<string, (settings: Settings, path: string) => Promise<unknown>>> = {
-    "an ending": (settings) => freezeLog(settings, testOperator, ending),
-    "an entry that withholds": (settings) => withholdAt({ settings }, testOperator, 1, said),
-    "an entry that continues": (settings) => continueLog(settings, testOperator, preceding),
-    "a rotation": (settings, path) => openSoundLog(settings, path, testOperator),
+    "an ending": (settings) => freezeLog(settings, operator, ending),
+    "an entry that withholds": (settings) => withholdAt({ settings }, operator, 1, said),
+    "an entry that continues": (settings) => continueLog(settings, operator, preceding),
+    "a rotation": (settings, path) => openSoundLog(settings, path, operator),
+    "whatever a service does": ({ dataDir }) => startServer({ dataDir, port: 0 }),
   };
 
   test.each(Object.entries(OPERATOR_WORK))("the operator does not make %s alone", async (_, work) => {
     const dataDir = temporaryFolder();
     const path = join(dataDir, "log");
+    writeFileSync(join(dataDir, "operator.pem"), pem, { mode: 0o600 });
     const journal = new FakeJournal();
-    const { log } = await openTestLog({ path, journal });
+    const { log } = await openTestLog({ path, journal, signer: operator });
     await log.append(event(0));
     await log.close();
     const before = await positionOf(path);
     const refused = { code: "precondition-failed", message: expect.stringContaining("--server") };
     await expect(work({ dataDir } as Settings, path)).rejects.toMatchObject(refused);
     expect(await positionOf(path)).toEqual(before);
-    const { log: again } = await openTestLog({ path, journal });
+    const { log: again } = await openTestLog({ path, journal, signer: operator });
     expect((await again.append(event(1))).leaf_index).toBe(1);
   });
 
-  test("that has left it, the operator does", async () => {
+  test("that has left it, all of this may be done", async () => {
     const dataDir = temporaryFolder();
     const path = join(dataDir, "log");
-    for (const options of [{ journal: new FakeJournal() }, {}]) {
-      const { log } = await openTestLog({ path, ...options });
-      await log.append(event(0));
-      await log.close();
-    }
-    expect((await freezeLog({ dataDir } as Settings, testOperator, ending)).tree_size).toBe(3);
+    writeFileSync(join(dataDir, "operator.pem"), pem, { mode: 0o600 });
+    const { log } = await openTestLog({ path, journal: new FakeJournal(), signer: operator });
+    await log.append(event(0));
+    await log.close();
+    const before = await positionOf(path);
+    const refusal = async () => Promise.reject(new CairnlogError("precondition-failed", "No."));
+    await expect(leaveRecords(path, refusal)).rejects.toThrow("No.");
+    expect(await positionOf(path)).toEqual(before);
+    await leaveRecords(path, async (left) => expect(left).toEqual(before));
+    await expect(leaveRecords(path, async () => {})).rejects.toMatchObject({ code: "precondition-failed" });
+    await (await startServer({ dataDir, port: 0 })).close();
+    expect((await freezeLog({ dataDir } as Settings, operator, ending)).tree_size).toBe(2);
   });
 });

@@ -1,22 +1,22 @@
 /**
  * Gives a log to the journal of several nodes: all that it is so far becomes records. Afterwards the log in this directory
- * stands behind the newest record, and every other node makes its own from the journal.
+ * stands behind the newest record, and every other node makes its own from the journal. And takes it out again.
  *
  * If we crash after the journal was made, and before this directory knows it, the directory is not used by a node any more:
  * a new node with an empty one has the same log.
  */
 
-import { closeAfter, closing } from "../../base/closing.js";
+import { closeAfter, closeAll, closing } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { isPresent } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { RecordedChange } from "../../journal/rows.js";
-import type { JournalPosition } from "../../store/changeset.js";
+import { isInJournal, type JournalPosition, NO_HASH } from "../../store/changeset.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import type { Batch } from "../../store/schema/batch.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
-import type { Store } from "../../store/store.js";
+import { openStore, type Store } from "../../store/store.js";
 import { Operators } from "../operator/operators.js";
 import { formatTimestamp, systemClock } from "../state/clock.js";
 import { noProjection, type Projection } from "../state/projection.js";
@@ -81,6 +81,29 @@ export async function beginRecords(
     () => store.close(),
     () => lock.release(),
   );
+}
+
+/**
+ * Takes a log out of the journal of several nodes, so that one service writes it alone. Its entries, heads and rows stay.
+ * @param path directory of the log, which no process may have open to write
+ * @param check refuses the place in the journal that would be left
+ * @throws CairnlogError `in-use`; `precondition-failed` for a log that is in no journal; as `check` does, and then nothing was
+ *   changed
+ */
+export async function leaveRecords(path: string, check: (left: JournalPosition) => Promise<void>): Promise<void> {
+  const lock = await takeWriterLock(path);
+  const opened: (() => unknown)[] = [() => lock.release()];
+  const leave = async () => {
+    const store = openStore({ path });
+    opened.unshift(() => store.close());
+    const left = store.position();
+    if (!isInJournal(left))
+      throw new CairnlogError("precondition-failed", `The log in ${path} is not that of a node of a replicated log.`);
+    await check(left);
+    const position = { sequence: left.sequence + 1, epoch: left.epoch, hash: NO_HASH };
+    await store.commit({ after: left.sequence, position, batches: [], rows: [], tiles: [] });
+  };
+  await closing(leave, () => closeAll(...opened));
 }
 
 function checkFit(store: Store, meta: LogMeta, operators: Operators, path: string): void {

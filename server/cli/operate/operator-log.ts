@@ -25,12 +25,12 @@ import type { Receipt } from "../../../engine/log/state/executor.js";
 import { PublishedHead } from "../../../engine/log/tlog/published.js";
 import type { LogWriter } from "../../../engine/log/writer.js";
 import { projection } from "../../../engine/registry/events/projection.js";
-import { isOutside } from "../../../engine/store/changeset.js";
 import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
 import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { type Client, ClientError, createClient } from "../../client/index.js";
+import { requireAlone } from "../../opening/opening.js";
 import { failurePath, publishedHeadPath, type Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
 import { UsageError } from "../line/usage.js";
@@ -101,11 +101,7 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     );
   const log = await openLog({ path, signer, projection });
   try {
-    if (log.position.sequence > 0 && !isOutside(log.position))
-      throw new CairnlogError(
-        "precondition-failed",
-        `The log in ${dataDir} is that of a node of a replicated log, which an entry made here alone would fork. Send it to the leader (--server), or leave the replicated log first: when a service without SERVICE_REPLICATION has written to this one, it stands alone.`,
-      );
+    requireAlone(log.position, dataDir);
     new PublishedHead(publishedHeadPath(dataDir), log).check();
     return log;
   } catch (error) {

@@ -1,11 +1,13 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
+import { setTimeout as sleep } from "node:timers/promises";
+import { CairnlogError } from "../../../engine/base/error.js";
 import { isPresent } from "../../../engine/base/files.js";
-import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { LEASE_MS, PostgresJournal } from "../../../engine/journal/postgres/journal.js";
 import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
 import { eraseFromJournal } from "../../../engine/journal/postgres/operate/erase.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
-import { beginRecords } from "../../../engine/log/history/first-records.js";
+import { beginRecords, leaveRecords } from "../../../engine/log/history/first-records.js";
 import { openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
 import { projection } from "../../../engine/registry/events/projection.js";
@@ -16,7 +18,7 @@ import { openOperator } from "../../opening/operator.js";
 import { bindingSettings } from "../../replication/settings.js";
 import type { Settings } from "../../settings/settings.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../tlog/tlog.js";
-import { logFolder, operatorKeyOf } from "../files/data-directory.js";
+import { existingLog, logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { settingsAt } from "../operate/environment.js";
@@ -32,6 +34,8 @@ type Given = Values<typeof OPTIONS>;
 type Replicated = Settings & { readonly replication: string };
 
 const ACTIONS = { init, status, check, erase };
+/** A leader that shows no sign of life for longer has lost the lead. */
+const SILENCE_MS = 2 * LEASE_MS;
 
 export const replicate = subcommandWithActions({
   about: "A log that several machines keep, through the PostgreSQL servers that SERVICE_REPLICATION names.",
@@ -56,6 +60,12 @@ the log in the data directory, if there is one.`,
 table of the records anew (VACUUM FULL). Nodes may run, but nothing is appended meanwhile. Give it a connection string of the
 user who made the journal.`,
     },
+    leave: {
+      form: "[--data DIR]",
+      about: `Takes the log in the data directory of a stopped node out of the journal: from then on a service without
+SERVICE_REPLICATION writes it. Stop all nodes first, and never start another one. With SERVICE_REPLICATION, it is refused while
+a node leads, or if the journal has more than the directory; without, that is not known.`,
+    },
   },
   notes:
     "Exit codes: 0 done, or sound; 1 refused, failed, or not sound; 2 the command or a setting was not understood.",
@@ -64,6 +74,7 @@ user who made the journal.`,
     none(operands);
     const settings = settingsAt(values);
     const { replication } = settings;
+    if (action === "leave") return leave(settings, values);
     if (replication === null) throw new UsageError("SERVICE_REPLICATION is not set");
     return ACTIONS[action]({ ...settings, replication }, values);
   },
@@ -171,3 +182,28 @@ async function erase({ replication, dataDir }: Replicated, { json }: Given): Pro
     await log.close();
   }
 }
+
+async function leave({ dataDir, replication, replicationVerify, nodeUrl }: Settings, { json }: Given): Promise<number> {
+  const path = existingLog(dataDir);
+  await leaveRecords(path, async (left) => {
+    if (replication === null) return;
+    const journal = await PostgresJournal.open({ url: replication, verification: replicationVerify, nodeUrl });
+    try {
+      const lead = await journal.look();
+      await journal.checkContinues(left, lead);
+      if (lead.sequence > left.sequence) throw refusal(`lacks ${lead.sequence - left.sequence} records of the journal`);
+      if (lead.holder === null) return;
+      await sleep(SILENCE_MS);
+      if ((await journal.look()).beat !== lead.beat)
+        throw refusal(`has a leader, ${lead.url ?? "a node"}: stop all nodes`);
+    } finally {
+      journal.close();
+    }
+  });
+  const done = `The log in ${dataDir} is in the journal no more. Never start another node, nor use the journal again.`;
+  console.log(json ? printableJson({ left: true }) : done);
+  return 0;
+}
+
+const refusal = (why: string): CairnlogError =>
+  new CairnlogError("precondition-failed", `The log cannot be left: it ${why}.`);

@@ -7,7 +7,7 @@ import type { TreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { asSigner } from "../../client/clients.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
-import type { RunningService } from "../../service.js";
+import { cairnlog, type RunningService, startService } from "../../service.js";
 import { newSigner } from "../signers.js";
 import { headAt, Nodes, until } from "./nodes.js";
 
@@ -182,4 +182,33 @@ test("a node that never leads follows, starts empty, and serves everything", asy
   await sleep(4_000);
   expect((await fetch(`${c.url}/leader`)).status).toBe(503);
   expect(await headAt(c.url, sth.tree_size)).toEqual(sth);
+});
+
+test("a stopped node leaves the journal if no other leads and it has everything; before that nothing writes its log alone", async () => {
+  const { tree_size } = await attest(a!.url);
+  expect(await headAt(b!.url, tree_size)).toBeTruthy();
+  expect(await b!.stop()).toBe(0);
+  const leave = (name: string) => nodes.command(name, "replicate", "leave");
+  const refused = (why: string) => ({ code: 1, stderr: expect.stringContaining(why) });
+  expect(await leave("a")).toMatchObject(refused("in use by process"));
+  expect(await leave("b")).toMatchObject(refused(`has a leader, ${a!.url}: stop all nodes`));
+  await attest(a!.url);
+  expect(await leave("b")).toMatchObject(refused("lacks 1 records of the journal"));
+  expect(await a!.stop()).toBe(0);
+
+  const { SERVICE_REPLICATION: _, ...alone } = await nodes.environmentOf("a");
+  const env = { ...process.env, ...alone };
+  expect(await cairnlog(["serve"], { env })).toMatchObject(refused("cairnlog replicate leave"));
+  expect(await nodes.command("a", "replicate", "check")).toMatchObject({ code: 0 });
+  expect(await leave("a")).toMatchObject({ code: 0 });
+  expect(await leave("a")).toMatchObject(refused("is not that of a node"));
+  const service = await startService(nodes.dataOf("a"), alone);
+  expect((await attest(service.url)).tree_size).toBe(tree_size + 2);
+  expect(await service.stop()).toBe(0);
+  // Whoever has lost the journal has nobody to ask.
+  const { SERVICE_REPLICATION: __, ...other } = await nodes.environmentOf("b");
+  const left = await cairnlog(["replicate", "leave", "--data", nodes.dataOf("b"), "--json"], {
+    env: { ...process.env, ...other },
+  });
+  expect(left).toMatchObject({ code: 0, stdout: '{"left":true}\n' });
 });
