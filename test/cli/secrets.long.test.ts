@@ -1,5 +1,6 @@
 /** Encrypted key files and passwords: read from files, or asked for on a terminal. */
 import { execFile, spawn } from "node:child_process";
+import { createPrivateKey } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -58,6 +59,18 @@ describe("an encrypted private key", () => {
       );
     },
   );
+
+  test.each([
+    ["ecdsa-p256", "sec1"],
+    ["rsa-2048", "pkcs1"],
+  ] as const)("of %s may be of the older form that names its cipher in a header (%s)", async (algorithm, type) => {
+    const { privateKey: pem } = newSigner(algorithm);
+    const encryption = { cipher: "aes-128-cbc", passphrase: "correct horse" };
+    writeFileSync(at(`${type}.pem`), createPrivateKey(pem).export({ type, format: "pem", ...encryption }));
+    const register = (...args: string[]) => run("register", "--key", at(`${type}.pem`), "--pseudonym", "Ada", ...args);
+    expect((await register("--passphrase-file", at("wrong"))).stderr).toContain("The passphrase does not open");
+    expect(await register("--passphrase-file", at("passphrase"))).toMatchObject({ code: 0, stderr: "" });
+  });
 
   test("is one that costs scrypt to try", async () => {
     writeFileSync(at("outline.pem"), encryptPrivateKey(newSigner().privateKey, "correct horse"));

@@ -9,7 +9,7 @@ import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypt
 import { PasswordHasher } from "#cairnlog/engine/crypto/passwords/password.js";
 import { createPool, SignatureVerifier } from "#cairnlog/engine/crypto/pool/pool.js";
 import { pack, unpack } from "#cairnlog/engine/crypto/pool/worker.js";
-import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { openOperatorKey, operatorKey, signatures, writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { cramped } from "../reliability/cramped.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-keys-"));
@@ -122,6 +122,22 @@ describe("every check of a burst is answered, each with its own verdict", () => 
         expect(await Promise.all(checks)).toEqual(checks.map((_, n) => n % 3 > 0));
       }
   });
+});
+
+test.each([1, 2, 3])("a signer may use its memory again after it has made %d signatures", async (count) => {
+  const { sign, public: key } = operatorKey(generatePrivateKey("ed25519"));
+  const memory = new Uint8Array(64 * count);
+  const signer = {
+    async sign(messages: readonly Uint8Array[]) {
+      memory.set(Buffer.concat(await sign(messages)));
+      return messages.map((_, i) => memory.subarray(64 * i, 64 * (i + 1)));
+    },
+  };
+  const messages = Array.from({ length: count }, (_, i) => Buffer.from([i]));
+  const made = await signatures(signer, key, messages);
+  memory.fill(0);
+  for (const [i, message] of messages.entries())
+    expect(holds(key.pem, message, made.subarray(64 * i, 64 * (i + 1)))).toBe(true);
 });
 
 test("packed lists come out again", () => {

@@ -344,8 +344,19 @@ describe("an attestation by a key with a password", () => {
     await check(signer, SECRET);
   });
 
+  it("is refused where the password is that of another key in the same list", async () => {
+    const [signer, other] = [await guarded(), await registered()];
+    await world.registry.passwords.set(other.fingerprint, { password: `${SECRET}, too` });
+    const items = [signer, other].map((one) => submission(one, manifestOf("D"), { password: SECRET }));
+    const results = await world.registry.attestations.submitAll(items, (item) => ({
+      submission: item as never,
+      possession: null,
+    }));
+    expect(results).toMatchObject([{ status: "fulfilled" }, { status: "rejected", reason: { code: "forbidden" } }]);
+  });
+
   it("by a new key accepts a password and does not need one", async () => {
-    expect(await submit(nodeSigner(), "D", { password: "whatever" })).toMatchObject({ duplicate: false });
+    expect(await submit(nodeSigner(), "E", { password: "whatever" })).toMatchObject({ duplicate: false });
     expect(at(world.now)).toBe(world.registry.log.head()!.timestamp);
   });
 });
