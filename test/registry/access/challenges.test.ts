@@ -35,12 +35,12 @@ async function registered(expiration?: string): Promise<TestSigner> {
   await world.registry.keys.register(registration(signer, "someone", expiration));
   return signer;
 }
-const issue = (signer: TestSigner, more: { recovery?: boolean; purpose?: "login" | "general"; act?: string } = {}) =>
+const issue = (signer: TestSigner, more: { recovery?: boolean; purpose?: "login" | "general" } = {}) =>
   world.registry.challenges.issue({ fingerprint: signer.fingerprint, origin: ORIGIN, ...more });
 const consume = (
   { challenge_id }: { readonly challenge_id: string },
   signature: string,
-  more: { fingerprint?: string; purposes?: readonly ChallengePurpose[]; allowEnded?: boolean; act?: () => string } = {},
+  more: { fingerprint?: string; purposes?: readonly ChallengePurpose[]; allowEnded?: boolean } = {},
 ) => world.registry.challenges.consume({ challengeId: challenge_id, signature, purposes: EVERY, ...more });
 const refusal = async (...args: Parameters<typeof consume>) => (await failure(() => consume(...args))).code;
 
@@ -236,16 +236,6 @@ describe("an answer", () => {
     for (const purposes of [["general"], ["recovery"], []] as const)
       expect(await refusal(challenge, signature, { purposes })).toBe("forbidden");
     await consume(challenge, signature, { purposes: ["login"] });
-  });
-
-  it("to a challenge of another request is refused, and uses nothing up", async () => {
-    const signer = await registered();
-    const act = "ab".repeat(32);
-    const challenge = await issue(signer, { act });
-    const signature = signer.sign(challenge.nonce);
-    for (const more of [{ act: () => "cd".repeat(32) }, {}])
-      expect(await refusal(challenge, signature, more)).toBe("forbidden");
-    await consume(challenge, signature, { act: () => act });
   });
 
   it.each(["revoked", "expired"] as const)("of a key that was %s since is refused", async (end) => {
