@@ -1,5 +1,5 @@
 /** Webhook subscriptions: who may create which, and which entries each selects. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import type { EventInput } from "#cairnlog/engine/log/state/projection.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
@@ -205,10 +205,14 @@ describe("a subscription", () => {
     });
     const { webhooks } = world.registry;
     await webhooks.subscribe(all, OTHER, client);
-    expect(await failure(() => webhooks.subscribe(all, OWNER, client))).toMatchObject({
+    const refused = {
       code: "precondition-failed",
       message: expect.stringMatching(/5000 webhooks of keys that no trust anchor/),
-    });
+    };
+    expect(await failure(() => webhooks.subscribe(all, OWNER, client))).toMatchObject(refused);
+    // Nor while it cannot be known whom one reaches.
+    vi.spyOn(world.registry.trust, "reaches").mockRejectedValueOnce(new Error("overloaded"));
+    expect(await failure(() => webhooks.subscribe(all, world.operator.fingerprint, client))).toMatchObject(refused);
     await webhooks.subscribe(all, world.operator.fingerprint, client);
     await webhooks.deactivate(1, world.operator.fingerprint);
     await webhooks.subscribe(all, OWNER, client);
