@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { LEASE_MS } from "#cairnlog/engine/journal/postgres/journal.js";
+import { eraseFromJournal } from "#cairnlog/engine/journal/postgres/operate/erase.js";
 import { freeze } from "#cairnlog/engine/log/operator/entries.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { Link } from "../../cluster/servers/link.js";
@@ -78,6 +79,25 @@ test("a withheld payload counts as taken from the journal when its record was ch
   expect(await bodies()).not.toEqual(before);
   await leader.journal.release();
   expect(await leader.journal.erase(0, json)).toBe(false);
+});
+
+test("the command that makes the files anew takes a payload also from a record that was changed since it was read", async () => {
+  await leader.log.append(note(7_777_777));
+  const served = leader.log.bareJsonAt(0).toString();
+  const json = Buffer.from(served.replace(/"payload":.*,(?="previous_hash")/, '"payload":null,"withheld_by":2,'));
+  const holding = () => query("SELECT count(*) FROM cairnlog.record WHERE position('7777777'::bytea in body) > 0");
+  expect(await holding()).toEqual([["1"]]);
+  const refuse = (tries: number) =>
+    query(`CREATE SEQUENCE tries;
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('tries') > ${tries} THEN RETURN NEW; END IF; RETURN NULL; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON cairnlog.record FOR EACH ROW EXECUTE FUNCTION refuse()`);
+  await refuse(1_000);
+  await expect(eraseFromJournal(url, [[0, json]])).rejects.toMatchObject({ code: "storage-failed" });
+  await query("DROP TRIGGER refuse ON cairnlog.record; DROP FUNCTION refuse; DROP SEQUENCE tries");
+  await refuse(2);
+  await eraseFromJournal(url, [[0, json]]);
+  expect(await holding()).toEqual([["0"]]);
 });
 
 test("a sign of life waits for no standby, and the next record does", async () => {

@@ -5,6 +5,7 @@
  *
  * If we crash here: each statement holds by itself, and all of it can be repeated.
  */
+import { CairnlogError } from "../../../base/error.js";
 import { type PgConnection, serverSilent } from "../connection.js";
 import { parseConnectionString } from "../connection-string.js";
 import { erasing } from "../erasing.js";
@@ -14,6 +15,8 @@ import { recordWith } from "../statements.js";
 const STATEMENT_MS = 60_000;
 /** A table is copied meanwhile. */
 const ANEW_MS = 3 * 3_600_000;
+/** How often a record is changed that somebody else has changed meanwhile. */
+const TRIES = 20;
 
 /**
  * Takes payloads from the journal of `url`, and makes its table anew, for which the user must own it. Meanwhile nothing is
@@ -26,16 +29,22 @@ export async function eraseFromJournal(url: string, withheld: Iterable<readonly 
   let connection: PgConnection | undefined;
   try {
     connection = await servers.openPrimary();
-    for (const [leafIndex, json] of withheld) {
-      const [row] = await connection.query(recordWith(leafIndex), STATEMENT_MS);
-      const statement = row && erasing(row, leafIndex, json);
-      if (statement) await connection.query(statement, STATEMENT_MS);
-    }
+    for (const [leafIndex, json] of withheld) await take(connection, leafIndex, json);
     await connection.query({ text: "VACUUM (FULL) cairnlog.record" }, ANEW_MS);
   } catch (error) {
-    throw serverSilent(error);
+    throw error instanceof CairnlogError ? error : serverSilent(error);
   } finally {
     connection?.close();
     servers.close();
   }
+}
+
+/** The statement changes nothing if the leader has changed the record since it was read, which takes payloads from it, too. */
+async function take(connection: PgConnection, leafIndex: number, json: Buffer): Promise<void> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const [row] = await connection.query(recordWith(leafIndex), STATEMENT_MS);
+    const statement = row && erasing(row, leafIndex, json);
+    if (!statement || (await connection.query(statement, STATEMENT_MS)).length) return;
+  }
+  throw new CairnlogError("storage-failed", `The record with the entry at leaf ${leafIndex} did not take the change.`);
 }
