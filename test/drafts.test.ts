@@ -22,7 +22,7 @@ const bytes = Buffer.from(TEXT);
 /** It leaves nothing in any case, and needs no room. */
 const OPENING = "who opens a log";
 
-/** Who writes drafts, each into a folder of its own. */
+/** Everything that writes a draft, by what is written. Each writes into a folder that it has for itself. */
 const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
   "the clock, the newest head, the newest checkpoint": (folder) => replaceFile(join(folder, "file"), TEXT, 0o600),
   "a clock that is believed": (folder) => acceptClock(folder),

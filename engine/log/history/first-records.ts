@@ -6,7 +6,7 @@
  * a new node with an empty one has the same log.
  */
 
-import { closeAfter, closeAll, closing } from "../../base/closing.js";
+import { closeAfter, closing } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { isPresent } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -92,10 +92,9 @@ export async function beginRecords(
  */
 export async function leaveRecords(path: string, check: (left: JournalPosition) => Promise<void>): Promise<void> {
   const lock = await takeWriterLock(path);
-  const opened: (() => unknown)[] = [() => lock.release()];
+  let store: Store | undefined;
   const leave = async () => {
-    const store = openStore({ path });
-    opened.unshift(() => store.close());
+    store = openStore({ path });
     const left = store.position();
     if (!isInJournal(left))
       throw new CairnlogError("precondition-failed", `The log in ${path} is not that of a node of a replicated log.`);
@@ -103,7 +102,11 @@ export async function leaveRecords(path: string, check: (left: JournalPosition) 
     const position = { sequence: left.sequence + 1, epoch: left.epoch, hash: NO_HASH };
     await store.commit({ after: left.sequence, position, batches: [], rows: [], tiles: [] });
   };
-  await closing(leave, () => closeAll(...opened));
+  await closing(
+    leave,
+    () => store?.close(),
+    () => lock.release(),
+  );
 }
 
 function checkFit(store: Store, meta: LogMeta, operators: Operators, path: string): void {

@@ -9,6 +9,8 @@ import type { Store } from "../../store/store.js";
 import type { RowObserver } from "./executor.js";
 import { type StateWriter, withheldKeys } from "./projection.js";
 
+/** Behind every key that is hex. */
+const AFTER_HEX = "g";
 /** About 1 KB each. */
 const KEPT_KEYS = 4096;
 /** Tables kept as a whole: a new subscription is counted with all others, and nearly every new term is looked up in vain. */
@@ -116,9 +118,10 @@ export class LayeredState implements StateWriter<DerivedTable | PrivateTable> {
       const index = layer.terms.first(term);
       if (index !== undefined) return index;
     }
-    const [key] = withheldKeys(term);
-    // Asked as a range, because whole tables are kept for those. All keys have one length, so no other is in it.
-    return key === undefined ? undefined : this.range("withheldTerms", key, `${key}0`)[0]?.row.leaf_index;
+    // Few logs withhold anything, and nearly every append comes here: its key is only spelled where there are others.
+    const rows = this.range("withheldTerms", "", AFTER_HEX);
+    const [key] = rows.length ? withheldKeys(term) : [];
+    return key === undefined ? undefined : rowsBetween(rows, key, `${key}0`)[0]?.row.leaf_index;
   }
 }
 
