@@ -20,7 +20,7 @@ import { Metrics } from "./http/observing/metrics.js";
 import { Readiness, type ReadinessParts } from "./http/observing/readiness.js";
 import type { Services } from "./http/services.js";
 import { LeaderTasks, watchLeaderTasks } from "./leader-tasks.js";
-import { openingOf, requireAlone } from "./opening/opening.js";
+import { openingOf } from "./opening/opening.js";
 import { type OpenedOperator, openOperator } from "./opening/operator.js";
 import type { Logger } from "./process/logger.js";
 import { failurePath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings/settings.js";
@@ -124,7 +124,6 @@ export async function openWriter(ground: Ground): Promise<Service> {
   const { operator } = own;
   const { registry, failed } = await registryOf(ground, operator);
   const { log } = registry;
-  requireAlone(log.position, settings.dataDir);
   const logName = logNameOf(settings, log);
   const refuted = (error: CairnlogError) => log.refute(error);
   const leaderTasks = new LeaderTasks({ settings, registry, operator, logName, logger, refuted });

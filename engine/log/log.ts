@@ -33,7 +33,8 @@ interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
  * Opens or creates a log to be written and read. The time this takes does not depend on the size of the log, unless payloads
  * have been withheld since the last opening: then they are taken from the disk (`history/erase.ts`).
  * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
- *   `in-use` when it is open to write already, in another process or in this one; `invalid-input` without path or signer
+ *   `in-use` when it is open to write already, in another process or in this one; `invalid-input` without path or signer;
+ *   `precondition-failed` without the journal of a log that is in one
  */
 export async function openLog(options: LogOptions): Promise<LogWriter> {
   checkText("openLog", "path", options?.path, "the directory of the log");

@@ -6,6 +6,7 @@ import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
 import { type Journal, localJournal } from "../journal/ledger.js";
+import { isInJournal } from "../store/changeset.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import { MIGRATIONS, migrate } from "../store/migrations.js";
 import type { LogMeta } from "../store/schema/rows.js";
@@ -57,6 +58,7 @@ export async function startLog(
 ): Promise<LogWriter> {
   try {
     const { path, signer, projection = noProjection, digests, pool, mapSize } = options;
+    if (!options.journal && isInJournal(store.position())) throw notAlone(path);
     const meta = soundMeta(store, path);
     if (meta) {
       const operators = Operators.read(store, meta, Operators.of(importPublicKey(signer.public.pem)));
@@ -103,3 +105,10 @@ export function soundMeta(store: StoreReader, path: string): LogMeta | undefined
     );
   return meta;
 }
+
+/** Why the log of a node is not written without its journal. */
+const notAlone = (path: string): CairnlogError =>
+  new CairnlogError(
+    "precondition-failed",
+    `The log in ${path} is that of a node of a replicated log, which an entry made here alone would fork. Set SERVICE_REPLICATION, send what is the operator's to the leader (--server), or leave the replicated log first: cairnlog replicate leave.`,
+  );

@@ -1,13 +1,11 @@
 /** What the settings say about the log, for whoever opens its registry: the writer, and every front end. */
 import { join } from "node:path";
-import { CairnlogError } from "../../engine/base/error.js";
 import { HardwareRoots, openHardwareRoots } from "../../engine/crypto/hardware.js";
 import type { OperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import { NO_BUDGETS } from "../../engine/log/state/executor.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../../engine/registry/graph/graph.js";
 import type { ServedOptions } from "../../engine/registry/registry.js";
 import { DEFAULT_WEBHOOKS_PER_ADDRESS } from "../../engine/registry/webhooks/commands.js";
-import { isInJournal, type JournalPosition } from "../../engine/store/changeset.js";
 import type { AllowedSigner } from "../../engine/verify/index.js";
 import type { Settings } from "../settings/settings.js";
 import { writersOf } from "./writers.js";
@@ -57,16 +55,4 @@ export function openingOf(
     webhookAllowPrivate: settings.webhookAllowPrivate,
     writers: writersOf(settings, listed),
   };
-}
-
-/**
- * Checks that a log may be written without a journal.
- * @throws CairnlogError `precondition-failed` for that of a node: whatever was made in it alone would fork it
- */
-export function requireAlone(position: JournalPosition, dataDir: string): void {
-  if (isInJournal(position))
-    throw new CairnlogError(
-      "precondition-failed",
-      `The log in ${dataDir} is that of a node of a replicated log, which an entry made here alone would fork. Set SERVICE_REPLICATION, send what is the operator's to the leader (--server), or leave the replicated log first: cairnlog replicate leave.`,
-    );
 }

@@ -30,7 +30,6 @@ import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { type Client, ClientError, createClient } from "../../client/index.js";
-import { requireAlone } from "../../opening/opening.js";
 import { failurePath, publishedHeadPath, type Settings } from "../../settings/settings.js";
 import { existingLog } from "../files/data-directory.js";
 import { UsageError } from "../line/usage.js";
@@ -101,7 +100,6 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     );
   const log = await openLog({ path, signer, projection });
   try {
-    requireAlone(log.position, dataDir);
     new PublishedHead(publishedHeadPath(dataDir), log).check();
     return log;
   } catch (error) {
