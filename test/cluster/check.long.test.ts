@@ -21,5 +21,6 @@ test("a second machine takes over without loss or fork", async () => {
   expect(report.acknowledged).toBeGreaterThan(10 * NAMES.length);
   expect(report.balanced.attestations).toBeGreaterThan(2 * NAMES.length);
   expect(report.balanced.rounds).toBeGreaterThan(NAMES.length);
-  expect(report.epochs).toBeGreaterThan(2);
+  // A fault of the rounds may be over before another node leads. Three leaders are killed at the end: each leads in a new epoch.
+  expect(report.epochs).toBeGreaterThan(3);
 });

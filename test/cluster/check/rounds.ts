@@ -126,6 +126,7 @@ class Rounds {
     if (!problems.length) problems.push(...(await this.#end().catch((error: Error) => [`at its end: ${error.stack}`])));
     if (!problems.length)
       problems.push(...(await this.#judge.everything().catch((error: Error) => [`at the end: ${error.stack}`])));
+    this.#total();
     return this.#report;
   }
 
@@ -259,6 +260,11 @@ class Rounds {
     report.rounds = round;
     for (const fault of faults) report.faults[fault.name] = (report.faults[fault.name] ?? 0) + 1;
     report.gaps[name] = Math.round(Math.max(report.gaps[name] ?? 0, this.#facts.longestGap));
+  }
+
+  /** What all rounds and the end of the log came to. */
+  #total(): void {
+    const report = this.#report;
     report.answers = Object.fromEntries(this.#load.answers);
     report.acknowledged = this.#facts.receipts.size;
     report.refused = refusedOf(this.#rig.tap.proposals).length;
