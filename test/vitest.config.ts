@@ -33,7 +33,7 @@ export const OVER_NODE_HTTP = {
     "test/contract/service/{framing,health,hostile,limits}.test.ts",
     "test/server/http/answers.test.ts",
     "test/server/http/bounds.long.test.ts",
-    "test/server/life/shutdown.test.ts",
+    "test/server/life/shutdown.long.test.ts",
   ],
   env: { SERVICE_TRANSPORT: "node", SERVICE_FRONT_ENDS: "" },
 } satisfies TestUserConfig;
@@ -73,7 +73,6 @@ export const longestFirst = (names: readonly string[]): TestSequencerConstructor
 /** Files that take ten seconds and more. */
 const LONG = [
   "contract/service/framing",
-  "server/life/shutdown",
   "server/mixing/mixing",
   "log/write/budgets",
   "contract/log/tlog",
@@ -81,7 +80,6 @@ const LONG = [
   "monitor/command",
   "client/areas",
   "contract/identity/accounts",
-  "orders/scenes",
   "contract/service/pages",
   "contract/log/anchoring",
   "store/gate",

@@ -17,8 +17,8 @@ const READERS = /^engine\/(?:registry|log\/(?:read|view|follow))\//;
 const COMMANDED = "its command looks again";
 /** Of a snapshot, which no commit changes. */
 const OF_A_SNAPSHOT = "reads one snapshot";
-const WALKS = ["test/log/read/walks.test.ts", "test/log/read/query.long.test.ts"];
-const SCENES = "test/orders/suite.ts";
+const WALKS = ["test/log/read/walks.long.test.ts", "test/log/read/query.long.test.ts"];
+const SCENES = "test/orders/scenes.long.test.ts";
 
 /** By file: scenes, which are questions of this folder or test files; or why there is none. */
 const PAUSING: Readonly<Record<string, readonly string[] | string>> = {
@@ -76,7 +76,7 @@ const PAUSING: Readonly<Record<string, readonly string[] | string>> = {
   "server/http/routes/log/pages.ts": WALKS,
   "server/http/routes/signing/trust.ts": "each member is of its own moment, and none older than the question",
   "server/http/transport/answer.ts": ["test/orders/streamed.long.test.ts"],
-  "server/webhooks/deliverer.ts": ["test/webhooks/cursors.test.ts", "test/webhooks/failures.test.ts"],
+  "server/webhooks/deliverer.ts": ["test/webhooks/cursors.long.test.ts", "test/webhooks/failures.test.ts"],
 };
 
 const sourceOf = (path: string) => readFileSync(`${ROOT}/${path}`, "utf8");

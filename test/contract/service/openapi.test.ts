@@ -45,8 +45,8 @@ const nothing = ({ path }: Operation) =>
 const NEEDS_A_FAULT: Readonly<Record<number, string>> = {
   405: "another method (openapi-tools.test.ts)",
   408: "a body that does not arrive in time (test/server/http/bounds.long.test.ts)",
-  500: "damage to the log (test/log/write/faults.test.ts)",
-  503: "a shutdown, a full queue or an operator key that is away (test/server/life/shutdown.test.ts, anchoring.test.ts)",
+  500: "damage to the log (test/log/write/faults.long.test.ts)",
+  503: "a shutdown, a full queue or an operator key that is away (test/server/life/shutdown.long.test.ts, anchoring.test.ts)",
 };
 
 let world: Controlled;

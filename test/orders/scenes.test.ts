@@ -1,3 +1,0 @@
-import { testScenes } from "./suite.js";
-
-testScenes(1);
