@@ -164,7 +164,7 @@ function otherKey(known: Known, what: string, shown: string, keys: ShownAlarm["k
 const current = async (): Promise<Opened> => opened ?? open();
 
 async function proven({ log }: Opened, { entry, leafIndex }: PublishedEntry): Promise<Proven> {
-  learn(log, leafIndex);
+  await learn(log, leafIndex);
   const { treeSize: tree_size, rootHash: root_hash } = log.verdict.checkpoint;
   const audit_path = (await log.inclusion(leafIndex)).map(toHex);
   return {
@@ -174,19 +174,17 @@ async function proven({ log }: Opened, { entry, leafIndex }: PublishedEntry): Pr
   };
 }
 
-/** Learns the names of keys that a bundle has, which was read for an entry. */
-function learn(log: StaticLog, leafIndex: number): void {
+/** Learns the names of keys that a bundle has, which was read for an entry. @throws ClientError */
+async function learn(log: StaticLog, leafIndex: number): Promise<void> {
   const index = Math.floor(leafIndex / FULL_TILE);
   if (learnt.has(index)) return;
+  const named = (await log.bundle(index)).flatMap(({ entry: { payload } }) =>
+    typeof payload?.fingerprint === "string" && typeof payload.pseudonym === "string"
+      ? [[payload.fingerprint, payload.pseudonym]]
+      : [],
+  );
+  learnNames(Object.fromEntries(named));
   if ((index + 1) * FULL_TILE <= log.size) learnt.add(index);
-  void log.bundle(index).then((entries) => {
-    const named = entries.flatMap(({ entry: { payload } }) =>
-      typeof payload?.fingerprint === "string" && typeof payload.pseudonym === "string"
-        ? [[payload.fingerprint, payload.pseudonym]]
-        : [],
-    );
-    learnNames(Object.fromEntries(named));
-  });
 }
 
 async function entryAt(id: number): Promise<Proven> {
@@ -203,7 +201,7 @@ async function entryAt(id: number): Promise<Proven> {
 async function about(log: StaticLog, hash: string, leaves: readonly number[]): Promise<Entry[]> {
   const entries: Entry[] = [];
   for await (const { entry, leafIndex } of log.about(hash, leaves)) {
-    learn(log, leafIndex);
+    await learn(log, leafIndex);
     entries.push(entry);
   }
   return entries;
@@ -223,7 +221,7 @@ export const fileSource: Source = {
     const entries: Entry[] = [];
     for await (const { entry, leafIndex } of log.entries(from)) {
       if (leafIndex >= to) break;
-      learn(log, leafIndex);
+      await learn(log, leafIndex);
       entries.push(entry);
     }
     return entries.reverse();
