@@ -292,7 +292,7 @@ function conceptsOver(
     writers,
     keys,
     challenges,
-    keyLifecycle: new KeyLifecycle({ writes, verifier, operator }),
+    keyLifecycle: new KeyLifecycle({ writes, verifier, operator, log }),
     credentials,
     attestations: new Attestations({ log, writes, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),

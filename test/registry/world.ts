@@ -150,6 +150,12 @@ export interface World {
   append(...events: EventInput[]): Promise<void>;
 }
 
+/** The signer whose Ed25519 key is in a PEM. */
+export function pemSigner(pem: string): TestSigner {
+  const privateKey = createPrivateKey(pem);
+  return signerOf("ed25519", createPublicKey(privateKey), privateKey, "der");
+}
+
 const folders: string[] = [];
 const cleanups: (() => Promise<void>)[] = [];
 const pool = createPool(1);
@@ -161,9 +167,8 @@ export async function openWorld(
 ): Promise<World> {
   const operator = operatorKey(pem);
   const open = () => openRegistry({ path, operator, pool, predicateBase: BASE, clock: () => world.now, ...options });
-  const privateKey = createPrivateKey(pem);
   const world: World = {
-    operator: signerOf("ed25519", createPublicKey(privateKey), privateKey, "der"),
+    operator: pemSigner(pem),
     registry: undefined as unknown as WrittenRegistry,
     now: Date.parse("2025-01-01T00:00:00Z") * 1000,
     async reopen() {

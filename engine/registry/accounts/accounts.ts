@@ -16,7 +16,7 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { accountStatement, DISPLAY_NAME, MAX_EMAIL_OCTETS } from "../../verify/keys/contract.js";
 import { Tries } from "../access/tries.js";
-import { readName } from "../events/keys.js";
+import { readName, wrongKeyStatus } from "../events/keys.js";
 import { checkPossession, type Keys } from "../keys/keys.js";
 import { Faults, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
@@ -230,6 +230,8 @@ export class Accounts {
   #draft(form: CredentialForm, userId: string | null, confirmed: boolean): DraftCredential {
     const key = this.#parts.keys.find(form.fingerprint);
     const { fingerprint: key_fingerprint } = key;
+    // A retired operator key need have no row, which is where the command looks.
+    if (key.status !== "active") throw wrongKeyStatus(key_fingerprint, key);
     checkFree(
       committedState(this.#parts.log),
       { key_fingerprint, confirmed },

@@ -10,7 +10,7 @@ import { normaliseContentHash, type SignedMembers } from "../../verify/events/ma
 import type { Entry } from "../../verify/tree/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { recordedAttestation } from "../events/attestations.js";
-import { givesWay, type PlainKey, registrationOf, requireActive } from "../events/keys.js";
+import { givesWay, keyNotActive, type PlainKey, registrationOf, requireActive } from "../events/keys.js";
 
 /** What the event of a submission is made of. */
 interface AttestationContent {
@@ -57,6 +57,8 @@ export interface SignedAttestation {
    * so two submissions may share it.
    */
   readonly is_another: boolean;
+  /** Present for an operator key that a rotation has ended: its row, if it has one, need not say so. */
+  readonly is_retired?: true;
 }
 
 /** The signer's name, and the leaf index of an entry that seems to be the same submission; without one, it was appended. */
@@ -96,6 +98,7 @@ export const recordAttestation = define(
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);
     const earlier = signed.is_another ? undefined : transaction.first(signed.submission_term);
     if (earlier !== undefined) return { pseudonym: row?.pseudonym ?? signed.pseudonym, earlier };
+    if (signed.is_retired) throw keyNotActive(key.fingerprint, { status: "succeeded", named: false });
     const isSigned = (term: string) => transaction.first(term) !== undefined;
     if (!signed.may_differ && (isSigned(signed.payload_term) || isSigned(signed.signature_term))) throw proofRequired();
     const { possession_signature = null } = signed;

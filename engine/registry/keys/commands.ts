@@ -93,5 +93,5 @@ function checkExpiration({ timestamp }: Transaction, { expiration_date }: Pick<N
     throw invalidInput("/expiration_date", "The expiration date has passed.");
 }
 
-const isRegistered = ({ fingerprint }: PlainKey) =>
+export const isRegistered = ({ fingerprint }: PlainKey) =>
   new CairnlogError("already-exists", `The key ${fingerprint} is registered already.`);

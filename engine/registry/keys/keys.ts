@@ -14,10 +14,10 @@ import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import { canonicalFingerprint, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
+import { canonicalFingerprint, type PlainKey, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { registerKey } from "./commands.js";
+import { isRegistered, registerKey } from "./commands.js";
 import { listKeys, type PageRequest, type RowPage, searchKeys } from "./directory.js";
 
 // Signatures in a request that prove possession of the key that the request names.
@@ -108,6 +108,7 @@ export class Keys {
     const pseudonym = readPseudonym(input.pseudonym, "/pseudonym", faults);
     const expiresAt = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.key_algorithm, "/key_algorithm", key, faults);
+    if (isRetired(this.#parts.log, key)) throw isRegistered(key);
     // Anybody may register any public key. That must not be a way to end the operator key.
     if (key.fingerprint === this.#parts.operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
@@ -139,8 +140,7 @@ export class Keys {
     const canonical = canonicalFingerprint(fingerprint);
     if (canonical === undefined) return undefined;
     const row = this.#parts.log.row("keys", canonical);
-    if (row) return recordOf(row, time);
-    return this.#operatorRecord(canonical);
+    return row ? this.#recordOf(row, time) : this.#operatorRecord(canonical);
   }
 
   /** The key with this fingerprint, in any form that `lookup` takes. @throws CairnlogError `not-found` */
@@ -166,7 +166,14 @@ export class Keys {
 
   /** Whether the key's successor has signed the succession, too; null if it has none. */
   #isConfirmed({ fingerprint, successor_fingerprint: successor }: SuccessionLink): boolean | null {
-    return successor === null ? null : confirms(this.lookup(successor), fingerprint);
+    return successor === null ? null : this.confirms(this.lookup(successor), fingerprint);
+  }
+
+  /** Whether `successor` has signed that it succeeds the key `predecessor`: a succession, or a rotation of the operator key. */
+  confirms(successor: KeyRecord | undefined, predecessor: string): boolean {
+    if (!successor) return false;
+    if (successor.predecessor_fingerprint === predecessor) return successor.predecessor_confirmed === true;
+    return this.#parts.log.operators.named(successor.fingerprint)?.rotation?.old_fingerprint === predecessor;
   }
 
   /** Every registered key, in order of registration (`GET /keys`). @throws CairnlogError `invalid-input` */
@@ -184,7 +191,21 @@ export class Keys {
 
   #page({ rows, ...page }: RowPage): KeyPage {
     const now = formatTimestamp(this.#parts.clock());
-    return { keys: rows.map((row) => summarise(recordOf(row, now))), ...page };
+    return { keys: rows.map((row) => summarise(this.#recordOf(row, now))), ...page };
+  }
+
+  /** A rotation says more of an operator key than its row: anybody may have registered it, before or since. */
+  #recordOf(row: KeyRow, time: string): KeyRecord {
+    const record = recordOf(row, time);
+    const { rotation, until } = this.#parts.log.operators.named(row.fingerprint) ?? {};
+    const ended =
+      until && ({ status: "succeeded", successor_fingerprint: until.fingerprint, ended_at: until.timestamp } as const);
+    const handed = rotation && { predecessor_fingerprint: rotation.old_fingerprint, predecessor_confirmed: true };
+    return {
+      ...record,
+      ...(row.status === "active" && ended),
+      ...(row.predecessor_fingerprint === null && handed),
+    };
   }
 
   /** An operator key that is not registered like any other: the one of now, or one that was retired. */
@@ -212,6 +233,10 @@ export class Keys {
   }
 }
 
+/** Whether a rotation has ended the key. Such a key need have no row. */
+export const isRetired = ({ operators }: Pick<Log, "operators">, { fingerprint }: PlainKey): boolean =>
+  !!operators.named(fingerprint)?.until;
+
 const registrationMessage = (fingerprint: string, pseudonym: string, expiration: unknown): Uint8Array =>
   Buffer.from(canonicalJson(registrationStatement(fingerprint, pseudonym, (expiration ?? null) as string | null)));
 
@@ -223,10 +248,6 @@ function recordOf(row: KeyRow, time: string): KeyRecord {
 }
 
 type SuccessionLink = Pick<KeyRecord, "fingerprint" | "successor_fingerprint">;
-
-/** Whether `successor` has signed that it succeeds the key `predecessor`. */
-export const confirms = (successor: KeyRecord | undefined, predecessor: string): boolean =>
-  successor?.predecessor_fingerprint === predecessor && successor.predecessor_confirmed === true;
 
 function summarise({
   fingerprint,

@@ -10,12 +10,13 @@ import type { Value } from "../../contract/types.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
+import type { Log } from "../../log/log.js";
 import { successionMessage } from "../../verify/keys/contract.js";
 import { isFingerprint, plainKey, readPseudonym } from "../events/keys.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
-import { revokeKey, succeedKey } from "./commands.js";
-import { checkAlgorithm, checkPossession, readExpiration } from "./keys.js";
+import { isRegistered, revokeKey, succeedKey } from "./commands.js";
+import { checkAlgorithm, checkPossession, isRetired, readExpiration } from "./keys.js";
 
 type Succession = Value<typeof contract.SucceedKey>["payload"];
 
@@ -27,16 +28,19 @@ export class KeyLifecycle {
   readonly #writes: Writes;
   readonly #verifier: SignatureVerifier;
   readonly #operator: OperatorKey;
+  readonly #log: Pick<Log, "operators">;
 
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly writes: Writes;
     readonly verifier: SignatureVerifier;
     readonly operator: OperatorKey;
+    readonly log: Pick<Log, "operators">;
   }) {
     this.#writes = parts.writes;
     this.#verifier = parts.verifier;
     this.#operator = parts.operator;
+    this.#log = parts.log;
   }
 
   /**
@@ -60,6 +64,7 @@ export class KeyLifecycle {
     const pseudonym = input.pseudonym == null ? null : readPseudonym(input.pseudonym, "/pseudonym", faults)!;
     const expiration_date = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
+    if (isRetired(this.#log, key)) throw isRegistered(key);
     const { fingerprint } = key;
     const signed = {
       message: () => Buffer.from(successionMessage(old_fingerprint, fingerprint)),

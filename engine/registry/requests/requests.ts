@@ -254,14 +254,23 @@ export class Requests {
     return { request_id, status, responder_fingerprint, ...checked, log_entry_id, leaf_index };
   }
 
-  /** Who signed the attestations with an id. Only imported history may have several, of which the first ones count. */
+  /**
+   * Who signed the attestations with an id, and for an operator key those that it has followed. Only imported history may have
+   * several, of which the first ones count.
+   */
   #signers(attestationId: string | null): string[] {
     if (attestationId === null) return [];
     const list = this.#parts.log.postings(attestationIdTerm(attestationId));
     const events = Array.from({ length: Math.min(list.length, MAX_NAMED_ALIKE) }, (_, rank) =>
       namedAttestation(eventIn(this.#parts.log.entryAt(list.at(rank))!)),
     );
-    return events.flatMap((event) => (event?.attestation_id === attestationId ? [event.signer_key_fingerprint] : []));
+    const { rotations } = this.#parts.log.operators;
+    return events.flatMap((event) => {
+      if (event?.attestation_id !== attestationId) return [];
+      const { signer_key_fingerprint: signer } = event;
+      const before = rotations.slice(0, rotations.findIndex(({ fingerprint }) => fingerprint === signer) + 1);
+      return [signer, ...before.map(({ old_fingerprint }) => old_fingerprint)];
+    });
   }
 }
 

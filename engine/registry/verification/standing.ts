@@ -8,7 +8,7 @@ import type { Attestation, Coverage } from "../../verify/events/manifest.js";
 import { requestedTime } from "../../verify/tree/entry.js";
 import type { CheckedManifest } from "../attestations/manifest.js";
 import { MAX_SUCCESSORS } from "../events/keys.js";
-import { confirms, type KeyRecord, type Keys } from "../keys/keys.js";
+import type { KeyRecord, Keys } from "../keys/keys.js";
 
 type OverallStatus = Value<typeof VerificationResult>["overall_status"];
 
@@ -42,7 +42,7 @@ export function loadSigner(keys: Keys, fingerprint: string): SignerChain | undef
   while (last.successor_fingerprint !== null && successors.length < MAX_SUCCESSORS) {
     const next = keys.lookup(last.successor_fingerprint);
     if (!next) return { record, successors, chain: "broken" };
-    if (!confirms(next, last.fingerprint)) return { record, successors, chain: "unconfirmed" };
+    if (!keys.confirms(next, last.fingerprint)) return { record, successors, chain: "unconfirmed" };
     successors.push(next);
     last = next;
   }
