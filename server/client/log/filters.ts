@@ -40,14 +40,13 @@ export function failedFilter(entry: Entry, criteria: EntryCriteria): string | un
 }
 
 const CHECKS = {
-  event_type: ({ event_type }: Entry, types: string) => plain(types).includes(event_type),
+  // A comma separates names, or belongs to a single one.
+  event_type: ({ event_type }: Entry, types: string) => [types, ...types.split(",")].includes(event_type),
   tags: (entry: Entry, wanted: string) => {
-    const payload = membersIn(entry);
-    const tags = Array.isArray(payload.tags) ? payload.tags.map((tag) => `${tag}`.toLowerCase()) : [];
-    return plain(wanted)
-      .toLowerCase()
-      .split(",")
-      .every((part) => tags.some((tag) => tag.includes(part)));
+    const { tags } = membersIn(entry);
+    const folded = wanted.toLowerCase();
+    const has = (name: string) => Array.isArray(tags) && tags.some((tag) => `${tag}`.toLowerCase() === name);
+    return has(folded) || folded.split(",").every((name) => !name || has(name));
   },
   search: (entry: Entry, term: string) => {
     const folded = term.toLowerCase();
@@ -65,9 +64,6 @@ const CHECKS = {
     !AUDIT_SCOPES.some((name) => name === scope) || kindOf(event_type)?.scope === scope,
   after_id: ({ id }: Entry, after: number) => id > after,
 };
-
-/** A comma-separated list of names without escapes for commas within a name. */
-const plain = (list: string): string => list.replaceAll("\\", "");
 
 const bare = (hash: string): string => (hash.startsWith(PREFIX) ? hash.slice(PREFIX.length) : hash);
 
