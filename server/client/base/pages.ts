@@ -20,6 +20,8 @@ interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly place?: (item: Item<Static<S>[K]>) => number | undefined;
   /** Whether the list begins with the newest items, so that it grows at its beginning. */
   readonly newestFirst?: boolean;
+  /** Whether items have left places behind: then a page may have fewer, and its `total` counts the places. */
+  readonly hasGaps?: boolean;
   /** Maximum number of items on a page; 200 if absent. */
   readonly perPage?: number;
 }
@@ -35,7 +37,7 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   listing: Listing<S, K>,
 ): AsyncGenerator<Item<Static<S>[K]>, void, undefined> {
   const { schema, path, member, query = {}, headers, skip = 0, place = () => undefined, newestFirst = false } = listing;
-  const { perPage: widest = PAGE_SIZES[0] } = listing;
+  const { perPage: widest = PAGE_SIZES[0], hasGaps } = listing;
   const sizes = [widest, ...PAGE_SIZES.filter((narrower) => narrower < widest)];
   let previous: number | undefined;
   let size = 0;
@@ -69,10 +71,11 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
       previous = next;
       yield item;
     }
-    // The server may claim any `total`. Only a full page can have a next one.
-    if (items.length < perPage - (at % perPage)) return;
+    const places = perPage - (at % perPage);
+    // The server may claim any `total`. Without gaps, only a full page can have a next one.
+    if (hasGaps ? at + places >= (answer as { readonly total: number }).total : items.length < places) return;
     if (isShifted) throw repeated(path);
-    at += items.length;
+    at += places;
   }
 }
 

@@ -160,12 +160,17 @@ export class KeysClient extends Area {
    */
   async *list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
     const path = pseudonym === undefined ? "/keys" : "/keys/search";
-    const seen = new Set<string>();
-    for await (const key of pages(this.http, { schema: wire.KeyPage, path, member: "keys", query: { pseudonym } })) {
-      if (seen.has(key.fingerprint))
-        throw new ClientError("malformed-answer", `The list of keys has ${key.fingerprint} twice.`);
-      seen.add(key.fingerprint);
-      yield key;
+    const list = { schema: wire.KeyPage, path, member: "keys", query: { pseudonym }, hasGaps: true } as const;
+    /** Whether each key had named itself. */
+    const seen = new Map<string, boolean>();
+    for await (const key of pages(this.http, list)) {
+      const { fingerprint, named } = key;
+      const before = seen.get(fingerprint);
+      // Who names itself meanwhile moves to the end.
+      if (before || before === named)
+        throw new ClientError("malformed-answer", `The list of keys has ${fingerprint} twice.`);
+      seen.set(fingerprint, named);
+      if (before === undefined) yield key;
     }
   }
 }

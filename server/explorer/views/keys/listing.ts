@@ -20,9 +20,9 @@ export interface KeyFilter {
 
 export interface ListedKeys {
   readonly keys: readonly KeySummary[];
-  /** Number of keys of every status in the list. */
+  /** Number of places in the list, which nearly all have keys, of every status. */
   readonly total: number;
-  /** Number of keys whose status was compared; null without a filter by status. */
+  /** Number of places in the list whose keys were compared; null without a filter by status. */
   readonly lookedAt: number | null;
 }
 
@@ -36,13 +36,12 @@ export async function fetchKeys(filter: KeyFilter, page: number, reach: number):
 /** Every key with the status among as many keys as may be searched. */
 async function withStatus(filter: KeyFilter, reach: number): Promise<ListedKeys> {
   const found: KeySummary[] = [];
-  let lookedAt = 0;
   for (let page = 1; ; page++) {
     const { keys, total } = await onePage(filter, page, MAX_PER_PAGE);
-    lookedAt += keys.length;
     found.push(...keys.filter(({ status }) => status === filter.status));
-    if (lookedAt >= total || keys.length === 0 || page === reach * MAX_REQUESTS)
-      return { keys: found, total, lookedAt };
+    // Not every place has a key: some have named themselves in a later one.
+    const lookedAt = Math.min(page * MAX_PER_PAGE, total);
+    if (lookedAt === total || page === reach * MAX_REQUESTS) return { keys: found, total, lookedAt };
   }
 }
 
