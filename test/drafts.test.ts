@@ -32,7 +32,7 @@ const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
     await file.line(TEXT);
     await file.keep("segment");
   },
-  "the manifest of a backup": (folder) => replaceManifest(folder, { tree_size: 1 } as never),
+  "the manifest of a backup": (folder) => replaceManifest(folder, { tree_size: 1 } as never, undefined),
   [OPENING]: (folder) => openAtGate(folder, () => {}),
   "a file of a monitor": (folder) => keepFile(join(folder, "file"), TEXT),
   "a published tile": (folder) => new FolderTarget(folder).create("tile", bytes),

@@ -119,6 +119,22 @@ describe("no backup is made", () => {
     expect(readdirSync(to).filter((name) => name.includes("draft"))).toEqual([]);
   });
 
+  test("where another process replaces the manifest at the same time, which goes on", async () => {
+    const [path, to] = [await builtLog([0, 1]), temporaryFolder()];
+    await into(await builtLog([0]), to);
+    const before = readdirSync(to);
+    const draft = `draft.${process.ppid}.manifest.partial`;
+    writeFileSync(join(to, draft), "");
+    await expect(into(path, to)).rejects.toEqual(
+      refused("precondition-failed", `Another process changes (${draft}) the backup in ${to} at the same time.`),
+    );
+    // The segment of two entries is left over, which the next backup removes.
+    expect(readdirSync(to)).toEqual(expect.arrayContaining([...before, draft]));
+    rmSync(join(to, draft));
+    await into(path, to);
+    expect(readBackupManifest(to)!.tree_size).toBe(2);
+  });
+
   test.each<[string, number[], RegExp]>([
     ["of as many entries", [0, 9], /^Another log was put in the place of the one in /],
     ["of fewer entries", [0], /^The entry at leaf 1 is missing in the log\.$/],

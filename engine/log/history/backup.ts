@@ -161,9 +161,7 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
     withheld: withheld.leaves,
     private_rows,
   };
-  if (readBackupManifest(to)?.made_at !== earlier?.made_at)
-    throw new CairnlogError("precondition-failed", `Another process has changed the backup in ${to} at the same time.`);
-  await replaceManifest(to, manifest);
+  await replaceManifest(to, manifest, earlier);
   const named = new Set([...segments, private_rows].map(({ file }) => file));
   for (const file of readdirSync(to)) if (NAMED.test(file) && !named.has(file)) rmSync(join(to, file), { force: true });
   return { manifest, added: size - from };

@@ -4,7 +4,7 @@
  * log had `tree_size` entries. Files that the manifest does not name are left over from an interrupted backup.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, readFileSync, rmSync } from "node:fs";
+import { createReadStream, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { closeAfter, closeAll } from "../../base/closing.js";
@@ -106,11 +106,27 @@ export function readBackupManifest(folder: string): BackupManifest | undefined {
   return manifest;
 }
 
-/** Replaces the manifest of the backup atomically. */
-export async function replaceManifest(folder: string, manifest: BackupManifest): Promise<void> {
+/**
+ * Replaces the manifest of the backup atomically, unless it is not `earlier` any more. Of two processes that do so at once, the
+ * draft of one is there when the other looks, so that not both believe that nobody else does: whoever replaces the manifest
+ * removes what it does not name.
+ * @throws CairnlogError `precondition-failed`
+ */
+export async function replaceManifest(
+  folder: string,
+  manifest: BackupManifest,
+  earlier: BackupManifest | undefined,
+): Promise<void> {
   const file = await HashedFile.create(folder, "manifest");
   try {
     await file.line(JSON.stringify(manifest, null, 2));
+    const own = draftName(process.pid, "manifest");
+    const other = readdirSync(folder).find((name) => name !== own && name.endsWith(".manifest.partial"));
+    if (other !== undefined || readBackupManifest(folder)?.made_at !== earlier?.made_at)
+      throw new CairnlogError(
+        "precondition-failed",
+        `Another process ${other ? `changes (${other})` : "has changed"} the backup in ${folder} at the same time.`,
+      );
   } catch (error) {
     return closeAfter(error, () => file.abandon());
   }
