@@ -48,18 +48,23 @@ interface Arrival {
 
 type Hops = readonly PathHop[];
 
+/** Endorsements that may still be followed. Whoever follows some takes them away. */
+export interface Visits {
+  visits: number;
+}
+
 /**
  * Scores each signer. A direct anchor scores its weight. For any other signer, the best path from each endorser anchor
  * counts, and the scores of these paths are combined as 1 − Π(1 − s). An endorser anchor has a path to itself without
  * hops.
- * @param maxVisits maximum of followed endorsements, over all anchors; anybody may write the configuration
+ * @param budget of followed endorsements, over all anchors; anybody may write the configuration
  * @returns null if there are more endorsements to follow
  */
 export function* scoreSigners(
   view: ScoreView,
   policy: TrustPolicy,
   signers: ReadonlySet<string>,
-  maxVisits: number,
+  budget: Visits,
 ): Steps<ReadonlyMap<string, SignerScore> | null> {
   const scores = new Map<string, SignerScore>();
   const indirect = new Map<string, TrustPath[]>();
@@ -75,7 +80,6 @@ export function* scoreSigners(
   if (!indirect.size) return scores;
 
   const hops = new Map<string, Hops>();
-  const budget = { visits: maxVisits };
   for (const { fingerprint: anchor, weight } of policy.endorser_anchors) {
     const best = yield* bestPaths(
       view,
@@ -110,7 +114,7 @@ function* bestPaths(
   policy: TrustPolicy,
   start: Arrival,
   hops: Map<string, Hops>,
-  budget: { visits: number },
+  budget: Visits,
 ): Steps<ReadonlyMap<string, Arrival> | null> {
   const best = new Map([[start.fingerprint, start]]);
   let frontier: ReadonlyMap<string, Arrival> = new Map(best);
@@ -121,7 +125,7 @@ function* bestPaths(
       const issued = hops.get(fingerprint) ?? (yield* weighedHops(view, policy, fingerprint));
       hops.set(fingerprint, issued);
       for (const hop of issued) {
-        if (budget.visits-- === 0) return null;
+        if (budget.visits-- <= 0) return null;
         if (budget.visits % STEP === 0) yield;
         const score = arrival.score * hop.factor;
         if (score <= (best.get(hop.to)?.score ?? 0)) continue;

@@ -18,6 +18,8 @@ import { MAX_PARTS, ROLE, TITLE } from "../../verify/keys/contract.js";
 import type { PreparedDocument } from "../attestations/documents.js";
 import { readManifest } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../shared/input.js";
+import type { Visits } from "../trust/score.js";
+import { visitsOfRequest } from "./layer3.js";
 import { type LayerResult, worst } from "./standing.js";
 import type { Verification, VerificationRequest, VerificationResult } from "./verification.js";
 
@@ -112,14 +114,16 @@ function readPart(value: unknown, path: string, faults: Faults): CompositePart |
 /**
  * Verifies a manifest (`POST /verify`). If its document has parts, each part is verified against its own content hash.
  * The result of the whole is no better than the worst result of a part with a manifest.
+ * @param budget what layer 3 may follow for all of them together
  * @throws CairnlogError as `Verification.verify` does; `invalid-input` for parts of the wrong form
  */
 export async function verifyComposite(
   verification: Pick<Verification, "verify">,
   request: VerificationRequest,
+  budget: Visits = visitsOfRequest(),
   depth = 0,
 ): Promise<VerificationResult> {
-  const result = await verification.verify(request);
+  const result = await verification.verify(request, budget);
   const { document } = request.manifest as Manifest;
   if (document.parts === undefined) return result;
   const faults = new Faults();
@@ -131,7 +135,8 @@ export async function verifyComposite(
   for (const { title, content_hash, manifest } of parts) {
     if (!manifest) verdicts.push({ title, content_hash, overall_status: "not_evaluated" });
     else {
-      const part = await verifyComposite(verification, { ...request, manifest, source_hash: content_hash }, depth + 1);
+      const asked = { ...request, manifest, source_hash: content_hash };
+      const part = await verifyComposite(verification, asked, budget, depth + 1);
       verdicts.push({ title, content_hash, overall_status: part.overall_status, result: part });
     }
   }

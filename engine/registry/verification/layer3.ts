@@ -6,14 +6,16 @@
 import type * as contract from "../../contract/signing/trust.js";
 import type { Value } from "../../contract/types.js";
 import type { TrustPolicy } from "../trust/config.js";
-import { type ScoreView, type SignerScore, scoreSigners } from "../trust/score.js";
+import { type ScoreView, type SignerScore, scoreSigners, type Visits } from "../trust/score.js";
 import type { TrustJudge, TrustService } from "../trust/service.js";
 import { reaches } from "../trust/trust.js";
 import type { GraphView } from "../trust/view.js";
 import type { LayerResult } from "./standing.js";
 
-/** Maximum number of endorsements that one verification follows: a few seconds of work, in slices. */
+/** Maximum number of endorsements that one request follows: a few seconds of work, in slices. */
 const MAX_VISITS = 1_000_000;
+/** The endorsements that one request may follow, however many documents it has verified. */
+export const visitsOfRequest = (): Visits => ({ visits: MAX_VISITS });
 
 /** The result for one signer. Never `invalid`: trust is an opinion, and a missing opinion does not make a signature invalid. */
 type TrustVerdict = Value<typeof contract.TrustVerdict>;
@@ -27,19 +29,22 @@ interface TrustAssessment {
 /**
  * Judges every signer by one policy.
  * @param policy null if the verifier has no active configuration: then nothing is evaluated
+ * @param budget of the request
  * @throws CairnlogError `overloaded`, `closed`
  */
 export async function assessTrust(
   trust: Pick<TrustService, "query">,
   policy: TrustPolicy | null,
   signers: readonly string[],
+  budget: Visits,
 ): Promise<TrustAssessment> {
   if (!policy) return notEvaluated("The verifier has no active trust configuration.");
   if (!signers.length) return notEvaluated("There is no signer to judge.");
-  const scores = await trust.query((view, judge) =>
-    scoreSigners(scoreView(view, judge), policy, new Set(signers), MAX_VISITS),
-  );
-  if (!scores) return notEvaluated("The anchors reach more endorsements than one verification follows.");
+  // Nothing is read for the parts behind the one that has used it up.
+  const scores =
+    budget.visits > 0 &&
+    (await trust.query((view, judge) => scoreSigners(scoreView(view, judge), policy, new Set(signers), budget)));
+  if (!scores) return notEvaluated("The anchors reach more endorsements than one request follows.");
   const verdicts = new Map([...scores].map(([signer, score]) => [signer, verdict(score, policy.minimum_threshold)]));
   const of = (signer: string) => verdicts.get(signer)!;
   const below = signers.filter((signer) => of(signer).status !== "valid").length;

@@ -29,8 +29,9 @@ import type { Keys } from "../keys/keys.js";
 import { decodeSignature, invalidInput, members } from "../shared/input.js";
 import { readTrustPolicy, type TrustPolicy } from "../trust/config.js";
 import type { TrustConfigs } from "../trust/configs.js";
+import type { Visits } from "../trust/score.js";
 import type { TrustService } from "../trust/service.js";
-import { assessTrust } from "./layer3.js";
+import { assessTrust, visitsOfRequest } from "./layer3.js";
 import { attestationGraph, judgeStanding, type LayerResult, loadSigner, type SignerChain, worst } from "./standing.js";
 
 /** The body of `POST /verify`; its manifest may be anything. */
@@ -83,11 +84,12 @@ export class Verification {
   /**
    * Verifies layers 1 and 2, and layer 3 by the trust that the request names (docs/spec §8). An invalid
    * manifest is a result, not an error.
+   * @param budget what layer 3 may follow, if other documents are verified for the same request
    * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with
    *   `details`; `not-i-json`; `not-found` for a verifier that is not a key; `payload-too-large` if its signatures
    *   cover more than 64 MiB together; `overloaded`, `closed`
    */
-  async verify(request: VerificationRequest): Promise<VerificationResult> {
+  async verify(request: VerificationRequest, budget: Visits = visitsOfRequest()): Promise<VerificationResult> {
     const { manifest, source_hash } = members(request);
     await turn();
     const sourceHash = normaliseContentHash(source_hash);
@@ -106,7 +108,7 @@ export class Verification {
       return { layer1, layer2, overall_status, attestations, attestation_graph };
     }
     const signers = judged.map(({ signer, signer_key_fingerprint: named }) => signer?.record.fingerprint ?? named);
-    const { summary: layer3, of } = await assessTrust(this.#parts.trust, policy, signers);
+    const { summary: layer3, of } = await assessTrust(this.#parts.trust, policy, signers, budget);
     return {
       layer1,
       layer2,

@@ -81,7 +81,7 @@ test("scores are those of the configuration", () => {
       decay_per_hop: 0.5,
       category_weights: {},
     };
-    return complete(scoreSigners(view, policy, new Set([signer]), 1000))!.get(signer)!.score;
+    return complete(scoreSigners(view, policy, new Set([signer]), { visits: 1000 }))!.get(signer)!.score;
   };
   const [page] = tables("signer");
   expect(page!.size).toBe(3);

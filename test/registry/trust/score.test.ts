@@ -64,7 +64,7 @@ function scored(
   const { direct_signer_anchors: direct, endorser_anchors: endorsers } = policy;
   const own = { ...policy, direct_signer_anchors: renamed(direct), endorser_anchors: renamed(endorsers) };
   const signers = new Set(discounts.map((_, i) => name(i)));
-  const scores = complete(scoreSigners(view, own, signers, maxVisits));
+  const scores = complete(scoreSigners(view, own, signers, { visits: maxVisits }));
   return scores && discounts.map((_, i) => scores.get(name(i)));
 }
 

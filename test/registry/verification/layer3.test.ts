@@ -1,6 +1,7 @@
 /** Layer 3 of verification: a verifier's trust in the signers of a manifest. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { VerificationRequest } from "#cairnlog/engine/registry/verification/verification.js";
+import { assemble, compile, verifyComposite } from "#cairnlog/engine/registry/verification/composites.js";
+import type { VerificationRequest, VerificationResult } from "#cairnlog/engine/registry/verification/verification.js";
 import { attest } from "../attestations/manifests.js";
 import { HUMAN, INSTITUTIONAL, newKey, offerOf } from "../endorsements/endorsementcase.js";
 import {
@@ -12,6 +13,7 @@ import {
   newFolder,
   nodeSigner,
   openWorld,
+  sha256,
   type TestManifest,
   type World,
 } from "../world.js";
@@ -182,4 +184,25 @@ describe("layer 3", () => {
     const both = { verifier_fingerprint: anchor, trust_config: policy() };
     expect(await failure(() => verify(both))).toMatchObject({ paths: ["/trust_config"] });
   });
+});
+
+it("follows so many endorsements for a request, however many parts its composite has", async () => {
+  const titles = ["one", "two", "three"];
+  const parts = [];
+  for (const title of titles) {
+    const document = { title, content_hash: `sha256:${sha256(title)}` };
+    parts.push({ ...document, manifest: await attest(world, signer, { document, attestations: [] }) });
+  }
+  const { composite } = assemble({ title: "All", parts });
+  const { manifest } = compile({ composite });
+  const request = { manifest, source_hash: composite.composite_hash, trust_config: policy() };
+  const layer3 = async (...budget: { visits: number }[]) =>
+    (await verifyComposite(world.registry.verification, request, ...budget)).parts!.map(
+      ({ result }) => (result as VerificationResult).layer3!.status,
+    );
+  expect(await layer3()).toEqual(["valid", "valid", "valid"]);
+  // Two endorsements lead to the signer of each part.
+  expect(await layer3({ visits: 6 })).toEqual(["valid", "valid", "valid"]);
+  expect(await layer3({ visits: 4 })).toEqual(["valid", "valid", "not_evaluated"]);
+  expect(await layer3({ visits: 1 })).toEqual(["not_evaluated", "not_evaluated", "not_evaluated"]);
 });
