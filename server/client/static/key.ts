@@ -15,6 +15,8 @@ export type PublishedKey = Omit<KeyDetail, "proven">;
  */
 export function keyFrom(fingerprint: string, entries: readonly Entry[]): KeyDetail | undefined {
   let key: KeyDetail | undefined;
+  /** Both keys have signed a rotation, and it stays what it is whoever registers them. */
+  let handed: Pick<KeyDetail, "predecessor_fingerprint" | "predecessor_confirmed"> | undefined;
   for (const entry of entries.map(eventIn)) {
     const { event_type, payload } = entry;
     const isOfKeys = event_type === "key_registration" || event_type === "key_succession";
@@ -22,12 +24,16 @@ export function keyFrom(fingerprint: string, entries: readonly Entry[]): KeyDeta
       const created = keyOf(fingerprint, entry);
       if (created && (!key || (created.named && !key.named && key.status === "active"))) key = created;
     } else if (key && event_type === "key_revocation") key = { ...key, status: "revoked" };
-    else if (key && event_type === "key_succession")
+    else if (payload.old_fingerprint !== fingerprint) {
+      if (event_type === "operator_key_rotation")
+        handed = { predecessor_fingerprint: String(payload.old_fingerprint), predecessor_confirmed: true };
+    } else if (key)
       key = {
         ...{ ...key, status: "succeeded", successor_fingerprint: String(payload.fingerprint) },
-        successor_confirmed: showsPossession(entry),
+        successor_confirmed: event_type === "operator_key_rotation" || showsPossession(entry),
       };
   }
+  if (key?.predecessor_fingerprint === null) key = { ...key, ...handed };
   const isExpired = key?.status === "active" && key.expires_at !== null && Date.parse(key.expires_at) <= Date.now();
   return key && isExpired ? { ...key, status: "expired" } : key;
 }

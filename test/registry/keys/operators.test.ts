@@ -5,6 +5,8 @@ import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { systemClock as clock } from "#cairnlog/engine/log/state/clock.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { keyFrom } from "#cairnlog/server/client/static/key.js";
+import { lookupHashes } from "#cairnlog/server/client/static/run.js";
 import {
   closeWorlds,
   failure,
@@ -91,7 +93,20 @@ test("both keys of a rotation confirm it, whoever registers the new one, before 
       if (isBefore) for (const way of ways) await way(first, next);
     });
     const { keys, verification, requests, attestations } = world.registry;
+    // What a reader of the published entries works out is the same, as far as they say it.
+    const published = ({ fingerprint }: TestSigner) => {
+      const all = Array.from({ length: world.registry.log.size }, (_, i) => world.registry.log.entryAt(i)!);
+      const term = fingerprint.slice("sha256:".length);
+      return keyFrom(
+        fingerprint,
+        all.filter((entry) => lookupHashes(entry).includes(term)),
+      );
+    };
     const check = async () => {
+      for (const key of [retired, current]) {
+        const { proven: _, ...known } = published(key) ?? keys.detail(key.fingerprint);
+        expect(keys.detail(key.fingerprint)).toMatchObject({ ...known, registered_at: expect.any(String) });
+      }
       expect([keys.detail(retired.fingerprint), keys.detail(current.fingerprint)]).toMatchObject([
         { status: "succeeded", successor_fingerprint: current.fingerprint, successor_confirmed: true },
         { status: "active", predecessor_fingerprint: retired.fingerprint, predecessor_confirmed: true },
