@@ -161,8 +161,8 @@ export class Deliverer {
     this.#unwatch = this.#webhooks.watch({
       grown: () => this.#grown(),
       changed: (changes) => this.#note(changes),
-      keyEnded: (fingerprint) => {
-        if (this.#owners.ended(fingerprint)) this.#wake();
+      keyChanged: (fingerprint) => {
+        if (this.#owners.changed(fingerprint)) this.#wake();
       },
     });
     this.#wake();
@@ -171,9 +171,10 @@ export class Deliverer {
   /** Cancels running attempts without recording them, and resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.#unwatch();
-    this.#owners.stop();
     for (const lane of this.#lanes.values()) lane.cancelTimer();
     await this.#work.stop();
+    // Until it has stopped, it may still begin to wait for a key.
+    this.#owners.stop();
   }
 
   /** Called while a batch is being released. Without subscriptions, nothing has to be read. */

@@ -17,11 +17,11 @@ export class OwnerKeys {
   readonly #clock: Clock;
   readonly #schedule: Schedule;
   readonly #owners = new Map<string, Owner>();
-  /** Owners whose keys may have ended. */
+  /** Owners whose keys may have ended, or may expire at another time. */
   readonly #due = new Set<string>();
   readonly #onDue: () => void;
 
-  /** @param onDue called when a key has expired */
+  /** @param onDue called when a key may have expired */
   constructor(webhooks: Pick<Webhooks, "ownerAt">, clock: Clock, schedule: Schedule, onDue: () => void) {
     this.#webhooks = webhooks;
     this.#clock = clock;
@@ -36,7 +36,6 @@ export class OwnerKeys {
       owner = { lanes: new Set(), cancelTimer: () => {} };
       this.#owners.set(lane.owner, owner);
       this.#due.add(lane.owner);
-      this.#await(lane.owner, owner);
     }
     owner.lanes.add(lane);
   }
@@ -49,8 +48,8 @@ export class OwnerKeys {
     this.#due.delete(lane.owner);
   }
 
-  /** The key has ended. @returns whether it owns a subscription */
-  ended(fingerprint: string): boolean {
+  /** The key has ended, or will expire. @returns whether it owns a subscription */
+  changed(fingerprint: string): boolean {
     if (!this.#owners.has(fingerprint)) return false;
     this.#due.add(fingerprint);
     return true;
@@ -72,8 +71,11 @@ export class OwnerKeys {
     for (const fingerprint of this.#due) {
       if (limit-- <= 0) break;
       this.#due.delete(fingerprint);
-      if (this.#look(fingerprint)?.isActive) continue;
-      for (const { id } of this.#owners.get(fingerprint)?.lanes ?? []) ids.push(id);
+      const owner = this.#owners.get(fingerprint)!;
+      owner.cancelTimer();
+      const key = this.#look(fingerprint);
+      if (!key?.isActive) for (const { id } of owner.lanes) ids.push(id);
+      else if (key.expires_at !== null) this.#await(fingerprint, owner, key.expires_at);
     }
     return ids;
   }
@@ -83,15 +85,9 @@ export class OwnerKeys {
   }
 
   /** Waits until the key expires. */
-  #await(fingerprint: string, owner: Owner): void {
-    const key = this.#look(fingerprint);
-    if (!key?.isActive || key.expires_at === null) return;
-    const wait = Math.ceil((parseTimestamp(key.expires_at) - this.#clock()) / 1000);
+  #await(fingerprint: string, owner: Owner, expires: string): void {
+    const wait = Math.ceil((parseTimestamp(expires) - this.#clock()) / 1000);
     owner.cancelTimer = this.#schedule(Math.min(wait, MAX_WAIT_MS), () => {
-      if (this.#look(fingerprint)?.isActive) {
-        this.#await(fingerprint, owner);
-        return;
-      }
       this.#due.add(fingerprint);
       this.#onDue();
     });

@@ -1,7 +1,7 @@
 /** Subscriptions that end without their owner, and what the owner is told. */
 import { afterAll, describe, expect, test } from "vitest";
 import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
-import { at, closeWorlds, nodeSigner, registration, SECOND } from "../registry/world.js";
+import { at, closeWorlds, heldRegistration, nodeSigner, registration, SECOND } from "../registry/world.js";
 import { ACCEPTED, OWNER, openPost, type Post, REFUSED } from "./harness.js";
 
 const FAILING_ENDS_AFTER_S = 7 * 86_400;
@@ -158,6 +158,24 @@ describe("a key", () => {
     expiring.post.pass(1);
     await expiring.ended();
     expect(inboxOf(expiring.post, expiring.signer.fingerprint)).toEqual([[expiring.id, "key-ended"]]);
+  });
+
+  test.each([
+    ["sooner", 48],
+    ["although it never did", undefined],
+    ["later", 2],
+  ])("that its holder registers anew, to expire %s, ends them then", async (_, hours) => {
+    const { now } = (await openPost()).world;
+    const { post, signer, id, ended } = await owned(hours === undefined ? hours : at(now + hours * 3_600 * SECOND));
+    await post.world.registry.keys.register(heldRegistration(signer, "owner", at(now + 10 * 3_600 * SECOND)));
+    await post.quiet();
+    post.pass(10 * 3_600 - 1);
+    await post.quiet();
+    expect(inboxOf(post, signer.fingerprint)).toEqual([]);
+    post.pass(1);
+    await ended();
+    expect(inboxOf(post, signer.fingerprint)).toEqual([[id, "key-ended"]]);
+    expect(post.timers).toBe(0);
   });
 
   test("whose subscriptions have ended before it expires is not waited for", async () => {

@@ -102,8 +102,8 @@ export class Webhooks {
 
   /**
    * Calls `watcher.grown` when the log may have grown, `watcher.changed` after batches are on disk that change
-   * subscriptions, and `watcher.keyEnded` after those that end a key. After a failure, `changed` gets null: any subscription
-   * may have changed, and any key may have ended. They must not throw, and be quick.
+   * subscriptions, and `watcher.keyChanged` after those that end a key, or change one that expires: its holder may have said
+   * when. After a failure, `changed` gets null: any subscription and any key may have changed. They must not throw, and be quick.
    * @returns a function that ends this
    */
   watch(watcher: {
@@ -111,12 +111,13 @@ export class Webhooks {
     readonly changed: (
       changes: readonly { readonly key: number; readonly row: WebhookRow | undefined }[] | null,
     ) => void;
-    readonly keyEnded: (fingerprint: string) => void;
+    readonly keyChanged: (fingerprint: string) => void;
   }): () => void {
     const stop = this.#parts.log.observeSize(watcher.grown);
     this.#parts.writer.observeRows("webhooks", watcher.changed);
     this.#parts.writer.observeRows("keys", (changes) => {
-      for (const { key, row } of changes ?? []) if (row?.status !== "active") watcher.keyEnded(key);
+      for (const { key, row } of changes ?? [])
+        if (row?.status !== "active" || row.expires_at !== null) watcher.keyChanged(key);
     });
     return () => {
       stop();
