@@ -22,7 +22,7 @@ import { goesOn, logEndOf } from "../client/static/end.js";
 import { entriesPath, type LeafRange, OPERATOR_KEY, parseRunPath, runPath, runsOf } from "../client/static/layout.js";
 import { isCovered, newRuns, objectsOf, readRun, recordsOfBundle, sortedRecords } from "./runs.js";
 import { compressedBundle, type EntrySource, headFault } from "./source.js";
-import { LEFT_FOR_MS, type Target } from "./target.js";
+import { LEFT_FOR_MS, type Stored, type Target } from "./target.js";
 import { takeBack, withoutLeaf } from "./withheld.js";
 
 // The explorer beside published entries: a page that reads them, and proves them in its reader's browser. Its parts have hashes in
@@ -85,6 +85,8 @@ export interface Maker {
   create(path: string, bytes: Uint8Array): Promise<boolean>;
   /** Makes an object. @throws WrongTarget if there is another one */
   make(path: string, bytes: Uint8Array): Promise<void>;
+  /** Replaces a key by the one that follows on it. @throws if another publisher has come further meanwhile */
+  replaceKey(path: string, bytes: Uint8Array, before: Stored): Promise<void>;
   /** The error for an object that is not that of the log, or is gone since it was there. */
   wrong(path: string, isGone?: boolean, why?: string): Error;
 }
@@ -258,7 +260,7 @@ export class Content {
     const there = await this.#target.read(OPERATOR_KEY);
     if (!there || Buffer.compare(there.bytes, bytes) === 0) return;
     // The chain goes on from the key that was there: `#signers` has seen to it.
-    await this.#target.replace(OPERATOR_KEY, bytes, there);
+    await this.#maker.replaceKey(OPERATOR_KEY, bytes, there);
   }
 }
 

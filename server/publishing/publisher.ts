@@ -339,11 +339,22 @@ class TargetStore implements CopyStore, Maker {
       : await this.#target.create(CHECKPOINT, bytes);
     if (!isDone) {
       // The answer to a request that was carried out may have been lost.
-      const now = await this.#target.read(CHECKPOINT);
-      if (!now || Buffer.compare(now.bytes, bytes) !== 0)
-        throw new Overtaken(`The checkpoint in ${this.name} was replaced meanwhile: another publisher is at work.`);
+      await this.#expectCheckpoint(bytes);
     }
     this.isNew = true;
+  }
+
+  async #expectCheckpoint(bytes: Uint8Array | undefined): Promise<void> {
+    const now = (await this.#target.read(CHECKPOINT))?.bytes;
+    if (bytes ? now && Buffer.compare(now, bytes) === 0 : !now) return;
+    throw new Overtaken(`The checkpoint in ${this.name} was replaced meanwhile: another publisher is at work.`);
+  }
+
+  async replaceKey(path: string, bytes: Uint8Array, before: Stored): Promise<void> {
+    // Behind a newer checkpoint, the key of before may be one that the log has given up.
+    await this.#expectCheckpoint(this.#before?.bytes);
+    if (!(await this.#target.replace(path, bytes, before)))
+      throw new Overtaken(`${path} in ${this.name} was replaced meanwhile.`);
   }
 
   /** Publishes the key that the checkpoint is verified with, which is there before it. @throws Overtaken */
@@ -352,7 +363,7 @@ class TargetStore implements CopyStore, Maker {
     if (await this.#target.create(VKEY, bytes)) return;
     const there = await this.#target.read(VKEY);
     if (there && Buffer.compare(there.bytes, bytes) === 0) return;
-    if (!there || !this.#isPinned || !(await this.#target.replace(VKEY, bytes, there)))
-      throw new Overtaken(`The key in ${this.name} was replaced meanwhile.`);
+    if (!there || !this.#isPinned) throw new Overtaken(`The key in ${this.name} was replaced meanwhile.`);
+    await this.replaceKey(VKEY, bytes, there);
   }
 }
