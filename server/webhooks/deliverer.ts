@@ -223,7 +223,8 @@ export class Deliverer {
           this.#isAwake = true;
         });
       this.#pump();
-      if (this.#walk) this.#mark.whenDue(this.#walk, this.#lanes);
+      // Behind the mark, a subscription that has come meanwhile must have a lane with a cursor, or it would lose what was walked.
+      if (this.#walk && this.#changes?.length === 0) this.#mark.whenDue(this.#walk, this.#lanes);
     }
     this.#isReading = false;
   }

@@ -91,6 +91,29 @@ describe("a restart", () => {
     await post.deliverer.stop();
   });
 
+  test("loses nothing of a subscription that came while the keys of others were looked at", async () => {
+    const post = await openPost();
+    const { webhooks } = post.world.registry;
+    const endWithKey = webhooks.endWithKey.bind(webhooks);
+    let late = 0;
+    vi.spyOn(webhooks, "endWithKey").mockImplementationOnce(async (ids) => {
+      const ended = await endWithKey(ids);
+      late = (await post.subscribe({ url: "https://late.example/" })).id;
+      await post.world.append(note, note);
+      return ended;
+    });
+    post.answer = ({ webhookId }) => (webhookId === late ? never : ACCEPTED);
+    // The walk was never recorded, so it is at once.
+    await post.subscribe();
+    await post.until(() => entriesOf(post.arrivals, late).length > 0 && outboxOf(post).walked! > 0);
+    post.arrivals.length = 0;
+    post.answer = () => ACCEPTED;
+    await post.restart();
+    await post.done();
+    expect(entriesOf(post.arrivals, late)).toEqual([1, 2]);
+    await post.deliverer.stop();
+  });
+
   test("of a service that was away finds what came meanwhile", async () => {
     const post = await openPost();
     const { id } = await post.subscribe();
