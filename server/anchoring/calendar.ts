@@ -20,6 +20,11 @@ const MAX_ANSWER_BYTES = 10_000;
  * every later round.
  */
 const MAX_ATTESTATIONS = 8;
+/**
+ * What it answers about a message that it does not have, or not in an address: another calendar may have promised in its name, with
+ * a message of any length.
+ */
+const UNKNOWN: readonly number[] = [404, 414, 431];
 const MEDIA_TYPE = "application/vnd.opentimestamps.v1";
 
 /** The reason why a calendar could not be used; completes "The calendar …". */
@@ -56,7 +61,7 @@ export class Calendar {
    */
   async lookUp(message: Uint8Array, signal: AbortSignal): Promise<OtsTimestamp | null> {
     const { status, body } = await this.#ask(`/timestamp/${Buffer.from(message).toString("hex")}`, null, signal);
-    if (status === 404) return null;
+    if (UNKNOWN.includes(status)) return null;
     if (status !== 200) throw new CalendarError(`answered with status ${status}`);
     const timestamp = parsed(body, message);
     return otsCommitments(timestamp).some(({ kind }) => kind === "bitcoin") ? timestamp : null;

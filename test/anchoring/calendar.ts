@@ -5,6 +5,9 @@ import type { AddressInfo } from "node:net";
 import { afterAll } from "vitest";
 import { append, bitcoin, hash, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 
+/** The length of an address that any server reads, in bytes. */
+const MAX_ADDRESS = 8_000;
+
 const calendars: TestCalendar[] = [];
 afterAll(async () => {
   for (const calendar of calendars) await calendar.close();
@@ -45,6 +48,8 @@ export class TestCalendar {
   /** The address in its promises; its own unless set. */
   calledAs: string | null = null;
   misbehave: Misbehaviour | null = null;
+  /** Its answer to a longer address than it reads. */
+  tooLong = 414;
 
   constructor() {
     this.#server = createServer((request, response) => void this.#serve(request, response));
@@ -84,6 +89,7 @@ export class TestCalendar {
 
   #answer(method: string, path: string, body: Buffer): Misanswer {
     if (method === "POST" && path === "/digest") return this.#promise(body);
+    if (path.length > MAX_ADDRESS) return { status: this.tooLong, body: "The address is too long." };
     const message = /^\/timestamp\/((?:[0-9a-f]{2})+)$/.exec(path)?.[1];
     if (method !== "GET" || message === undefined) return { status: 400, body: "bad request" };
     if (this.height === null || !this.#promised.has(message)) return { status: 404, body: "Pending confirmation" };

@@ -205,6 +205,22 @@ describe("a hostile calendar", () => {
     expect(heights.sort()).toEqual([1, 800_000]);
   });
 
+  test.each([414, 431])(
+    "that promises in the name of another what that refuses with %i leaves none of its proofs out",
+    async (status) => {
+      const { log, calendars, anchoring } = await world(2);
+      const [hostile, right] = calendars;
+      right!.tooLong = status;
+      hostile!.misbehave = () => ({ body: hex(append(Buffer.alloc(4_000)), "00", pending(right!.url)) });
+      await anchoring.anchor();
+      await log.append(note(1));
+      await anchoring.anchor();
+      right!.height = 800_000;
+      await anchoring.upgrade();
+      expect(log.anchors.totals).toMatchObject({ confirmed: 2, pending: 0 });
+    },
+  );
+
   test("that answers with what is too deep to be added is left out", async () => {
     const { log, calendars, wait, anchoring } = await world(2);
     const [hostile, right] = calendars;
