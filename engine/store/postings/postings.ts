@@ -5,8 +5,8 @@
  * point of a merge. A log never deletes, so no record is ever superseded.
  *
  * If we crash here: a run counts only if its row is in table `runs`. That row is written in the transaction that
- * removes the replaced rows. Blocks of a run without a row are removed after the next start, and the postings of all
- * entries after the last run are computed again from the batches.
+ * removes the replaced rows. Blocks of a run without a row are removed after the next start, and where only a write has
+ * failed, when entries come. The postings of all entries after the last run are computed again from the batches.
  */
 
 import { turn } from "../../base/turns.js";
@@ -350,10 +350,13 @@ export class Postings {
     if (!this.#flushing && (this.#frozen || this.#memory.to - this.#memory.from >= FLUSH_ENTRIES)) this.#startFlush();
     for (let group = this.#mergeable(); group; group = this.#mergeable()) {
       const { level } = group[0]!;
-      this.#merging.set(
-        level,
-        this.#inBackground(this.#merge(group), () => this.#merging.delete(level)),
+      const id = this.#nextRunId++;
+      const merge = this.#inBackground(
+        this.#merge(id, group),
+        () => this.#merging.delete(level),
+        () => this.#forget(id),
       );
+      this.#merging.set(level, merge);
     }
     if (!this.#clearing && this.#leftOvers.length)
       this.#clearing = this.#inBackground(this.#clear(), () => {
@@ -367,12 +370,14 @@ export class Postings {
     });
   }
 
-  #inBackground(work: Promise<void>, done: () => void): Promise<void> {
+  /** @param failed called when a write has failed, and the runs are those on disk */
+  #inBackground(work: Promise<void>, done: () => void, failed?: () => void): Promise<void> {
     return work
       .catch((cause: unknown) => {
         this.#failure = cause;
         try {
           this.#adopt();
+          failed?.();
         } catch {
           // Where the disk cannot be read either, the failure of the write says why.
         }
@@ -388,6 +393,11 @@ export class Postings {
     this.#runs = this.#storedRuns();
     if (this.#frozen && this.#frozen.to <= (this.#runs.at(-1)?.to ?? 0)) this.#frozen = null;
     this.observer?.runsChanged();
+  }
+
+  /** Blocks of a merge that has failed are removed before the disk that was full for it is full for everything. */
+  #forget(id: number): void {
+    if (!this.#runs.some((run) => run.id === id)) this.#leftOvers.push(id);
   }
 
   /** Puts a run that is on disk in place of the runs that it was merged from. `#adopt` may have found it already. */
@@ -438,8 +448,7 @@ export class Postings {
     return old ? [old] : null;
   }
 
-  async #merge(inputs: readonly Run[]): Promise<void> {
-    const id = this.#nextRunId++;
+  async #merge(id: number, inputs: readonly Run[]): Promise<void> {
     const bloomTerms = Math.ceil(inputs.reduce((sum, { bloom }) => sum + (bloom?.length ?? 0) * 8, 0) / 10);
     let pending: [number, Buffer][] = [];
     const builder = new RunBuilder(bloomTerms, (block, records) => pending.push([block, records]));

@@ -77,6 +77,43 @@ test("a failed write behind which the runs cannot be read again either is what s
   await postings.close();
 });
 
+test("a merge that fails leaves no blocks behind: those that it had written are removed when entries come", async () => {
+  const TERMS = 4;
+  const addMany = (postings: Postings) => {
+    const terms = new TermTable();
+    const from = postings.size;
+    for (let index = from; index < from + FLUSH_ENTRIES; index++)
+      for (let term = 0; term < TERMS; term++)
+        terms.add(hashedTerm(POSTING.submission, `attestation ${index} ${term}`), index);
+    postings.add(from + FLUSH_ENTRIES, terms);
+  };
+  let written = 0;
+  let failures = 1;
+  const postings = new Postings({
+    ...store.postings,
+    async writeBlocks(run, blocks) {
+      written += blocks.length;
+      await store.postings.writeBlocks(run, blocks);
+    },
+    async writeRun(id, blocks, row, replaced) {
+      if (row.level === 1 && failures-- > 0) throw new Error("injected");
+      await store.postings.writeRun(id, blocks, row, replaced);
+    },
+  });
+  for (let run = 0; run < 3; run++) {
+    addMany(postings);
+    await postings.settle();
+  }
+  addMany(postings);
+  await expect(postings.settle()).rejects.toThrow("injected");
+  expect(written).toBeGreaterThan(0);
+  addMany(postings);
+  await postings.settle();
+  expect(store.postings.filedIds()).toEqual(store.postings.runIds());
+  expect([postings.size, postings.count]).toEqual([5 * FLUSH_ENTRIES, TERMS * 5 * FLUSH_ENTRIES]);
+  await postings.close();
+});
+
 test("a close while a run is written writes it once, and then what came meanwhile", async () => {
   const postings = new Postings(store.postings);
   add(postings, FLUSH_ENTRIES);
