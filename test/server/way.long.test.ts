@@ -42,7 +42,7 @@ beforeAll(async () => {
 test.each([
   [
     "an attestation",
-    76,
+    77,
     async () => {
       const signer = await registeredSigner(service);
       const body = submission(signer, newManifest());

@@ -25,8 +25,8 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { registrationStatement } from "../../verify/keys/contract.js";
 import type { PasswordService } from "../access/passwords.js";
 import { completeAttestation, submissionTerms } from "../events/attestations.js";
-import { defaultPseudonym, plainKey, readPseudonym } from "../events/keys.js";
-import { checkPossession, isRetired } from "../keys/keys.js";
+import { defaultPseudonym, isRetired, plainKey, readPseudonym } from "../events/keys.js";
+import { checkPossession } from "../keys/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import {

@@ -14,7 +14,7 @@ import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import { canonicalFingerprint, type PlainKey, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
+import { canonicalFingerprint, isRetired, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { isRegistered, registerKey } from "./commands.js";
@@ -232,10 +232,6 @@ export class Keys {
     };
   }
 }
-
-/** Whether a rotation has ended the key. Such a key need have no row. */
-export const isRetired = ({ operators }: Pick<Log, "operators">, { fingerprint }: PlainKey): boolean =>
-  !!operators.named(fingerprint)?.until;
 
 const registrationMessage = (fingerprint: string, pseudonym: string, expiration: unknown): Uint8Array =>
   Buffer.from(canonicalJson(registrationStatement(fingerprint, pseudonym, (expiration ?? null) as string | null)));

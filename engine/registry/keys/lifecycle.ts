@@ -12,11 +12,11 @@ import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import { successionMessage } from "../../verify/keys/contract.js";
-import { isFingerprint, plainKey, readPseudonym } from "../events/keys.js";
+import { isFingerprint, isRetired, plainKey, readPseudonym } from "../events/keys.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { isRegistered, revokeKey, succeedKey } from "./commands.js";
-import { checkAlgorithm, checkPossession, isRetired, readExpiration } from "./keys.js";
+import { checkAlgorithm, checkPossession, readExpiration } from "./keys.js";
 
 type Succession = Value<typeof contract.SucceedKey>["payload"];
 
