@@ -11,6 +11,7 @@ import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { encryptClaim, verifyClaimCommitment } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey, parseVkey } from "#cairnlog/engine/verify/index.js";
 import { type ClientOptions, createClient } from "#cairnlog/server/client/index.js";
+import type { GraphFilter } from "#cairnlog/server/client/signing/trust.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -216,6 +217,25 @@ test("trust is configured, revoked, listed, and the graph and standing of a key 
   await bob.client.endorsements.accept(entry.id);
   const graph = await client.trust.graph(fingerprint, { max_depth: 1 });
   expect(graph.edges).toMatchObject([{ from: fingerprint, to: bob.fingerprint, offer_entry_id: entry.id }]);
+  const [nodes, edges] = [graph.nodes, graph.edges];
+  const stranger = { fingerprint: `sha256:${"0".repeat(64)}` };
+  for (const [lie, filter = {}] of [
+    [{ nodes: [...nodes, nodes[1]] }],
+    [{ nodes: nodes.toReversed() }],
+    [{ nodes: [{ ...nodes[0], depth: 1 }, nodes[1]] }],
+    [{ nodes: [nodes[0], { ...nodes[1], ...stranger }] }],
+    [{ edges: [...edges, ...edges] }],
+    [{ depth_reached: 2 }],
+    [{ root: bob.fingerprint }],
+    [{}, { max_depth: 0 }],
+    [{}, { type: "x-service:institutional_endorsement" }],
+    [{}, { status: "offered" }],
+  ] as const) {
+    proxy.lie = (path, answer) => (path.startsWith("/graph/") ? { ...graph, ...lie } : answer);
+    const told = createClient({ server: proxy.url }).trust.graph(fingerprint, filter as GraphFilter);
+    expect((await failure(told)).code, JSON.stringify([lie, filter])).toBe("malformed-answer");
+  }
+  proxy.repent();
   expect(await client.trust.standing(bob.fingerprint)).toMatchObject({ received: { active: 1 }, key_status: "active" });
   await client.endorsements.alert(bob.fingerprint, "the laptop was stolen");
   expect(await all(client.endorsements.alerts(bob.fingerprint))).toMatchObject([{ endorser_fingerprint: fingerprint }]);

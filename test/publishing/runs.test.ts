@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { runPath } from "#cairnlog/server/client/static/layout.js";
+import { readFence, writeFence } from "#cairnlog/server/client/static/run.js";
 import { objectsOf, readRun } from "#cairnlog/server/publishing/runs.js";
 import { takeBack } from "#cairnlog/server/publishing/withheld.js";
 import { MemoryTarget } from "./memory.js";
@@ -53,6 +54,16 @@ test.each([0, 1, 64, PART_RECORDS, PART_RECORDS + 1])("a run of %i records is re
   if (count <= 64) return;
   target.objects.delete(runPath(RUN, Math.floor((count - 1) / PART_RECORDS)));
   await expect(readRun(target, RUN)).rejects.toMatchObject({ code: "corrupt-log" });
+});
+
+test("blocks that are not in order are no fence", () => {
+  const fence = writeFence(recordsOf(200));
+  expect(readFence(fence)).toMatchObject({ count: 200, block: 64, starts: { length: 4 } });
+  const [head, first, second] = [0, 8, 16].map((from) => fence.subarray(from, from + 8));
+  const rest = fence.subarray(24);
+  expect(readFence(Buffer.concat([head!, second!, first!, rest]))).toBeUndefined();
+  // Many records may begin alike.
+  expect(readFence(Buffer.concat([head!, first!, first!, rest]))).toMatchObject({ count: 200 });
 });
 
 const hex = "0".repeat(64);

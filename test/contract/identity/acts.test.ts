@@ -237,7 +237,7 @@ describe.each(["/keys/succeed", "/keys/revoke"])("the session that may end a key
   test("serves until then", async () => {
     const signer = await registeredSigner(service);
     const bearer = await bearerOf(service, signer);
-    world.now += 299 * SECOND;
+    world.now += 300 * SECOND;
     expect((await service.post(path, body(signer), bearer)).status).toBe(200);
   });
 

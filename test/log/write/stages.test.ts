@@ -247,4 +247,10 @@ describe("what a signer answers", () => {
       new RangeError("The signer did not answer with its signature of each message."),
     );
   });
+
+  test("is refused if one before the last is no signature of its length", async () => {
+    const [, last] = await testOperator.sign(messages);
+    for (const first of [new Uint8Array(63), new Uint8Array(65), "b".repeat(64)])
+      await expect(signatures(answering([first, last]), key, messages)).rejects.toThrow(RangeError);
+  });
 });

@@ -90,6 +90,7 @@ describe("an account", () => {
     for (const [i, key] of [issuing, second, second, last].entries()) {
       world.now += SECOND;
       const credential = draft(key, false);
+      const [oldest] = own().toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1));
       const { value } = await log.execute(recoverAccount, {
         user_id: user.id,
         known_hash: log.row("users", user.id)!.recovery_hash,
@@ -99,6 +100,7 @@ describe("an account", () => {
       });
       expect(value.revoked).toBe(i ? 1 : MAX_CREDENTIALS);
       expect(own()).toHaveLength(MAX_CREDENTIALS);
+      expect(own().map(({ id }) => id)).not.toContain(oldest!.id);
       expect(own().filter(({ status }) => status === "active")).toMatchObject([
         // What a key has signed for this account counts as long as it is on it.
         { id: credential.id, confirmed: key === second },
