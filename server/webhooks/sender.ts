@@ -9,6 +9,7 @@ import type { Order, SenderMessage, SendingData } from "./sending.js";
 
 const WORKER = new URL("./sending.js", import.meta.url);
 const ENDED: AttemptResult = { isDelivered: false, reason: "the sending thread has ended" };
+const NO_THREAD: AttemptResult = { isDelivered: false, reason: "no thread can be begun" };
 
 /** A thread, and the attempts that it makes. */
 class Thread {
@@ -83,8 +84,8 @@ export class Sender {
 
   readonly send: Send = async (request, signal) => {
     const id = ++this.#attempts;
-    this.#thread ??= this.#begin();
-    const thread = this.#thread;
+    const thread = this.#begun();
+    if (!thread) return NO_THREAD;
     const verdict = thread.verdict(id);
     const abort = () => thread.send(id, null);
     signal.addEventListener("abort", abort);
@@ -97,6 +98,14 @@ export class Sender {
   /** Ends the thread; every attempt under way fails. */
   async close(): Promise<void> {
     await this.#thread?.close();
+  }
+
+  /** Null where the system gives no more threads: this concerns no one but those who wait for deliveries, which come later. */
+  #begun(): Thread | null {
+    try {
+      this.#thread ??= this.#begin();
+    } catch {}
+    return this.#thread;
   }
 
   #begin(): Thread {

@@ -1,7 +1,9 @@
 /** Deliveries are sent by a thread of their own: verdicts, deadlines and places come through its port. */
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { getPriority } from "node:os";
+import { promisify } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import type { AttemptResult } from "#cairnlog/server/webhooks/send.js";
 import { Sender } from "#cairnlog/server/webhooks/sender.js";
@@ -112,6 +114,29 @@ test("when its thread ends, every attempt under way has failed, places are free 
   expect([freed, sender.places.isFull("127.0.0.1")]).toEqual([["127.0.0.1"], false]);
   receiver.answer = (response) => response.writeHead(204).end();
   expect(await sender.send(request(receiver.url), never)).toMatchObject({ isDelivered: true });
+});
+
+test("while the system gives no thread, every attempt fails, and later ones are made", async () => {
+  const receiver = await startReceiver();
+  const script = `
+    import { execFileSync } from "node:child_process";
+    import { readFileSync } from "node:fs";
+    import { Sender } from "#cairnlog/server/webhooks/sender.js";
+    const limit = (bytes) => execFileSync("prlimit", ["--pid", String(process.pid), "--as=" + bytes + ":"]);
+    const sender = new Sender(true);
+    const send = () => sender.send(${JSON.stringify(request(receiver.url))}, new AbortController().signal);
+    // No room for the stack of another thread.
+    limit((Number(/VmSize:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) + 1024) * 1024);
+    const refused = await send();
+    limit("unlimited");
+    console.log(JSON.stringify([refused, await send()]));
+    await sender.close();`;
+  const args = ["--input-type=module", "--eval", script];
+  const child = promisify(execFile)(process.execPath, args, { encoding: "utf8" });
+  expect(JSON.parse((await child).stdout)).toEqual([
+    { isDelivered: false, reason: "no thread can be begun" },
+    { isDelivered: true, reason: "204" },
+  ]);
 });
 
 test("there is no thread before the first delivery; where the system can do that, it has a lower priority", async () => {
