@@ -301,12 +301,16 @@ describe("an upgrade", () => {
     expect(log.anchors.row(2)!.status).toBe("confirmed");
   });
 
-  test("asks a calendar about its own promises alone", async () => {
-    const { calendars, anchoring } = await world(2);
-    await anchoring.anchor();
-    await anchoring.upgrade();
-    for (const { requests } of calendars) expect(requests.map(({ method }) => method)).toEqual(["POST", "GET"]);
-  });
+  test.each(["", "/", "//"])(
+    "asks a calendar about its own promises alone, with %j at the end of its address",
+    async (end) => {
+      const { calendars, anchoring } = await world(2);
+      for (const calendar of calendars) calendar.calledAs = calendar.url + end;
+      await anchoring.anchor();
+      await anchoring.upgrade();
+      for (const { requests } of calendars) expect(requests.map(({ method }) => method)).toEqual(["POST", "GET"]);
+    },
+  );
 
   test("that finds no proof of one entry at a calendar asks it for the others in the same round", async () => {
     const { log, calendars, anchoring } = await world(1);

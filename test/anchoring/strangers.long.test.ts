@@ -3,7 +3,7 @@
  * calendars are kept.
  */
 import { pino } from "pino";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
@@ -81,6 +81,7 @@ describe.each(WRONG)("a calendar that answers with %s", (_, misanswer, reason) =
     const refusal = expect(anchoring.anchor()).rejects;
     await refusal.toMatchObject({ code: "calendars-unavailable", message: expect.stringMatching(reason) });
     expect(calendar!.requests).toHaveLength(1);
+    expect(anchoring.failures).toBe(1);
     expect(log.entry(1)).not.toHaveProperty("ots_proof");
     expect(anchoring.status()).toMatchObject({ proof_status: "none", anchored_at: null });
     // What failed is not remembered.
@@ -94,6 +95,7 @@ describe.each(WRONG)("a calendar that answers with %s", (_, misanswer, reason) =
     const [wrong, right] = calendars;
     wrong!.misbehave = () => misanswer(wrong!);
     await anchoring.anchor();
+    expect(anchoring.failures).toBe(1);
     expect(commitments(log)).toEqual([{ kind: "pending", uri: right!.url }]);
     right!.misbehave = () => misanswer(right!);
     const { ots_proof } = log.entry(1)!;
@@ -148,11 +150,15 @@ describe("a calendar that never answers", () => {
     const { log, calendars, anchoring } = await world(1, ENDLESS);
     await anchoring.anchor();
     calendars[0]!.misbehave = () => null;
-    anchoring.start(1);
+    const timers = vi.spyOn(globalThis, "setTimeout");
+    anchoring.start(12_345);
     await calendars[0]!.seen(2);
     await anchoring.stop();
     await log.close();
     expect(calendars[0]!.requests).toHaveLength(2);
+    // Nor is another round waited for.
+    expect(timers.mock.calls.filter(([, milliseconds]) => milliseconds === 12_345_000)).toEqual([]);
+    timers.mockRestore();
   });
 
   test("is asked once in a round, not once for every anchor", async () => {

@@ -104,6 +104,32 @@ test("nobody who lies, or says nothing, keeps a log from starting; its operator 
 
 const OWN = newTree("log.example/tlog");
 
+const recallOf = (sources: Partial<ConstructorParameters<typeof Recall>[0]>) =>
+  new Recall({
+    log: {} as never,
+    origin: OWN.origin,
+    keys: [parseVkey(OWN.signer.vkey)],
+    witnesses: [],
+    mirrors: [],
+    compare: () => Promise.reject(new CairnlogError("corrupt-log", "The log shrank.")),
+    refuted: () => {},
+    logger: { warn: () => {} } as never,
+    ...sources,
+  });
+
+test.each([
+  [404, true],
+  [409, true],
+  [200, false],
+  [403, false],
+  [503, false],
+])("whether a mirror that shows no head and answers %i has answered: %s", async (status, hasAnswered) => {
+  const recall = recallOf({ mirrors: [await answering(status, "")] });
+  await recall.open();
+  expect(recall.warnings).toHaveLength(hasAnswered ? 0 : 1);
+  await recall.stop();
+});
+
 test.each<[string, string, boolean]>([
   ["the log's own checkpoint", OWN.note(9), true],
   ["one that another key has signed", newTree(OWN.origin).note(9), false],
@@ -112,16 +138,7 @@ test.each<[string, string, boolean]>([
   ["one of another log by the same key", newTree("log.example/other", OWN.signer).note(9), false],
   ["no checkpoint", "no checkpoint", false],
 ])("of a witness that shows %s the word counts by the log's signature alone", async (_, note, counts) => {
-  const recall = new Recall({
-    log: {} as never,
-    origin: OWN.origin,
-    keys: [parseVkey(OWN.signer.vkey)],
-    witnesses: [{ name: "W", url: await answering(200, note) }],
-    mirrors: [],
-    compare: () => Promise.reject(new CairnlogError("corrupt-log", "The log shrank.")),
-    refuted: () => {},
-    logger: { warn: () => {} } as never,
-  });
+  const recall = recallOf({ witnesses: [{ name: "W", url: await answering(200, note) }] });
   if (counts) await expect(recall.open()).rejects.toMatchObject({ code: "corrupt-log" });
   else {
     await recall.open();
