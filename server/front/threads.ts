@@ -34,6 +34,11 @@ interface FrontThreadsParts {
   readonly logger: Logger;
 }
 
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
 export class FrontThreads {
   readonly #parts: FrontThreadsParts;
   #listed: FrontData["listed"];
@@ -45,7 +50,7 @@ export class FrontThreads {
   readonly #told = new Map<FrontThread, FrontReport>();
   /** What those that died had counted, so that no counter goes back. */
   #past: FrontFigures | null = null;
-  #place: { readonly host: string; readonly port: number } | null = null;
+  #place: Place | null = null;
   readonly #replacing = new Set<NodeJS.Timeout>();
   #closing = false;
   readonly #feedSender: FeedSender;
@@ -177,6 +182,10 @@ export class FrontThreads {
     const place = this.#place;
     if (this.#closing || !place) return;
     this.#parts.logger.error({ front: number + 1 }, "a front end has ended, and is replaced");
+    this.#replaceLater(number, place);
+  }
+
+  #replaceLater(number: number, place: Place): void {
     const timer = setTimeout(() => {
       this.#replacing.delete(timer);
       void this.#replace(number, place);
@@ -185,17 +194,20 @@ export class FrontThreads {
   }
 
   /** One that cannot start ends, and is replaced in its turn. */
-  async #replace(number: number, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
-    const thread = this.#start(number);
+  async #replace(number: number, place: Place): Promise<void> {
+    const { host, port } = place;
+    let thread: FrontThread | undefined;
     try {
+      thread = this.#start(number);
       await thread.opened;
       // It was told to close by then.
       if (this.#closing) return;
       await thread.listen(host, port, this.#isShared);
     } catch (error) {
       this.#parts.logger.error({ err: error, front: number + 1 }, "a front end cannot start");
-      // One that is open and cannot listen lives on, and nobody would make another.
-      thread.send({ kind: "close" });
+      // One that is open and cannot listen lives on, and nobody would make another. Where the system gives no thread, none ends.
+      if (thread) thread.send({ kind: "close" });
+      else this.#replaceLater(number, place);
     }
   }
 }

@@ -22,12 +22,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
  * Throws in the front end that is first to find the file, out of nowhere; and at the next look at the certificate, if the file
- * `unreadable` is beside it.
+ * `unreadable` is beside it. The process gets no next thread, if the file `threadless` is there.
  */
 const BOMB = `
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { workerData } from "node:worker_threads";
+import threads, { workerData } from "node:worker_threads";
 const { existsSync, readFileSync, unlinkSync } = fs;
 const isFirst = (file) => {
   if (!existsSync(file)) return false;
@@ -47,8 +47,16 @@ if (workerData?.sharedState) {
       throw new Error("no file can be opened");
     return readFileSync(path, ...options);
   };
-  syncBuiltinESMExports();
+} else {
+  const { Worker } = threads;
+  threads.Worker = class extends Worker {
+    constructor(...given) {
+      if (isFirst(process.env.BOMB_FILE.replace(/bomb$/, "threadless"))) throw new Error("the system has no thread left");
+      super(...given);
+    }
+  };
 }
+syncBuiltinESMExports();
 `;
 
 /** Attests over connections of its own until told to stop; a connection that breaks is replaced. */
@@ -185,6 +193,18 @@ test("the connections of a front end that crashed are given back, and those of t
     expect(await connect()).toBe(false);
   }
   for (const { socket } of open.keys()) socket.destroy();
+  expect(await service.stop()).toBe(0);
+});
+
+test("a front end for which the system has no thread is begun when it has one again", async () => {
+  const { service, bomb } = await startMined();
+  const old = await frontsOf(service.url);
+  const threadless = join(folder, "threadless");
+  writeFileSync(threadless, "");
+  writeFileSync(bomb, "");
+  const others = async () => (await frontsOf(service.url)).filter((front) => !old.includes(front)).length;
+  await expect.poll(() => others().catch(() => null)).toBe(1);
+  expect(existsSync(threadless)).toBe(false);
   expect(await service.stop()).toBe(0);
 });
 
