@@ -10,7 +10,7 @@ import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { encryptClaim, verifyClaimCommitment } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey, parseVkey } from "#cairnlog/engine/verify/index.js";
-import { type ClientOptions, createClient } from "#cairnlog/server/client/index.js";
+import { type ClaimEntry, ClientError, type ClientOptions, createClient } from "#cairnlog/server/client/index.js";
 import type { GraphFilter } from "#cairnlog/server/client/signing/trust.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { anyEvent } from "../anyevent.js";
@@ -167,6 +167,27 @@ describe("encrypted claims", () => {
     proxy.repent();
   });
 
+  test("one whose digests are two of a kind, or that is called something else, is not taken", async () => {
+    const { client } = await withHardware();
+    const { payload } = sealed();
+    await client.claims.post({ ...payload });
+    // Older entries do not say what they are, so nothing hashed does.
+    const older = { ciphertext: "AAAA", commitment: "0".repeat(64), lookup_key: sha256(randomUUID()) };
+    await service.server.registry.log.append({ event_type: "encrypted_claim", payload: older });
+    const liar = createClient({ server: proxy.url });
+    for (const [lookup, lie] of [
+      [payload.lookup_key, ({ previous_hashes: [one] }: ClaimEntry) => ({ previous_hashes: [one, one] })],
+      [older.lookup_key, () => ({ event_type: "https://x.example/note" })],
+    ] as const) {
+      proxy.lie = (path, answer) =>
+        path.startsWith("/claims?")
+          ? { ...answer, entries: answer.entries.map((entry: ClaimEntry) => ({ ...entry, ...lie(entry) })) }
+          : answer;
+      expect(await failure(all(liar.claims.list(lookup)))).toBeInstanceOf(ClientError);
+    }
+    proxy.repent();
+  });
+
   test("older ones are listed, too", async () => {
     const lookup_key = sha256(randomUUID());
     const payload = { ciphertext: "AAAA", commitment: "0".repeat(64), lookup_key };
@@ -293,8 +314,10 @@ describe("documents", () => {
         ? { ...answer, manifest: { ...answer.manifest, document: newManifest().document } }
         : answer;
     expect(await failure(client.documents.prepare(document))).toMatchObject({ code: "malformed-answer" });
-    proxy.lie = (_, answer) => ({ ...answer, signing_payload: "AAAA" });
-    expect(await failure(client.documents.prepare(document))).toMatchObject({ code: "malformed-answer" });
+    for (const lie of [{ signing_payload: "AAAA" }, { manifest_hash: "0".repeat(64) }]) {
+      proxy.lie = (_, answer) => ({ ...answer, ...lie });
+      expect(await failure(client.documents.prepare(document))).toMatchObject({ code: "malformed-answer" });
+    }
     proxy.lie = (_, { composite }) => ({ composite: { ...composite, parts: composite.parts.toReversed() } });
     const assembled = client.documents.assemble({ title: "Both", parts: parts() });
     expect(await failure(assembled)).toMatchObject({ code: "malformed-answer" });

@@ -85,6 +85,19 @@ describe("heads and proofs", () => {
   });
 });
 
+test("a summary without the newest entry, and a proof with another head, of a log that has both", async () => {
+  const { client } = await acquainted();
+  lieAbout("/log/head", (answer) => ({ ...answer, head: null }));
+  await conviction(client.log.summary());
+  for (const [lie, other] of [
+    ["to_sth", "from_sth"],
+    ["from_sth", "to_sth"],
+  ] as const) {
+    lieAbout("/log/consistency", (answer) => ({ ...answer, [lie]: answer[other] }));
+    await conviction(client.log.consistency(2, 8));
+  }
+});
+
 describe("lists of entries", () => {
   const isList = (change: (entries: Entry[]) => Entry[]) =>
     lieAbout("/log", (answer) => ({ ...answer, entries: change(answer.entries) }));
@@ -116,7 +129,13 @@ describe("lists of entries", () => {
     const other = await startTestService({ SERVICE_OTS_CALENDARS: calendar.url });
     await newClient(other.url).client.keys.register({ pseudonym: "Ada" });
     const signer = operatorSigner(other.server.dataDir);
-    const { ots_proof: another } = await createClient({ server: other.url, signer }).anchoring.anchor();
+    const anchored = await createClient({ server: other.url, signer }).anchoring.anchor();
+    const { ots_proof: another } = anchored;
+    // An earlier answer, for an entry that is not the newest any more.
+    await newClient(other.url).client.keys.register({ pseudonym: "Ben" });
+    const late = await LyingProxy.before(other.url);
+    late.lie = (path, answer) => (path === "/log/anchor" ? anchored : answer);
+    await conviction(createClient({ server: late.url, publicOrigin: other.url, signer }).anchoring.anchor());
     const { client } = await acquainted();
     for (const ots_proof of ["", "AAAA", "no base64", another]) {
       isList((entries) => entries.map((entry, i) => (i === 2 ? { ...entry, ots_proof } : entry)));

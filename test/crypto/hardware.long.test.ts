@@ -182,7 +182,9 @@ describe("a chain proves nothing", () => {
     const own = selfSigned(signer.privateKey, extensions);
     await refused(own);
     const trusting = new HardwareRoots(own + root.certificate);
-    for (const chain of [own, own + own, own + root.certificate])
+    // A root that was renewed is another certificate of the same key.
+    const renewed = selfSigned(signer.privateKey, extensions);
+    for (const chain of [own, own + own, own + root.certificate, renewed, renewed + own])
       expect((await failure(() => trusting.verify(chain, signer, Date.now()))).code).toBe("forbidden");
   });
 });

@@ -302,6 +302,9 @@ describe("quotas", () => {
     const stranger = (await register(world)).fingerprint;
     const declined = async (key: string) =>
       world.registry.requests.respond(key, (await ask()).request_id, { decision: "decline" });
+    // What the stranger asks for itself is counted apart.
+    const own = { target_fingerprint: asker, attestation_type: "authorship", nonce: "its own" };
+    await world.registry.requests.create(stranger, own);
     for (let i = 0; i < 10; i++) expect((await declined(stranger)).responder_fingerprint).toBe(stranger);
     expect((await failure(() => declined(stranger))).code).toBe("rate-limited");
     for (const key of [target, asker])
