@@ -74,6 +74,31 @@ describe("an endpoint", () => {
     expect(inboxOf(post)).toEqual([[id, "failing"]]);
   });
 
+  test.each([
+    [7_200, 7_200],
+    [60, 3_600],
+  ])("that is unhealthy and asks for %i seconds is left alone for %i", async (retryAfter, seconds) => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    await post.deliverer.stop();
+    const { log, webhooks } = post.world.registry;
+    const failed = (next: number) => ({
+      ...{
+        webhookId: id,
+        entryId: next,
+        attempt: 0,
+        isDelivered: false,
+        jitter: 0,
+        retryAfter,
+        at: at(post.world.now),
+      },
+      first: { event: "key.registered" as const, created_at: at(0), next },
+    });
+    await webhooks.outbox.settle(Array.from({ length: 10 }, (_, i) => failed(i + 1)));
+    const next_probe_at = at(post.world.now + seconds * SECOND);
+    expect(log.row("webhooks", id)).toMatchObject({ healthy: false, next_probe_at });
+  });
+
   test("that asks for time gets it: nothing is sent earlier, whatever comes", async () => {
     const post = await openPost();
     post.answer = () => ({ isDelivered: false, reason: "429", retryAfter: 7200 });
@@ -169,6 +194,7 @@ describe("a key", () => {
     const { post, signer, id, ended } = await owned(hours === undefined ? hours : at(now + hours * 3_600 * SECOND));
     await post.world.registry.keys.register(heldRegistration(signer, "owner", at(now + 10 * 3_600 * SECOND)));
     await post.quiet();
+    expect(post.timers).toBe(1);
     post.pass(10 * 3_600 - 1);
     await post.quiet();
     expect(inboxOf(post, signer.fingerprint)).toEqual([]);

@@ -154,6 +154,9 @@ describe("an outcome", () => {
     await outbox.settle([outcome(2, true)]);
     await outbox.mark(null, [{ webhook_id: id, next: 0 }]);
     expect(outbox.cursor(id)).toBe(2);
+    // As far as the shared walk.
+    await outbox.mark(3, [{ webhook_id: id, next: null }]);
+    expect([outbox.walked, outbox.cursor(id)]).toEqual([3, undefined]);
   });
 
   it("says once that an endpoint has become unhealthy, and once that a delivery is given up", async () => {
