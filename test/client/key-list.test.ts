@@ -4,7 +4,8 @@ import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { startTestService } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { all, asSigner } from "./clients.js";
+import { all, asSigner, failure } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
 
 test("every key is listed once, whatever strangers had recorded before it named itself", async () => {
   const service = await startTestService();
@@ -27,4 +28,12 @@ test("every key is listed once, whatever strangers had recorded before it named 
     if (listed.push(fingerprint) === 1)
       await createClient({ server: service.url, signer: asSigner(signers[3]!) }).keys.register({ pseudonym: "Ada" });
   expect(listed).toEqual(inOrder);
+  // A key that the service gives twice has named itself in between, or the list is wrong.
+  const proxy = await LyingProxy.before(service.url);
+  for (const named of [false, true]) {
+    proxy.lie = (path, { keys, ...page }) =>
+      path.startsWith("/keys?") ? { ...page, keys: [keys[0], keys[0]].map((key) => ({ ...key, named })) } : page;
+    const list = all(createClient({ server: proxy.url }).keys.list());
+    expect((await failure(list)).code).toBe("malformed-answer");
+  }
 });

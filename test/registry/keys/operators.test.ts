@@ -5,6 +5,7 @@ import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { systemClock as clock } from "#cairnlog/engine/log/state/clock.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
+import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import { keyFrom } from "#cairnlog/server/client/static/key.js";
 import { lookupHashes } from "#cairnlog/server/client/static/run.js";
 import {
@@ -75,6 +76,19 @@ test("a retired operator key stays succeeded: nothing registers it anew", async 
     expect(standing()).toEqual(before);
   }
   expect(log.size).toBe(size);
+
+  // Earlier versions took such a registration.
+  const { fingerprint, pem: public_key } = retired;
+  const named = {
+    pseudonym: "someone",
+    key_algorithm: retired.algorithm,
+    expiration_date: null,
+    possession_signature: null,
+  };
+  await world.append(eventOf("key_registration", { fingerprint, public_key, ...named }));
+  const { status, successor_fingerprint, successor_confirmed } = before;
+  expect(standing()).toMatchObject({ pseudonym: "someone", status, successor_fingerprint, successor_confirmed });
+  expect((await failure(() => attestations.submit(submission(retired, manifestOf())))).code).toBe("key-not-active");
 });
 
 test("both keys of a rotation confirm it, whoever registers the new one, before or afterwards", async () => {
