@@ -42,7 +42,7 @@ beforeAll(async () => {
 test.each([
   [
     "an attestation",
-    77,
+    76,
     async () => {
       const signer = await registeredSigner(service);
       const body = submission(signer, newManifest());

@@ -27,9 +27,12 @@ interface Term {
 /** Immutable. */
 export class Operators {
   readonly #terms: readonly Term[];
+  /** Fingerprints of the keys that a rotation has ended. */
+  readonly retired: ReadonlySet<string>;
 
   private constructor(terms: readonly Term[]) {
     this.#terms = terms;
+    this.retired = new Set(terms.slice(0, -1).map(({ key }) => key.fingerprint));
   }
 
   /** The keys of a log that has had one. */

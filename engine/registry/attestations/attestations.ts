@@ -25,7 +25,7 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { registrationStatement } from "../../verify/keys/contract.js";
 import type { PasswordService } from "../access/passwords.js";
 import { completeAttestation, submissionTerms } from "../events/attestations.js";
-import { defaultPseudonym, isRetired, plainKey, readPseudonym } from "../events/keys.js";
+import { defaultPseudonym, plainKey, readPseudonym } from "../events/keys.js";
 import { checkPossession } from "../keys/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
@@ -376,7 +376,7 @@ function preparedOf(log: Log, input: JsonObject, form: Form, payload: number, is
     // A signature that covers the whole submission makes every part of it the signer's.
     may_differ: isHeld || (names.attestation_type && names.intent_statement && payload === 0),
     is_another: false,
-    ...(isRetired(log, key) && { is_retired: true as const }),
+    ...(log.operators.retired.has(key.fingerprint) && { is_retired: true as const }),
   };
   return { signed, names };
 }

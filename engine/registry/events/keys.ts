@@ -40,15 +40,6 @@ export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
 /** The members of a key that a command needs. */
 export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
 
-/** The operator keys of a log, as far as they decide about keys. */
-interface OperatorTerms {
-  readonly operators: { named(fingerprint: string): { readonly until: object | null } | undefined };
-}
-
-/** Whether a rotation has ended the key. Such a key need have no row. */
-export const isRetired = ({ operators }: OperatorTerms, { fingerprint }: PlainKey): boolean =>
-  !!operators.named(fingerprint)?.until;
-
 export interface NewKey {
   readonly key: PlainKey;
   readonly pseudonym: string;

@@ -14,7 +14,7 @@ import type { KeyRow } from "../../store/schema/rows.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/keys/contract.js";
 import { requestedTime } from "../../verify/tree/entry.js";
-import { canonicalFingerprint, isRetired, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
+import { canonicalFingerprint, plainKey, readPseudonym, statusAt, unknownKey } from "../events/keys.js";
 import { decodeSignature, Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { isRegistered, registerKey } from "./commands.js";
@@ -108,7 +108,7 @@ export class Keys {
     const pseudonym = readPseudonym(input.pseudonym, "/pseudonym", faults);
     const expiresAt = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.key_algorithm, "/key_algorithm", key, faults);
-    if (isRetired(this.#parts.log, key)) throw isRegistered(key);
+    if (this.#parts.log.operators.retired.has(key.fingerprint)) throw isRegistered(key);
     // Anybody may register any public key. That must not be a way to end the operator key.
     if (key.fingerprint === this.#parts.operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");

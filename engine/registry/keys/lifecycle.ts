@@ -12,7 +12,7 @@ import type { SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { OperatorKey } from "../../crypto/signer/operator-key.js";
 import type { Log } from "../../log/log.js";
 import { successionMessage } from "../../verify/keys/contract.js";
-import { isFingerprint, isRetired, plainKey, readPseudonym } from "../events/keys.js";
+import { isFingerprint, plainKey, readPseudonym } from "../events/keys.js";
 import { Faults, invalidInput, members } from "../shared/input.js";
 import type { Caller, Writes } from "../writes/writes.js";
 import { isRegistered, revokeKey, succeedKey } from "./commands.js";
@@ -64,7 +64,7 @@ export class KeyLifecycle {
     const pseudonym = input.pseudonym == null ? null : readPseudonym(input.pseudonym, "/pseudonym", faults)!;
     const expiration_date = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
-    if (isRetired(this.#log, key)) throw isRegistered(key);
+    if (this.#log.operators.retired.has(key.fingerprint)) throw isRegistered(key);
     const { fingerprint } = key;
     const signed = {
       message: () => Buffer.from(successionMessage(old_fingerprint, fingerprint)),

@@ -256,7 +256,7 @@ export class Requests {
 
   /**
    * Who signed the attestations with an id, and for an operator key those that it has followed. Only imported history may have
-   * several, of which the first ones count.
+   * several; the first ones count.
    */
   #signers(attestationId: string | null): string[] {
     if (attestationId === null) return [];
