@@ -1,6 +1,6 @@
 /** `cairnlog verify`: by whom, of directories, with the proof of witnesses, and with what the service says of the key. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
@@ -141,8 +141,21 @@ describe("a directory", () => {
     // What a shell makes of papers/*.
     const names = ["a.txt", "a.txt.attestation.json", "b.txt", "b.txt.attestation.json"];
     expect((await verify(...names.map((name) => join(papers, name)))).code).toBe(0);
-    const alone = await verify(join(papers, "a.txt.attestation.json"));
-    expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining("is a receipt")]);
+  });
+
+  test.each([
+    ["a receipt alone", ["a.txt.attestation.json"], 2, "a.txt.attestation.json is a receipt"],
+    ["receipts alone", ["a.txt.attestation.json", "b.txt.attestation.json"], 2, "a.txt.attestation.json is a receipt"],
+    ["a receipt whose document is not there", ["a.txt", "b.txt", "gone.txt.attestation.3.json"], 2, "gone.txt.attest"],
+    ["proofs alone", ["a.txt.tlog-proof", "b.txt.tlog-proof"], 2, "a.txt.tlog-proof is a receipt"],
+    ["a directory without files", ["none"], 1, "There is no file to verify."],
+    ["one with a private key alone", ["keys"], 1, "There is no file to verify."],
+  ])("is never said to hold where nothing is verified: %s", async (_, names, code, sentence) => {
+    for (const name of ["none", "keys"]) mkdirSync(at(`bare/${name}`), { recursive: true });
+    copyFileSync(at("ssh-ed25519.pem"), at("bare/keys/ada.pem"));
+    const ran = await verify(...names.map((name) => join(name.includes(".") ? papers : at("bare"), name)));
+    expect([ran.code, ran.stderr]).toEqual([code, expect.stringContaining(sentence)]);
+    expect(ran.stdout).not.toMatch(/ verified\.|: verified/);
   });
 
   test("with a file that was changed, and one that was never attested, says which", async () => {

@@ -26,12 +26,16 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-/** What stands before the number, and the number. */
+/** The document, what stands before the number, and the number. */
 const OWN_NAME =
-  /^(.*(?:\.attestation(?:\.unverified)?(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.([2-9]|[1-9]\d+))?(?:\.json)?$/s;
+  /^(?<before>(?<document>.*)(?:\.attestation(?:\.unverified)?(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.(?<number>[2-9]|[1-9]\d+))?(?:\.json)?$/s;
 
-/** Whether a file of this name is a document: nothing that the command made, or was making when it was interrupted. */
-export const isDocument = (name: string): boolean => !OWN_NAME.test(name.replace(/\.new$/, ""));
+/** The document that the command made a file for, or was making it when it was interrupted; undefined if it is none of its files. */
+export const documentOf = (name: string): string | undefined =>
+  OWN_NAME.exec(name.replace(/\.new$/, ""))?.groups?.document;
+
+/** Whether a file of this name is a document: nothing that the command made. */
+export const isDocument = (name: string): boolean => documentOf(name) === undefined;
 
 function pathOf(document: string, kind: Kind, number: number): string {
   const [before, after] = KINDS[kind];
@@ -230,7 +234,7 @@ function reserve(base: string, kind: Kind, numbers: number[]): number {
 function list(folder: string): Map<string, number[]> {
   const listed = new Map<string, number[]>();
   for (const name of namesOf(folder)) {
-    const [, before, number = "1"] = OWN_NAME.exec(name) ?? [];
+    const { before, number = "1" } = OWN_NAME.exec(name)?.groups ?? {};
     if (before !== undefined) listed.set(before, [...(listed.get(before) ?? []), Number(number)]);
   }
   for (const numbers of listed.values()) numbers.sort((a, b) => a - b);

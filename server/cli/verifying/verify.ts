@@ -1,5 +1,6 @@
 /** `cairnlog verify`: checks files and their .attestation.json offline, against a pinned operator key. */
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
+import { inputError } from "../../../engine/base/error.js";
 import {
   type AttestationBundle,
   type BundleCheck,
@@ -11,7 +12,7 @@ import { rememberedFor } from "../connection/config-file.js";
 import { READING_OPTIONS, withClient } from "../connection/connection.js";
 import { namedServer, serverOf } from "../connection/service.js";
 import { StateFolder } from "../connection/state.js";
-import { DocumentFiles, isDocument } from "../files/document-files.js";
+import { DocumentFiles, documentOf, isDocument } from "../files/document-files.js";
 import { hashFile } from "../files/file-hash.js";
 import { namedFiles, SELECTION_OPTIONS } from "../files/files.js";
 import { readObject } from "../files/objects.js";
@@ -127,13 +128,15 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     if (values.trust !== undefined && !values.online) throw new UsageError("--trust goes with --online");
     const beside = new DocumentFiles();
     const hasReceipt = (file: string) => beside.receipts(file).length > 0;
-    const named = namedFiles(paths, values, hasReceipt);
-    const { failures, hasDirectory } = named;
-    const isChecked = (file: string) => !named.inside.has(file) || hasReceipt(file) || !isPrivateKeyFile(file);
-    const files = named.files.filter(isChecked);
+    const { failures, hasDirectory, inside, files: found } = namedFiles(paths, values, hasReceipt);
+    const isChecked = (file: string) => !inside.has(file) || hasReceipt(file) || !isPrivateKeyFile(file);
+    const files = found.filter(isChecked);
     const documents = files.length > 1 ? files.filter(isDocument) : files;
-    if (documents.length === 1 && !isDocument(documents[0]!) && attestation === undefined)
-      throw new UsageError(`${documents[0]} is a receipt: name the document that it is about`);
+    // A receipt whose document is not there would pass unread.
+    const named = new Set(documents.map((file) => resolve(file)));
+    const alone = files.find((file) => !isDocument(file) && !named.has(resolve(documentOf(file)!)));
+    if (alone !== undefined && attestation === undefined)
+      throw new UsageError(`${alone} is a receipt: name the document that it is about`);
     if ((attestation !== undefined || proof !== undefined) && (documents.length > 1 || hasDirectory) && !composite)
       throw new UsageError("--attestation and --proof go with one FILE, unless the FILEs are a --composite");
     const compositePath = composite ? required(attestation, "--attestation") : undefined;
@@ -153,15 +156,16 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     }
     const key = envelopeKey === undefined ? undefined : readPublicKey(envelopeKey);
     for (const file of documents) {
-      const found = attestation === undefined ? beside.receipts(file) : [attestation];
+      const receipts = attestation === undefined ? beside.receipts(file) : [attestation];
       const read: Read[] = [];
-      for (const receipt of found.length ? found : [`${file}.attestation.json`]) {
+      for (const receipt of receipts.length ? receipts : [`${file}.attestation.json`]) {
         const checked = values.dsse ? verifyEnvelope(file, receipt, trust, key) : verifyFile(file, receipt, trust);
         read.push({ receipt, verified: await checked.catch(unreadableFile) });
       }
       await run.judge(file, read, { file });
     }
     for (const failure of failures) run.fail(failure);
+    if (!documents.length) run.fail(inputError("There is no file to verify."));
     return run.end();
   },
 });
