@@ -8,6 +8,7 @@
  * belongs to the writer's thread, and keeps nothing on disk: after a crash the next start asks again.
  */
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../engine/base/error.js";
 import { checkNoteSignature, verifySync } from "../../engine/crypto/keys/signatures.js";
 import { compareHead } from "../../engine/log/tlog/published.js";
@@ -28,6 +29,8 @@ import type { Logger } from "../process/logger.js";
 /** Milliseconds for which a start waits for the answers. */
 const RECALL_TIMEOUT_MS = 2_000;
 const AGAIN_MS = 15_000;
+/** Milliseconds for which this node may be behind a record that another one shows. */
+const REACH_MS = 1_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 interface RecallParts {
@@ -39,8 +42,8 @@ interface RecallParts {
   readonly witnesses: readonly { readonly name: string; readonly url: string }[];
   /** Origins of mirrors and followers. */
   readonly mirrors: readonly string[];
-  /** Compares the log with a checkpoint that it has signed. @throws CairnlogError `corrupt-log` */
-  readonly compare: (checkpoint: Checkpoint, where: string, advice: string) => Promise<void>;
+  /** Compares the log with a checkpoint that it has signed. @returns `corrupt-log` if it is not of the log's past */
+  readonly compare: (checkpoint: Checkpoint, where: string, advice: string) => Promise<CairnlogError | null>;
   /** Called when somebody shows, after the start, that the log was set back. Must not throw. */
   readonly refuted: (error: CairnlogError) => void;
   readonly logger: Pick<Logger, "warn">;
@@ -52,8 +55,8 @@ interface RecallParts {
 interface Source {
   /** Such as `the witness A`. */
   readonly name: string;
-  /** Asks once. @returns whether it has answered @throws CairnlogError `corrupt-log` if it shows that the log was set back */
-  readonly ask: () => Promise<boolean>;
+  /** Asks once. @returns whether it has answered, or what it shows: that the log was set back. @throws if nothing can be compared now */
+  readonly ask: () => Promise<boolean | CairnlogError>;
 }
 
 export class Recall {
@@ -83,7 +86,8 @@ export class Recall {
    * @throws CairnlogError `corrupt-log` with what to do, if one shows that the log was set back
    */
   async open(): Promise<void> {
-    await this.#askSilent();
+    const contradiction = await this.#askSilent();
+    if (contradiction) throw contradiction;
     const { logger } = this.#parts;
     if (this.#silent.length)
       logger.warn(
@@ -111,32 +115,42 @@ export class Recall {
   #later(): void {
     if (!this.#silent.length || this.#stop.signal.aborted) return;
     this.#timer = setTimeout(() => {
-      this.#asking = this.#askSilent()
-        .catch((error: unknown) => {
-          this.#stop.abort();
-          this.#parts.refuted(error as CairnlogError);
-        })
-        .then(() => this.#later());
+      this.#asking = this.#askSilent().then((contradiction) => {
+        if (!contradiction || this.#stop.signal.aborted) return this.#later();
+        this.#stop.abort();
+        this.#parts.refuted(contradiction);
+      });
     }, this.#parts.againMs ?? AGAIN_MS);
     this.#timer.unref();
   }
 
-  async #askSilent(): Promise<void> {
+  /** @returns what one of them shows: that the log was set back */
+  async #askSilent(): Promise<CairnlogError | undefined> {
     const answers = await Promise.all(
       this.#silent.map(async (source) => {
-        try {
-          return { source, hasAnswered: await source.ask() };
-        } catch (error) {
-          if (error instanceof CairnlogError) return { source, error };
-          return { source, hasAnswered: false };
-        }
+        const answer = await source.ask().catch((error: unknown) => {
+          // Such as a full disk, on which the tree's nodes have no room: no evidence, and mended without a restart.
+          this.#parts.logger.warn({ err: error, name: source.name }, "what it shows of the log cannot be compared now");
+          return false;
+        });
+        return { source, answer };
       }),
     );
-    for (const { error } of answers) if (error) throw error;
-    this.#silent = answers.flatMap(({ source, hasAnswered }) => (hasAnswered ? [] : [source]));
+    this.#silent = answers.flatMap(({ source, answer }) => (answer === false ? [source] : []));
+    return answers.map(({ answer }) => answer).find((answer) => answer instanceof CairnlogError);
   }
 
-  async #askWitness(name: string, address: string): Promise<boolean> {
+  /**
+   * Waits a little for a log that is smaller. Another node may know, and show, that a record was decided before this one has
+   * written it; only what stays beyond the log says that it was set back.
+   */
+  async #reach(size: number): Promise<void> {
+    const { log } = this.#parts;
+    const isBehind = () => log.size < size && !this.#stop.signal.aborted;
+    for (let tries = 0; isBehind() && tries < 20; tries++) await sleep(REACH_MS / 20);
+  }
+
+  async #askWitness(name: string, address: string): Promise<boolean | CairnlogError> {
     const { origin, keys, compare } = this.#parts;
     const hash = createHash("sha256").update(origin).digest("hex");
     const answer = await this.#get(`${address.replace(/\/+$/, "")}/${hash}/checkpoint`);
@@ -147,11 +161,11 @@ export class Recall {
     const parsed = parseNote(note);
     const checkpoint = parsed && parseCheckpointText(parsed.text);
     if (checkpoint?.origin !== origin || !(await isSignedByOneOf(note, keys))) return false;
-    await compare(checkpoint, `the checkpoint that ${name} shows`, adviceAbout(name));
-    return true;
+    await this.#reach(checkpoint.treeSize);
+    return (await compare(checkpoint, `the checkpoint that ${name} shows`, adviceAbout(name))) ?? true;
   }
 
-  async #askMirror(url: string): Promise<boolean> {
+  async #askMirror(url: string): Promise<boolean | CairnlogError> {
     const { log } = this.#parts;
     const answer = await this.#get(`${url}/api/v1/log/sth`);
     // It has no head yet.
@@ -159,8 +173,8 @@ export class Recall {
     if (answer?.status !== 200) return false;
     const head = headIn(answer.body);
     if (!head || !isSignedBy(log.operators.keyAt(head.tree_size), head)) return false;
-    compareHead(log, head, `a head of ${head.tree_size} that ${url} shows was signed`, adviceAbout(url));
-    return true;
+    await this.#reach(head.tree_size);
+    return compareHead(log, head, `a head of ${head.tree_size} that ${url} shows was signed`, adviceAbout(url)) ?? true;
   }
 
   /** Null for a server that does not answer in time. */

@@ -192,7 +192,7 @@ export const BACKGROUND_ROWS: readonly Row[] = [
         await recall?.stop();
         recall = new Recall({
           ...{ log, origin: "log.example/after", keys: [], witnesses: [], mirrors: [mirror.url], logger, againMs: 20 },
-          compare: nothing,
+          compare: async () => null,
           refuted: () => {},
         });
         await recall.open();

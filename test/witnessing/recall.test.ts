@@ -102,6 +102,21 @@ test("nobody who lies, or says nothing, keeps a log from starting; its operator 
   expect(JSON.stringify((await well.send("GET", "/readyz")).body)).not.toContain("nobody has said");
 });
 
+test.each([{ tree_version: 1 }, { key_id: `sha256:${"0".repeat(64)}` }])(
+  "a mirror that changes %j of a true head, which nobody has signed, keeps no log from starting",
+  async (changed) => {
+    const dataDir = temporaryFolder();
+    const service = await startTestService({ SERVICE_DATA_DIR: dataDir });
+    await append(service, 3);
+    const { body: head } = await service.get("/log/sth");
+    await service.close();
+    const mirror = await answering(200, JSON.stringify({ ...head, ...changed }));
+    const again = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_MIRRORS: mirror });
+    expect(JSON.stringify((await again.send("GET", "/readyz")).body)).not.toContain("nobody has said");
+    await append(again, 1);
+  },
+);
+
 const OWN = newTree("log.example/tlog");
 
 const recallOf = (sources: Partial<ConstructorParameters<typeof Recall>[0]>) =>
@@ -111,7 +126,7 @@ const recallOf = (sources: Partial<ConstructorParameters<typeof Recall>[0]>) =>
     keys: [parseVkey(OWN.signer.vkey)],
     witnesses: [],
     mirrors: [],
-    compare: () => Promise.reject(new CairnlogError("corrupt-log", "The log shrank.")),
+    compare: async () => new CairnlogError("corrupt-log", "The log shrank."),
     refuted: () => {},
     logger: { warn: () => {} } as never,
     ...sources,
@@ -170,7 +185,7 @@ describe("those that did not answer at the start", () => {
       keys: [],
       witnesses: [],
       mirrors: [mirror],
-      compare: async () => {},
+      compare: async () => null,
       refuted: (error) => refuted.push(error),
       logger: { warn: () => {} } as never,
       againMs: 20,
@@ -181,6 +196,43 @@ describe("those that did not answer at the start", () => {
     await expect.poll(() => asked).toBeGreaterThan(4);
     isThere = true;
     await expect.poll(() => refuted.map(({ code }) => code)).toEqual(["corrupt-log"]);
+    await recall.stop();
+  });
+
+  test("end nothing by a head that this log has in a moment: another node may know a record before", async () => {
+    const { log } = await openTestLog();
+    for (let i = 0; i < 5; i++) await log.append({ event_type: "a", payload: {} });
+    let looks = 0;
+    const behind = {
+      operators: log.operators,
+      get size() {
+        return ++looks < 4 ? 4 : 5;
+      },
+      consistencyProof: log.consistencyProof.bind(log),
+    };
+    const mirror = await answering(200, JSON.stringify(log.treeHead()));
+    const recall = recallOf({ log: behind as never, mirrors: [mirror] });
+    await recall.open();
+    expect(recall.warnings).toEqual([]);
+    await recall.stop();
+  });
+
+  test("end nothing while what they show cannot be compared, such as on a full disk; they are asked again", async () => {
+    let compared = 0;
+    const refuted: CairnlogError[] = [];
+    const recall = recallOf({
+      witnesses: [{ name: "W", url: await answering(200, OWN.note(9)) }],
+      compare: async () => {
+        if (++compared < 3) throw new CairnlogError("storage-full", "There is no room for the tree's nodes.");
+        return null;
+      },
+      refuted: (error) => refuted.push(error),
+      againMs: 20,
+    });
+    await recall.open();
+    expect(recall.warnings).toHaveLength(1);
+    await expect.poll(() => recall.warnings).toEqual([]);
+    expect([compared, refuted]).toEqual([3, []]);
     await recall.stop();
   });
 

@@ -25,6 +25,7 @@ import { Frontier } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
 import type { Projection } from "../state/projection.js";
 import { rootAt } from "../tree/proofs.js";
+import { TREE_VERSIONS } from "../tree/tree.js";
 import { type BackupManifest, linesOf, readBackupManifest } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
@@ -32,7 +33,7 @@ import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js"
 const ROWS_AT_ONCE = 512;
 
 /** A published head. Its signature has been verified. */
-export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" | "tree_version"> {
+export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash"> {
   /** The source of the head, shown in messages. */
   readonly source: string;
 }
@@ -178,14 +179,16 @@ async function build(
     frontier.restore();
     const { size } = frontier;
     if (!mayFork) checkReaches(size, published);
-    for (const { tree_size, root_hash, tree_version, source } of published)
-      if (
-        tree_size <= size &&
-        Buffer.from(rootAt(frontier.trees[tree_version], tree_size)).toString("hex") !== root_hash
-      )
+    // Of which tree a root is was not signed with it.
+    const hasRoot = ({ tree_size, root_hash }: PublishedTree) =>
+      TREE_VERSIONS.some(
+        (version) => Buffer.from(rootAt(frontier.trees[version], tree_size)).toString("hex") === root_hash,
+      );
+    for (const shown of published)
+      if (shown.tree_size <= size && !hasRoot(shown))
         throw new CairnlogError(
           "precondition-failed",
-          `The first ${tree_size} entries are not the published ones: the head of ${source} has another root.`,
+          `The first ${shown.tree_size} entries are not the published ones: the head of ${shown.source} has another root.`,
         );
     const ledger = new Ledger(store, localJournal);
     const commit = (rows: readonly RecordedChange[]) => commitRows(ledger, size, rows);

@@ -8,8 +8,10 @@ import { CairnlogError } from "../../base/error.js";
 import { replaceFile } from "../../base/files.js";
 import { Lock } from "../../base/lock.js";
 import { PRIVATE_FILE } from "../../store/lmdb/private.js";
+import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 import type { Log } from "../log.js";
+import { TREE_VERSIONS } from "../tree/tree.js";
 
 const INTERVAL_MS = 1_000;
 
@@ -33,7 +35,8 @@ export class PublishedHead {
     const head = readPublishedHead(this.#file);
     if (!head) return;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${this.#file}.`;
-    compareHead(this.#log, head, `a head of ${head.tree_size} was signed and shown`, advice);
+    const contradiction = compareHead(this.#log, head, `a head of ${head.tree_size} was signed and shown`, advice);
+    if (contradiction) throw contradiction;
   }
 
   /** Begins to keep the file up to date. A log that is behind it, and catches up with others, leaves it as it is until then. */
@@ -68,26 +71,27 @@ export class PublishedHead {
  * Compares a log with a head that it has signed.
  * @param known what is known of the head: `a head of 7 was signed and shown`
  * @param advice what the operator can do, in sentences
- * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+ * @returns `corrupt-log` when the log is shorter, or another one
  */
 export function compareHead(
   log: Pick<Log, "size" | "consistencyProof">,
-  head: TreeHead,
+  { tree_size, root_hash }: TreeHead,
   known: string,
   advice: string,
-): void {
+): CairnlogError | null {
   const { size } = log;
-  if (head.tree_size > size)
-    throw new CairnlogError(
+  if (tree_size > size)
+    return new CairnlogError(
       "corrupt-log",
       `The log shrank: it has ${size} entries, but ${known}. Going on would sign other entries in the place of those. ${advice}`,
     );
-  // The root, not the head: imported entries have none.
-  if (log.consistencyProof(head.tree_size, head.tree_size, head.tree_version).to_root !== head.root_hash)
-    throw new CairnlogError(
-      "corrupt-log",
-      `The log is not the one that was shown: its first ${head.tree_size} entries have another root than the head, although ${known}. ${advice}`,
-    );
+  // The root, not the head: imported entries have none. Of which tree it is was not signed: whoever shows a head may change that.
+  const rootUnder = (version: TreeVersion) => log.consistencyProof(tree_size, tree_size, version).to_root;
+  if (TREE_VERSIONS.some((version) => rootUnder(version) === root_hash)) return null;
+  return new CairnlogError(
+    "corrupt-log",
+    `The log is not the one that was shown: its first ${tree_size} entries have another root than the head, although ${known}. ${advice}`,
+  );
 }
 
 /** The head in such a file; undefined when there is none that is whole. @throws CairnlogError `storage-failed` */

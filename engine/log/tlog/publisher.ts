@@ -86,7 +86,8 @@ export class CheckpointPublisher {
     if (!shown) return this.#growth.recheck(0);
     const { note, treeSize, rootHash } = shown;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
-    await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    const contradiction = await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    if (contradiction) throw contradiction;
     await this.#growth.recheck(treeSize);
     this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
     this.#published = shown;
@@ -96,21 +97,26 @@ export class CheckpointPublisher {
    * Compares the log with a checkpoint that it has signed.
    * @param where what has the checkpoint: `the checkpoint in FILE`
    * @param advice what the operator can do, in sentences
-   * @throws CairnlogError `corrupt-log` when the log is shorter, or another one
+   * @returns `corrupt-log` when the log is shorter, or another one
+   * @throws CairnlogError when the tree's nodes cannot be read, or cannot be made: that says nothing about the log
    */
-  async compare({ treeSize, rootHash }: Omit<Checkpoint, "origin">, where: string, advice: string): Promise<void> {
+  async compare(
+    { treeSize, rootHash }: Omit<Checkpoint, "origin">,
+    where: string,
+    advice: string,
+  ): Promise<CairnlogError | null> {
     const { log } = this.#parts;
     if (treeSize > log.size)
-      throw new CairnlogError(
+      return new CairnlogError(
         "corrupt-log",
         `The log shrank: it has ${log.size} entries, but ${where} has ${treeSize}. Going on would sign other entries in the place of those. ${advice}`,
       );
     await this.#growth.extend(treeSize);
-    if (this.#rootAt(treeSize) !== rootHash)
-      throw new CairnlogError(
-        "corrupt-log",
-        `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
-      );
+    if (this.#rootAt(treeSize) === rootHash) return null;
+    return new CairnlogError(
+      "corrupt-log",
+      `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
+    );
   }
 
   /** Begins to publish. The log is at least as large as what is published. */

@@ -13,6 +13,8 @@ import { HASH } from "../../store/schema/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 
+/** Every tree that stands over a log. */
+export const TREE_VERSIONS: readonly TreeVersion[] = [1, 2];
 export const TILE_WIDTH = 256;
 /**
  * Sizes of the caches for proofs, for each tree version: crowns of full tiles (4 KiB each, 16 MiB, enough for a million

@@ -42,8 +42,8 @@ async function signedTree(head: TreeHead, operators: OperatorKeys, source: strin
     throw new UsageError(
       `${source} has no tree head that is signed by the operator key ${operators.current.fingerprint}`,
     );
-  const { tree_size, root_hash, tree_version } = head;
-  return { tree_size, root_hash, tree_version, source };
+  const { tree_size, root_hash } = head;
+  return { tree_size, root_hash, source };
 }
 
 async function signedNote(note: string, operators: OperatorKeys, source: string): Promise<PublishedTree> {
@@ -54,5 +54,5 @@ async function signedNote(note: string, operators: OperatorKeys, source: string)
     throw new UsageError(
       `${source} has no checkpoint that is signed by the operator key ${operators.current.fingerprint}`,
     );
-  return { tree_size: checkpoint.treeSize, root_hash: checkpoint.rootHash, tree_version: 2, source };
+  return { tree_size: checkpoint.treeSize, root_hash: checkpoint.rootHash, source };
 }
