@@ -138,6 +138,7 @@ export class Postings {
     const runs = this.#storedRuns();
     if (runs.length === before.length && runs.every((run, i) => run === before[i])) return;
     this.#runs = runs;
+    this.#frozen = null;
     this.#memory = this.#afterRuns();
   }
 

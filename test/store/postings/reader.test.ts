@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
@@ -78,4 +79,59 @@ test("the postings of as many entries as a run has are added without more memory
   }
   await store.close();
   rmSync(path, { recursive: true });
+});
+
+type Step = "add" | "freeze" | "file" | "take" | "reload";
+const STEPS: readonly Step[] = ["add", "freeze", "file", "take", "reload"];
+
+test("each posting is there once, in whatever order a reader hears of entries, runs and failures", async () => {
+  const any = fc.noBias(fc.array(fc.constantFrom(...STEPS), { minLength: 60, maxLength: 60 }));
+  const told = fc.asyncProperty(any, async (steps) => {
+    const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+    const store = openStore({ path });
+    const written = new Postings(store.postings);
+    // Of the moment of which the reader has heard.
+    const pinned = openStore({ path, readOnly: true });
+    pinned.pinPostings();
+    const reading = new Postings(pinned.postings, true);
+    const note = hashedTerm(POSTING.eventType, "note");
+    const addTo = (postings: Postings, to: number) => {
+      const terms = new TermTable();
+      for (let index = postings.size; index < to; index++) terms.add(note, index);
+      postings.add(to, terms);
+    };
+    let frozenTo = 0;
+    const does: Record<Step, () => unknown> = {
+      add: () => addTo(written, written.size + 3),
+      // The writer tells of the next one when that before is in a run, and has told of that run.
+      freeze() {
+        if (frozenTo > reading.runsEnd) return;
+        frozenTo = reading.size;
+        reading.freeze();
+      },
+      file: () => written.fileAll(),
+      take() {
+        pinned.pinPostings();
+        reading.takeRuns();
+      },
+      reload() {
+        pinned.pinPostings();
+        reading.reload();
+      },
+    };
+    try {
+      for (const step of steps) {
+        await does[step]();
+        if (reading.size < written.size) addTo(reading, written.size);
+        const { size } = written;
+        expect(reading.count, steps.join()).toBe(size);
+        expect(reading.list(note).window(0, size)).toEqual(Array.from({ length: size }, (_, index) => index));
+      }
+    } finally {
+      await written.close();
+      for (const opened of [pinned, store]) await opened.close();
+      rmSync(path, { recursive: true });
+    }
+  });
+  await fc.assert(told, { numRuns: 3 });
 });
