@@ -69,7 +69,10 @@ export interface TiledEvidence {
   readonly proof: readonly string[] | null;
   /** The data of the wrong entry, in base64. */
   readonly entry: string | null;
-  /** With `after-freeze`: a proof file (c2sp.org/tlog-proof) with the entry that froze the log, in the tree of `shown`. */
+  /**
+   * With `after-freeze`: a proof file (c2sp.org/tlog-proof) with the entry that froze the log, in the tree of `known` or `shown`;
+   * absent if the tiles for it could not be had.
+   */
   readonly end?: string;
 }
 

@@ -21,7 +21,7 @@ import { peakPositions } from "../../../engine/verify/tree/merkle.js";
 import { ClientError } from "../../client/index.js";
 import { AuthenticTiles, type Awaitable, WrongTile } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, type ServedTiles } from "../../client/log/served.js";
-import { GoesOn, proofFileIn } from "../../client/static/end.js";
+import { GoesOn, type PublishedEntry, proofFileIn } from "../../client/static/end.js";
 import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "../alarm.js";
 
 /** Bundles that are fetched at the same time. */
@@ -68,6 +68,8 @@ interface TiledCopyOptions<Known extends KnownCheckpoint> {
   readonly served: ServedTiles;
   readonly policy: Policy;
   readonly store: CopyStore<Known>;
+  /** The entry that ended the log, if that is known: a larger checkpoint is misbehaviour. */
+  readonly end?: () => PublishedEntry | null;
   /** Called with how far a round has come. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
@@ -115,8 +117,7 @@ export class TiledCopy<Known extends KnownCheckpoint> {
       return followed;
     } catch (error) {
       if (error instanceof GoesOn && tiles) {
-        const end = await proofFileIn(tiles, note, error.frozen);
-        throw this.caught("after-freeze", error.message, { ...evidence, end });
+        throw await this.#wentOn(error, evidence, proofFileIn(tiles, note, error.frozen));
       }
       if (!(error instanceof WrongTile)) throw error;
       throw this.caught(
@@ -168,12 +169,27 @@ export class TiledCopy<Known extends KnownCheckpoint> {
         known: known.note,
         shown: note,
       });
+    const end = this.#options.end?.();
+    if (end && treeSize > end.leafIndex + 1) {
+      const evidence = { known: known?.note ?? null, shown: note };
+      const proof = known && this.#copied(known, evidence).then((tiles) => proofFileIn(tiles, known.note, end));
+      throw await this.#wentOn(new GoesOn(end, treeSize), evidence, proof);
+    }
     if (verdict.hasQuorum) return verdict;
     const names = verdict.cosigned.map(({ witness }) => witness.name).join(", ");
     throw new ClientError(
       "malformed-answer",
       `The checkpoint of ${treeSize} entries has no quorum of the witnesses; cosigned by: ${names || "none"}.`,
     );
+  }
+
+  /**
+   * The alarm for a log that goes on behind its end, which was received already.
+   * @param proof of the end, for others: what the log denies now keeps no alarm away
+   */
+  async #wentOn({ message }: GoesOn, evidence: Pair, proof: Promise<string> | null) {
+    const end = await proof?.catch(() => undefined);
+    return this.caught("after-freeze", message, { ...evidence, ...(end !== undefined && { end }) });
   }
 
   /** A checkpoint that is smaller than the known one: older, or of another tree than the copied one. */

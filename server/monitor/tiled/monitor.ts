@@ -22,7 +22,7 @@ import {
 import { Http } from "../../client/base/http.js";
 import type { AuthenticTiles } from "../../client/log/authentic.js";
 import { type Bundle, FULL_TILE, NotServed, ServedTiles } from "../../client/log/served.js";
-import { GoesOn, logEndOf, type PublishedEntry } from "../../client/static/end.js";
+import { logEndOf, type PublishedEntry } from "../../client/static/end.js";
 import { OPERATOR_KEY } from "../../client/static/layout.js";
 import { StaticLog } from "../../client/static/log.js";
 import { keepFile } from "../folder.js";
@@ -172,6 +172,7 @@ export class TiledMonitor {
       served: this.#served,
       policy,
       store: this.#mirror,
+      end: () => this.#known.end,
       onProgress: onProgress && ((done, total) => onProgress("entries", done, total)),
     });
   }
@@ -201,12 +202,7 @@ export class TiledMonitor {
    *   `invalid-input`, `storage-failed`
    */
   async round({ audit = false }: { readonly audit?: boolean } = {}): Promise<PolicyVerdict> {
-    const { end } = this.#known;
-    const from = (known: KeptCheckpoint | null, { size }: AuthenticTiles) => {
-      if (end && size > end.leafIndex + 1) throw new GoesOn(end, size);
-      return known?.treeSize ?? 0;
-    };
-    const { verdict } = await this.#copy.follow(from, async (followed) => {
+    const { verdict } = await this.#copy.follow(undefined, async (followed) => {
       const { known, tiles, evidence } = followed;
       this.#prune(known?.treeSize ?? 0, tiles.size);
       await this.#learnEnd(followed);

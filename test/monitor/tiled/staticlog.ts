@@ -23,6 +23,11 @@ export class StaticLog {
     return plainRoot(this.#leaves.slice(0, size));
   }
 
+  /** Hash of a leaf. */
+  leaf(index: number): Uint8Array {
+    return this.#leaves[index]!;
+  }
+
   text(size = this.#entries.length): string {
     return checkpointOf(this.signer.name, size, this.root(size));
   }
