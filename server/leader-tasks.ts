@@ -86,10 +86,15 @@ export class LeaderTasks {
     return this.#past.calendars + this.#anchoring.failures;
   }
 
-  /** Begins with all of it. @returns `tlog` @throws CairnlogError as `openTlog` does */
-  async begin(): Promise<OpenedTlog> {
+  /**
+   * Begins with all of it.
+   * @param told the newest checkpoint that another node has told
+   * @returns `tlog`
+   * @throws CairnlogError as `openTlog` does
+   */
+  async begin(told: string | null = null): Promise<OpenedTlog> {
     const { registry, operator, logName, settings, logger, refuted } = this.#parts;
-    const tlog = await openTlog({ log: registry.log, operator, logName, settings, logger, refuted });
+    const tlog = await openTlog({ log: registry.log, operator, logName, settings, logger, refuted, told });
     this.#tlog = tlog;
     this.#deliverer.start();
     this.#anchoring.start(settings.otsUpgradeIntervalSeconds);

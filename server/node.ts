@@ -75,11 +75,11 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
     isFollower: isFollower || isPublic,
     logger,
     leadership: {
-      async begin() {
+      async begin(told) {
         // A node that has shown more than the journal has must not sign anything else in its place.
         published.check();
         await tlog.stop();
-        await leaderTasks.begin();
+        await leaderTasks.begin(told);
       },
       async end() {
         await closeAll(
@@ -88,9 +88,9 @@ export async function openNode(ground: Ground, url: string, isFollower: boolean)
         );
         tlog.start();
       },
-      async checkpoint() {
+      checkpoint() {
         try {
-          return (await leaderTasks.tlog?.checkpoint()) ?? null;
+          return leaderTasks.tlog?.checkpoint() ?? null;
         } catch {
           // There is none yet.
           return null;

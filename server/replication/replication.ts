@@ -57,11 +57,15 @@ export interface ReplicationStatus {
 
 /** What a node does while it leads, and only then. */
 interface Leadership {
-  /** Checks that the log may be continued, and begins. @throws CairnlogError if it may not */
-  begin(): Promise<void>;
+  /**
+   * Checks that the log may be continued, and begins.
+   * @param told the newest checkpoint that a leader before has told
+   * @throws CairnlogError if it may not
+   */
+  begin(told: string | null): Promise<void>;
   end(): Promise<void>;
   /** The newest checkpoint to tell others; null for none. */
-  checkpoint(): Promise<string | null>;
+  checkpoint(): string | null;
 }
 
 interface ReplicationParts {
@@ -228,7 +232,7 @@ export class Replication {
     try {
       // All that was appended before the takeover: nobody appends anything behind it.
       await log.follow();
-      await leadership.begin();
+      await leadership.begin(lead.checkpoint);
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
     } catch (error) {
       this.#yield(lead.epoch + 1, (error as Error).message);
@@ -270,7 +274,7 @@ export class Replication {
       await this.#untilBeat();
       this.#judgeAge();
       if (!journal.isLeading) continue;
-      const wanted = await journal.beat(await leadership.checkpoint(), () => role.confirm());
+      const wanted = await journal.beat(leadership.checkpoint(), () => role.confirm());
       if (this.#leading && wanted !== null && wanted !== nodeUrl) await this.#handOver(wanted);
       await this.#erase();
       if (performance.now() - swept < SWEEP_MS) continue;

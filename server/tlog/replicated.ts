@@ -42,11 +42,16 @@ export class NodeTlog implements Tlog {
   }
 
   /** @throws CairnlogError `not-found` without one */
-  checkpoint(): string | Promise<string> {
+  checkpoint(): string {
     const published = this.#parts.published();
-    if (published) return published.checkpoint();
+    if (published) {
+      this.#shown = published.checkpoint();
+      return this.#shown;
+    }
     const told = this.#parts.told();
-    if (told !== null && sizeOf(told) <= this.#grown) this.#shown = told;
+    // What was told before a term of this node may be older than what it has shown in it.
+    const isNewer = told !== null && (this.#shown === null || sizeOf(told) >= sizeOf(this.#shown));
+    if (isNewer && sizeOf(told) <= this.#grown) this.#shown = told;
     if (this.#shown === null)
       throw new CairnlogError("not-found", "This node has no checkpoint of /tlog/ yet. The leader has the newest.");
     return this.#shown;

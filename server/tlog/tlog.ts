@@ -9,10 +9,10 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tlog/checkpoints.js";
-import { CheckpointPublisher, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
+import { CheckpointPublisher, checkpointIn, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import { writePrivateFile } from "../../engine/store/lmdb/private.js";
-import type { Policy } from "../../engine/verify/index.js";
+import { type Policy, verifyNote } from "../../engine/verify/index.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
 import { Cosigning, type CosigningStatus } from "../cosigning/cosigning.js";
@@ -63,6 +63,7 @@ const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-
 
 /** A log that publishes its checkpoints. */
 export interface OpenedTlog extends Tlog {
+  checkpoint(): string;
   /** Why no checkpoint can be made now; null while they can. */
   readonly trouble: CairnlogError | null;
   /** What the operator should know: sentences. */
@@ -82,15 +83,18 @@ interface TlogParts {
   readonly logger: Logger;
   /** Called when somebody shows, after the start, that the log was set back to an old state. Must not throw. */
   readonly refuted: (error: CairnlogError) => void;
+  /** The newest checkpoint that another node has told, if one led before: nothing older is shown. */
+  readonly told?: string | null;
 }
 
 /**
- * Compares the log with the checkpoint that was published last, and begins to publish. With witnesses, others get to see
+ * Compares the log with the checkpoints that were published last, and begins to publish. With witnesses, others get to see
  * the newest checkpoint that a quorum of them has cosigned.
  * Those who remember the log are asked whether it was set back, before anything is signed.
  * @throws CairnlogError `invalid-input` for an origin that is the log's name; `corrupt-log` if it was set back; as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
  */
-export async function openTlog({ log, operator, logName, settings, logger, refuted }: TlogParts): Promise<OpenedTlog> {
+export async function openTlog(parts: TlogParts): Promise<OpenedTlog> {
+  const { log, operator, logName, settings, logger, refuted } = parts;
   const { dataDir } = settings;
   const origin = tlogOrigin(settings, logName);
   if (origin === logName)
@@ -114,14 +118,16 @@ export async function openTlog({ log, operator, logName, settings, logger, refut
     },
     ...(cosigning && { published: (checkpoint: PublishedCheckpoint) => cosigning.offer(checkpoint) }),
   });
-  await publisher.open();
+  const keys = checkpointKeys(publisher.key, log);
+  const told = await signedCheckpoint(parts.told ?? null, keys);
+  await publisher.open(told);
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
   writePrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);
   const recall = new Recall({
     log,
     origin,
-    keys: checkpointKeys(publisher.key, log),
+    keys,
     witnesses: policy?.witnesses.flatMap(({ name, url }) => (url === null ? [] : [{ name, url }])) ?? [],
     mirrors: settings.mirrors,
     compare: (checkpoint, where, advice) => publisher.compare(checkpoint, where, advice),
@@ -138,7 +144,10 @@ export async function openTlog({ log, operator, logName, settings, logger, refut
   publisher.start();
   return {
     vkey,
-    checkpoint: () => (cosigning ?? publisher).newest(),
+    checkpoint() {
+      if (cosigning && told && told.treeSize > (cosigning.status.treeSize ?? -1)) return told.note;
+      return (cosigning ?? publisher).newest();
+    },
     witnesses: () => cosigning?.status.witnesses ?? [],
     cosigning: cosigning && (() => cosigning.status),
     get trouble() {
@@ -165,6 +174,12 @@ function checkpointKeys(key: NoteKey, log: LogView): NoteKey[] {
   const operators = log.operators.chain.filter(({ algorithm }) => algorithm === "ed25519");
   const earlier = operators.map(({ public_key }) => noteKey(key.name, parsePublicKey(public_key)));
   return [key, ...earlier.filter(({ id }) => id !== key.id)];
+}
+
+/** What a note says, if one of the keys has signed it. */
+async function signedCheckpoint(note: string | null, keys: readonly NoteKey[]): Promise<PublishedCheckpoint | null> {
+  if (note === null || !(await verifyNote(note, keys))) return null;
+  return checkpointIn(note) ?? null;
 }
 
 /** @throws CairnlogError as `Cosigning.open` does */

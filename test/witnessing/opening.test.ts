@@ -52,8 +52,8 @@ async function scene(more: Parameters<typeof completeSettings>[0], changed: Part
       return typeof value === "function" ? value.bind(of) : value;
     },
   });
-  const open = async () => {
-    const parts = { log: shown, operator: OPERATOR, logName: "log.example", settings, logger };
+  const open = async (told: string | null = null) => {
+    const parts = { log: shown, operator: OPERATOR, logName: "log.example", settings, logger, told };
     const tlog = await openTlog({ ...parts, refuted: (error) => void refuted.push(error) });
     ends.push(() => tlog.stop());
     return tlog;
@@ -122,3 +122,16 @@ test.each(["newest", "first"])(
     await expect(open()).rejects.toMatchObject({ code: "corrupt-log" });
   },
 );
+
+test("a node that leads is not of another log than its last leader told; what the log has not signed says nothing", async () => {
+  const root = createHash("sha256").update("another tree").digest();
+  const said = checkpointOf(ORIGIN, 3, root);
+  const { open } = await scene({});
+  await expect(open(newNoteSigner(ORIGIN, 1, PAIR).note(said))).rejects.toMatchObject({ code: "corrupt-log" });
+  for (const told of ["nothing", newNoteSigner(ORIGIN).note(said)]) {
+    const tlog = await open(told);
+    await expect.poll(() => tlog.size).toBe(3);
+    expect(tlog.checkpoint()).not.toBe(told);
+    await tlog.stop();
+  }
+});

@@ -27,6 +27,7 @@ import type { LogView } from "../view/view.js";
 
 /** Milliseconds after which a checkpoint that could not be made is tried again. */
 const RETRY_MS = 1_000;
+const COMPARE = "Compare this node's log with the journal: cairnlog replicate check.";
 
 interface PublisherParts {
   readonly log: Pick<LogView, "size" | "rfc6962" | "observeSize">;
@@ -77,19 +78,24 @@ export class CheckpointPublisher {
   /**
    * Reads the checkpoint that was published last, and compares the log with it. This takes milliseconds, or 0.2 s for a
    * million entries if the nodes of the RFC 6962 tree were lost.
+   * @param told the newest that another machine has published of this log, if one has; a key of the log has signed it
    * @throws CairnlogError `corrupt-log` when the log is shorter, or another one; `storage-failed`
    */
-  async open(): Promise<void> {
+  async open(told: PublishedCheckpoint | null = null): Promise<void> {
     const { file } = this.#parts;
-    const shown = publishedCheckpoint(file);
+    const kept = publishedCheckpoint(file);
     await this.#growth.extend(0);
-    if (!shown) return this.#growth.recheck(0);
-    const { note, treeSize, rootHash } = shown;
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
-    const contradiction = await this.compare({ treeSize, rootHash }, `the checkpoint in ${file}`, advice);
+    const contradiction =
+      (kept && (await this.compare(kept, `the checkpoint in ${file}`, advice))) ??
+      (told && (await this.compare(told, "the checkpoint that was told in the journal", COMPARE)));
     if (contradiction) throw contradiction;
-    await this.#growth.recheck(treeSize);
-    this.#isCurrent = shown.origin === this.key.name && (await verifyNote(note, [this.key])) !== null;
+    const shown = told && told.treeSize > (kept?.treeSize ?? -1) ? told : kept;
+    await this.#growth.recheck(shown?.treeSize ?? 0);
+    if (!shown) return;
+    // What another machine has published is signed anew: it may have lines of witnesses.
+    this.#isCurrent =
+      shown === kept && shown.origin === this.key.name && (await verifyNote(shown.note, [this.key])) !== null;
     this.#published = shown;
   }
 
@@ -232,16 +238,19 @@ export class CheckpointPublisher {
  * @throws CairnlogError `storage-failed`
  */
 export function publishedCheckpoint(file: string): PublishedCheckpoint | undefined {
-  let note: string;
   try {
-    note = readFileSync(file, "utf8");
+    // An empty file, or something else: as good as none.
+    return checkpointIn(readFileSync(file, "utf8"));
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw new CairnlogError("storage-failed", `${file} cannot be read.`, { cause });
   }
+}
+
+/** The checkpoint in a note, with unverified signatures; undefined when it has none. */
+export function checkpointIn(note: string): PublishedCheckpoint | undefined {
   const parsed = parseNote(note);
   const checkpoint = parsed && parseCheckpointText(parsed.text);
-  // An empty file, or something else: as good as none.
   return checkpoint && { ...checkpoint, note };
 }
 

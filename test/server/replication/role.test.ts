@@ -137,9 +137,9 @@ class FakeNode {
       ...{ maxLagSeconds: 10, isFollower, settings: { SERVICE_A: "1", ...settings } },
       logger: { info: say, warn: say, error: say } as never,
       leadership: {
-        begin: () => effect("begin") as Promise<void>,
+        begin: (told) => effect("begin", told) as Promise<void>,
         end: () => effect("end") as Promise<void>,
-        checkpoint: async () => "note",
+        checkpoint: () => "note",
       },
     });
   }
@@ -181,9 +181,16 @@ class FakeNode {
 }
 
 test("a lead that is nobody's is taken: checked, taken, applied, begun, and only then is anything accepted", async () => {
-  node = await new FakeNode().start();
+  node = new FakeNode();
+  node.lead = { ...node.lead, checkpoint: "told" };
+  let told: unknown;
+  node.instead.set("begin", (given) => {
+    told = given;
+  });
+  node.start();
   expect(node.role.isStale).toBe(true);
   await eventually(() => node.replication.status.role === "leader");
+  expect(told).toBe("told");
   expect(node.taken()).toEqual(["check", "take", "follow", "begin"]);
   expect([node.role.leads, node.role.refusal]).toEqual([true, null]);
   expect(node.replication.status).toMatchObject({
