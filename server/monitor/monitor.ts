@@ -13,6 +13,7 @@ import * as wire from "../../engine/contract/log/log.js";
 import { LOG_FROZEN } from "../../engine/log/operator/entries.js";
 import { isCut, PAYLOAD_WITHHELD, withoutName } from "../../engine/verify/events/withheld.js";
 import {
+  type Checkpoint,
   canonicalJson,
   type Entry,
   OperatorKeys,
@@ -29,7 +30,7 @@ import { Watch } from "../client/log/watch.js";
 import { CLOCK_SKEW_MS, Misbehaviour, type Misconduct, type MonitorEvidence, OlderHead } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
-import { fetchCheckpoint, fetchText } from "./tlog.js";
+import { fetchCheckpoint, fetchText, type ServedCheckpoint } from "./tlog.js";
 import { namedIn } from "./watched.js";
 
 /** Entries on a page, and the smaller pages that are requested if an answer is too long. */
@@ -82,9 +83,7 @@ export class Monitor {
   constructor(options: MonitorOptions) {
     this.#options = options;
     this.#http = new Http(options.server, options.fetch, undefined, options.patience);
-    this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey, (head) =>
-      isFromFuture(head) ? fromFuture(head) : undefined,
-    );
+    this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey, (head) => this.#objection(head));
   }
 
   /** The newest verified head, of this round or an earlier one. */
@@ -112,20 +111,20 @@ export class Monitor {
     this.#mirror ??= await this.#openMirror(key);
     this.#mirror.operators = key;
     await this.#tellWatched();
+    // What is signed is held against the mirror as it comes: what the log denies afterwards keeps no alarm away.
     // The checkpoint is fetched first, so that the head that is fetched next must cover it.
     const note = await this.#checkpoint();
-    if (note !== null) await this.#expectAtLeast(note, key);
+    if (note !== null) await this.#expectAtLeast(this.#mirror, key, note);
     const shown = await fetchCheckpoint(this.#http.server, this.#options.fetch);
+    const isKept = shown !== null && (await this.#keepShown(this.#mirror, shown));
     const head = await this.#newest();
     // The log may have been handed over in the middle of this round.
     key = await this.#watch.operators();
     this.#mirror.operators = key;
     const before = this.#mirror.size;
-    if (head) await this.#expectEnd(this.#mirror, head.tree_size, { shown: head });
     if (head) await this.#follow(this.#mirror, head);
     if (note !== null) await this.#takeCheckpoint(this.#mirror, key, note, head);
-    const fault = shown && (await this.#mirror.checkpoints.keep(shown));
-    if (fault) throw await this.#caught("fork", fault, { checkpoint: shown.note });
+    if (shown && !isKept) await this.#keepShown(this.#mirror, shown);
     await this.#auditMirror(this.#mirror, key, before, audit);
     if (this.#options.obeysWithholding && this.#hasWithheld) await this.#obey(key);
   }
@@ -171,6 +170,14 @@ export class Monitor {
     }
   }
 
+  /** What speaks against a signed head by what is mirrored, without a question to the log. */
+  #objection(head: TreeHead): string | undefined {
+    if (isFromFuture(head)) return fromFuture(head);
+    const ours = this.#mirror?.head(head.tree_size);
+    if (ours && ours.root_hash !== head.root_hash) return twoHeads(head.tree_size);
+    return this.#mirror ? behindEnd(this.#mirror, head.tree_size) : undefined;
+  }
+
   /** The newest head: signed by the key of its size, not smaller than the last, and going on from it. */
   async #newest(): Promise<TreeHead | undefined> {
     try {
@@ -198,6 +205,7 @@ export class Monitor {
     if (!(await verifyTreeHead(shown, key)))
       return this.#caught((await isOfRetired(shown, key)) ? "retired-key" : "bad-signature", detail, evidence);
     if (isFromFuture(shown)) return this.#caught("future-head", detail, evidence);
+    if (this.#mirror) await this.#expectEnd(this.#mirror, shown.tree_size, evidence);
     const ours = this.#mirror?.head(shown.tree_size);
     if (ours && ours.root_hash !== shown.root_hash)
       return this.#caught("fork", twoHeads(shown.tree_size), { ...evidence, known: ours });
@@ -310,41 +318,58 @@ export class Monitor {
     return note;
   }
 
-  /** Has the head that is asked for next be as large as a checkpoint, if the checkpoint is signed. */
-  async #expectAtLeast(note: string, key: OperatorKeys): Promise<void> {
+  /** If a checkpoint is signed, the mirror must agree, and the head that is asked for next be as large. */
+  async #expectAtLeast(mirror: Mirror, key: OperatorKeys, note: string): Promise<void> {
     const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
-    if (checkpoint) this.#http.hasSeen(checkpoint.treeSize);
+    if (!checkpoint) return;
+    this.#http.hasSeen(checkpoint.treeSize);
+    await this.#compareCheckpoint(mirror, checkpoint, { checkpoint: note });
   }
 
-  /** A checkpoint must say of its size what the mirror says of it. */
+  /** A checkpoint must say of its size what the mirror says of it. A size of imported history has no head to compare with. */
+  async #compareCheckpoint(
+    mirror: Mirror,
+    { treeSize, rootHash }: Checkpoint,
+    evidence: Partial<MonitorEvidence>,
+  ): Promise<void> {
+    await this.#expectEnd(mirror, treeSize, evidence);
+    const known = mirror.head(treeSize);
+    if (known && known.root_hash !== rootHash)
+      throw await this.#caught("fork", `Checkpoint and tree head of size ${treeSize} have different roots.`, {
+        ...evidence,
+        known,
+      });
+  }
+
+  /** Keeps the checkpoint at `/tlog/`. @returns false if the mirror does not have its entries yet */
+  async #keepShown(mirror: Mirror, shown: ServedCheckpoint): Promise<boolean> {
+    await this.#expectEnd(mirror, shown.treeSize, { checkpoint: shown.note });
+    const fault = await mirror.checkpoints.keep(shown);
+    if (fault) throw await this.#caught("fork", fault, { checkpoint: shown.note });
+    return shown.treeSize <= mirror.size;
+  }
+
+  /** Keeps a checkpoint whose entries were taken. */
   async #takeCheckpoint(mirror: Mirror, key: OperatorKeys, note: string, head: TreeHead | undefined): Promise<void> {
     const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
     const evidence = { checkpoint: note, shown: head ?? null };
     if (!checkpoint)
       throw await this.#caught("bad-signature", "The checkpoint is not signed by the pinned operator key.", evidence);
-    const { treeSize, rootHash } = checkpoint;
-    await this.#expectEnd(mirror, treeSize, evidence);
+    await this.#compareCheckpoint(mirror, checkpoint, evidence);
+    const { treeSize } = checkpoint;
     if (treeSize > mirror.size) {
       const detail = `The checkpoint has ${treeSize} leaves, the head that came later has less.`;
       throw new OlderHead(await this.#caught("shrunken", detail, evidence));
     }
-    const known = mirror.head(treeSize);
-    // A size of imported history has no head to compare with.
-    if (!known) return;
-    if (known.root_hash !== rootHash)
-      throw await this.#caught("fork", `Checkpoint and tree head of size ${treeSize} have different roots.`, {
-        ...evidence,
-        known,
-      });
-    mirror.keepCheckpoint(note, treeSize);
+    if (mirror.head(treeSize)) mirror.keepCheckpoint(note, treeSize);
   }
 
   /** A log that has ended has no larger head or checkpoint. */
   async #expectEnd(mirror: Mirror, treeSize: number, evidence: Partial<MonitorEvidence>): Promise<void> {
-    const entry = mirror.end;
-    if (!entry || treeSize <= mirror.size) return;
-    const detail = `Entry ${entry.id} froze the log at size ${mirror.size}, and a signed head has ${treeSize}.`;
-    throw await this.#caught("after-freeze", detail, { known: mirror.head(mirror.size) ?? null, ...evidence, entry });
+    const detail = behindEnd(mirror, treeSize);
+    if (detail === undefined) return;
+    const [known, entry] = [mirror.head(mirror.size) ?? null, mirror.end];
+    throw await this.#caught("after-freeze", detail, { known, ...evidence, entry });
   }
 
   /** Compares mirrored entries, all or one page of them, with what is served for them now. */
@@ -468,6 +493,12 @@ function fingerprintOf(pem: string): string | undefined {
 
 const fromFuture = ({ tree_size, timestamp }: TreeHead): string =>
   `The head of size ${tree_size} is of ${timestamp}, more than ${CLOCK_SKEW_MS / 60_000} minutes ahead of this machine's clock.`;
+
+/** What is wrong with a size behind the end of the log; undefined if that is not known. */
+function behindEnd({ size, end }: Mirror, treeSize: number): string | undefined {
+  if (!end || treeSize <= size) return undefined;
+  return `Entry ${end.id} froze the log at size ${size}, and a signed head has ${treeSize}.`;
+}
 
 const twoHeads = (size: number) => `The operator has signed two different tree heads of size ${size}.`;
 

@@ -20,7 +20,7 @@ import { tlogCheckpointPath, tlogVkeyPath } from "../settings/settings.js";
 import { keepFile } from "./folder.js";
 
 /** A checkpoint that its key has signed. */
-interface ShownCheckpoint extends Checkpoint {
+export interface ServedCheckpoint extends Checkpoint {
   readonly vkey: string;
   readonly note: string;
 }
@@ -40,7 +40,7 @@ export async function fetchText(url: string, fetcher: typeof fetch): Promise<Res
  * gateway may answer in the service's place, and that is no evidence against the log.
  * @throws ClientError `no-answer`
  */
-export async function fetchCheckpoint(server: string, fetcher: typeof fetch): Promise<ShownCheckpoint | null> {
+export async function fetchCheckpoint(server: string, fetcher: typeof fetch): Promise<ServedCheckpoint | null> {
   const texts: string[] = [];
   for (const name of ["vkey", "checkpoint"]) {
     const response = await fetchText(`${server}/tlog/${name}`, fetcher);
@@ -81,7 +81,7 @@ export class KeptCheckpoints {
    * Keeps a checkpoint, unless it is ahead of the mirrored entries or older than the kept one.
    * @returns what is wrong, if it contradicts the mirrored entries; null otherwise
    */
-  async keep({ treeSize, rootHash, vkey, note }: ShownCheckpoint): Promise<string | null> {
+  async keep({ treeSize, rootHash, vkey, note }: ServedCheckpoint): Promise<string | null> {
     if (treeSize > this.#tree.source.size) return null;
     await this.#growth.extend(treeSize);
     if (Buffer.from(this.#tree.root(treeSize)).toString("hex") !== rootHash)
