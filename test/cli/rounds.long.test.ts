@@ -4,6 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import timers from "node:timers/promises";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { freeze } from "#cairnlog/engine/log/operator/entries.js";
 import { LEFT_FOR_MS } from "#cairnlog/server/publishing/target.js";
 import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
@@ -110,6 +111,53 @@ test("a monitor accuses a log that has shown nothing but older heads for longer 
   // A round that fails otherwise does not.
   const ended = await running(monitor(...args), [up, old, later(ms / 2, down), later(ms / 2, old), up]);
   expect([ended.code, ended.pauses.length, ended.stderr]).toEqual([3, 3, expect.stringContaining("ALARM")]);
+});
+
+test("a log that has ended is silent while no round ends well, and only then", async () => {
+  ownClock();
+  const ended = await startTestService();
+  await ended.server.registry.log.append([anyEvent()]);
+  await freeze(ended.server.registry.log, { reason: "The year is over.", successor: null });
+  const { upstream } = proxy;
+  proxy.upstream = ended.url;
+  try {
+    let check = () => {};
+    const { setInterval } = globalThis;
+    vi.spyOn(globalThis, "setInterval").mockImplementation(((work: () => void, ms: number) => {
+      if (ms === 1000) check = work;
+      return setInterval(work, ms);
+    }) as never);
+    const checked = (ms: number, then: () => void) => () => {
+      elapsed += ms;
+      check();
+      then();
+    };
+    const ms = 1_000_001;
+    const args = ["--max-silence", "1000", "--patience", "0", "--interval", "1"];
+    const silent = [checked(ms, down), checked(ms / 2, down), checked(ms, down), checked(0, up), checked(ms, up)];
+    const { code, stderr } = await running(monitor(...args), [up, ...silent]);
+    expect([code, stderr.match(/ALARM .*/g)]).toEqual([
+      0,
+      ["ALARM stalled: The log has ended, and no round was finished for more than 1000 s."],
+    ]);
+    // For a timer, a round that fails at once is unfinished, and one that takes too long is silence.
+    const state = monitor("--once", "--max-silence", "1000", "--patience", "0");
+    expect(await running(state, [up])).toMatchObject({ code: 0 });
+    expect(await running(state, [down])).toMatchObject({ code: 1, stderr: expect.not.stringContaining("ALARM") });
+    const slowly = () => {
+      down();
+      const refuse = proxy.seize!;
+      proxy.seize = (path, response) => {
+        // The round has opened the copy by then.
+        if (path !== "/log/sth") return false;
+        elapsed += ms;
+        return refuse(path, response);
+      };
+    };
+    expect(await running(state, [slowly])).toMatchObject({ code: 5, stderr: expect.stringContaining("ALARM stalled") });
+  } finally {
+    proxy.upstream = upstream;
+  }
 });
 
 test("what a round of publishing could not do is left to the next: the audit, and what is removed once a day", async () => {

@@ -98,6 +98,8 @@ class Run {
   #hasSeenWatched = false;
   /** The beginning of the silence for which an alarm was raised. */
   #told: number | null = null;
+  /** When the first of the rounds began that have not ended well since one that did, by a clock that nobody sets. */
+  #unfinishedSince: number | null = null;
   /** When the first of the rounds ended that have all seen an older head, by a clock that nobody sets. */
   #olderSince: number | null = null;
 
@@ -174,6 +176,7 @@ class Run {
 
   /** @returns whether the round was completed. @throws Misbehaviour, and errors that waiting cannot cure */
   async #round(): Promise<boolean> {
+    this.#unfinishedSince ??= performance.now();
     try {
       await this.#askUntilCertain();
     } catch (error) {
@@ -188,6 +191,7 @@ class Run {
       this.#progress = null;
     }
     this.#olderSince = null;
+    this.#unfinishedSince = null;
     const { text, json } = await this.#follower.verified();
     console.log(this.#values.json ? printableJson(json) : printable(text));
     return true;
@@ -231,19 +235,23 @@ class Run {
   /**
    * Raises the alarm once for each silence. A silence begins at the timestamp of the newest verified head, or at the
    * start if there is none. It counts when it is longer than the allowed time. Answers without a newer head do not end
-   * it.
+   * it. A log that has ended shows no newer one: its silence begins with the first round that is not finished.
    */
   async #checkSilence(): Promise<boolean> {
-    if (this.#maxSilence === null || this.#follower.isFrozen) return false;
+    if (this.#maxSilence === null) return false;
+    const { isFrozen } = this.#follower;
     const head = await this.#follower.newest();
-    const since = head ? Date.parse(head.timestamp) : this.#started;
-    if (Date.now() - since <= this.#maxSilence * 1000) return false;
+    const shown = head ? Date.parse(head.timestamp) : this.#started;
+    const [since, now] = isFrozen ? [this.#unfinishedSince, performance.now()] : [shown, Date.now()];
+    if (since === null || now - since <= this.#maxSilence * 1000) return false;
     if (this.#told !== since) {
       this.#told = since;
-      const detail = head
-        ? `No tree head newer than that of ${head.timestamp} was seen, for more than ${this.#maxSilence} s.`
-        : `No tree head was seen for more than ${this.#maxSilence} s.`;
-      await this.#raise({ alarm: "stalled", detail });
+      const what = isFrozen
+        ? "The log has ended, and no round was finished for"
+        : head
+          ? `No tree head newer than that of ${head.timestamp} was seen, for`
+          : "No tree head was seen for";
+      await this.#raise({ alarm: "stalled", detail: `${what} more than ${this.#maxSilence} s.` });
     }
     return true;
   }
