@@ -22,7 +22,7 @@ import type { TransportName } from "./http/transport/transport.js";
 import { openMirror } from "./mirror.js";
 import { readWriters } from "./opening/writers.js";
 import { createLogger, type Logger, type LogSink } from "./process/logger.js";
-import { openFileLimit, possibleConnections, tooFewFiles } from "./process/machine.js";
+import { connectionsWithin, WEBHOOK_FILES } from "./process/machine.js";
 import { VERSION } from "./process/version.js";
 import { type Ground, openWriter, type Service } from "./service.js";
 import { completeSettings, type GivenSettings, type Settings } from "./settings/settings.js";
@@ -182,7 +182,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
   opened.addFoundation("the worker pool", () => pool.close());
   const stopMs = settings.stopTimeoutSeconds * 1000 * CLOSING_SHARE;
   try {
-    const maxConnections = connectionsOf(settings, logger);
+    const maxConnections = connectionsWithin(settings.maxConnections, WEBHOOK_FILES, logger);
     const certificate = openCertificate(settings, logger);
     const tls = certificate?.files ?? null;
     const chosen = await transportOf(settings);
@@ -273,19 +273,6 @@ async function openService(ground: Ground, isFollower: boolean): Promise<Service
   // Loaded only here: a log without replicas needs no PostgreSQL.
   if (replication !== null) return (await import("./node.js")).openNode(ground, replication, isFollower);
   return readOnly ? openMirror(ground) : openWriter(ground);
-}
-
-/** How many connections are taken. @throws CairnlogError `precondition-failed` */
-function connectionsOf({ maxConnections }: Settings, logger: Logger): number {
-  const possible = possibleConnections(maxConnections);
-  const limit = openFileLimit();
-  if (possible === 0) throw tooFewFiles(limit);
-  if (possible < maxConnections)
-    logger.warn(
-      { maxConnections: possible, openFiles: limit },
-      "fewer connections than set: too few files may be open",
-    );
-  return possible;
 }
 
 const urlOf = (scheme: string, host: string, port: number): string =>

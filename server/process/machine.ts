@@ -1,11 +1,12 @@
 /** What the machine has left of what the service needs: files it may open. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { CairnlogError } from "../../engine/base/error.js";
+import type { Logger } from "./logger.js";
 
 /** Files kept for connections to webhook endpoints, whose owners can have all of them open at once. */
 export const WEBHOOK_FILES = 128;
-/** Files beside the connections of clients: the log, workers and calendars, webhooks, and modules, many at once at the start. */
-const OTHER_FILES = 160 + WEBHOOK_FILES;
+/** Files beside connections: the log, workers and calendars, and modules, many at once at the start. */
+const OTHER_FILES = 160;
 
 /** How many files this process may have open; null where the system does not say. */
 export function openFileLimit(): number | null {
@@ -23,11 +24,21 @@ export function openFiles(): number | null {
 }
 
 /**
- * How many connections can be had of the `wanted`: a process that is out of files cannot even refuse one, and spins.
- * @returns 0 when there are not enough files to run at all
+ * How many connections of clients are taken of the `wanted`: a process that is out of files cannot even refuse one, and spins.
+ * @param toOthers files kept for connections to others
+ * @throws CairnlogError `precondition-failed` when there are not enough files to run at all
  */
-export function possibleConnections(wanted: number, limit: number | null = openFileLimit()): number {
-  return limit === null ? wanted : Math.max(0, Math.min(wanted, limit - OTHER_FILES));
+export function connectionsWithin(wanted: number, toOthers: number, logger: Pick<Logger, "warn">): number {
+  const limit = openFileLimit();
+  if (limit === null) return wanted;
+  const possible = Math.min(wanted, limit - OTHER_FILES - toOthers);
+  if (possible <= 0) throw tooFewFiles(limit);
+  if (possible < wanted)
+    logger.warn(
+      { maxConnections: possible, openFiles: limit },
+      "fewer connections than set: too few files may be open",
+    );
+  return possible;
 }
 
 /** The error of a process that may not open as many files as it needs. */

@@ -19,7 +19,7 @@ import { Answer } from "../http/transport/answer.js";
 import { checkTls, type TlsFiles } from "../http/transport/tls.js";
 import type { TransportName } from "../http/transport/transport.js";
 import type { Logger } from "../process/logger.js";
-import { isReadableByOthers, possibleConnections } from "../process/machine.js";
+import { connectionsWithin, isReadableByOthers } from "../process/machine.js";
 import { parseWitnessedLogs, type WitnessedLogs } from "./logs.js";
 import { WitnessMetrics } from "./metrics.js";
 import { WitnessRows } from "./rows.js";
@@ -211,7 +211,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
         maxBodyBytes: MAX_BODY_BYTES,
         maxPendingBytes: MAX_PENDING_BYTES,
         requestTimeoutSeconds: REQUEST_TIMEOUT_S,
-        maxConnections: possibleConnections(MAX_CONNECTIONS),
+        maxConnections: connectionsWithin(MAX_CONNECTIONS, 0, logger),
       },
       tls,
       measures,

@@ -1,12 +1,16 @@
 /** The real service on a machine with faults or without free resources: a clear message each time, and nothing is lost. */
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { cairnlog, MAIN, scratchFolder, startService } from "../../service.js";
+import { logsFile } from "../../witness/harness.js";
+import { newTree } from "../../witness/logs.js";
 import { type Acknowledged, attest } from "../attesting.js";
 import { metric, slowClient, until } from "../sockets.js";
 import { environment, startLimited } from "./limitedservice.js";
@@ -72,13 +76,35 @@ test("few open files: fewer connections, with a warning, and those that there ar
   expect(await ended).toEqual([0, null]);
 });
 
-test("far too few open files: it does not start", async () => {
-  const line = 'ulimit -n 128; exec "$0" "$@"';
-  const limited = run("bash", ["-c", line, process.execPath, MAIN, "serve"], { env: environment(at("none")) });
+/** A command that may open so many files. */
+const withFiles = (files: number, ...command: string[]) =>
+  ["bash", ["-c", `ulimit -n ${files}; exec "$0" "$@"`, process.execPath, MAIN, ...command]] as const;
+
+const witness = (data: string) => {
+  const logs = ["--logs", logsFile([newTree("log.example/few-files")]), "--name", "w.example/few-files"];
+  return ["witness", "--data", at(data), ...logs, "--port", "0", "--json"];
+};
+
+test.each([
+  ["the service", 128, ["serve"]],
+  ["the service", 280, ["serve"]],
+  ["a witness", 150, witness("none-witness")],
+])("far too few open files: %s does not start with %i", async (_, files, command) => {
+  const limited = run(...withFiles(files, ...command), { env: environment(at("none")) });
   await expect(limited).rejects.toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/too many open files|ulimit -n/),
   });
+});
+
+test("few open files: a witness says so, and answers", async () => {
+  const child = spawn(...withFiles(200, ...witness("few-witness")), { stdio: "pipe" });
+  onTestFinished(() => void child.kill());
+  const said = text(child.stderr);
+  const [line] = await once(createInterface(child.stdout), "line");
+  expect((await fetch(`${JSON.parse(line).url}/vkey`)).status).toBe(200);
+  child.kill("SIGTERM");
+  expect(await said).toContain("too few files may be open");
 });
 
 /** The message of a start that is refused. */
