@@ -92,6 +92,7 @@ export class FolderTarget implements Target {
     rmSync(target, { force: true });
     try {
       rmdirSync(dirname(target));
+      this.#unflushed.delete(dirname(target));
     } catch (error) {
       if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code!)) throw error;
     }

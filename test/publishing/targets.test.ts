@@ -151,6 +151,18 @@ test.each(Object.keys(SCENES))(
   },
 );
 
+test.each(Object.keys(SCENES))(
+  "%s takes the next checkpoint after a file that was read was removed, alone in its folder",
+  async (name) => {
+    const { target, put } = SCENES[name]!();
+    const [alone, checkpoint] = ["index/0-256/000", "checkpoint"];
+    for (const path of [alone, checkpoint]) put(path, CONTENTS[1]!);
+    expect(await target.read(alone)).toBeDefined();
+    await target.remove(alone);
+    expect(await target.replace(checkpoint, CONTENTS[2]!, (await target.read(checkpoint))!)).toBe(true);
+  },
+);
+
 test("a draft that another publisher removes meanwhile keeps nothing from being published", async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, ".drafts"));

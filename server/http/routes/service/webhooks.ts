@@ -30,7 +30,7 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
       limit: "general",
       handle({ proof }) {
         const all = webhooks.list(proof.fingerprint);
-        return proof.readOnly ? all.map(withoutQuery) : all;
+        return proof.readOnly ? all.map(withoutPath) : all;
       },
     }),
     route({
@@ -48,5 +48,5 @@ export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate
   ];
 }
 
-/** The query of a URL is often what lets its bearer write there, and a token that only reads is made to be passed on. */
-const withoutQuery = (webhook: WebhookView): WebhookView => ({ ...webhook, url: webhook.url.replace(/\?.*/s, "") });
+/** Path and query of a URL are often what lets its bearer write there, and a token that only reads is made to be passed on. */
+const withoutPath = (webhook: WebhookView): WebhookView => ({ ...webhook, url: new URL(webhook.url).origin });
