@@ -172,7 +172,7 @@ export class TiledCopy<Known extends KnownCheckpoint> {
     const end = this.#options.end?.();
     if (end && treeSize > end.leafIndex + 1) {
       const evidence = { known: known?.note ?? null, shown: note };
-      const proof = known && this.#copied(known, evidence).then((tiles) => proofFileIn(tiles, known.note, end));
+      const proof = known && this.#inCopy(known, evidence, (tiles) => proofFileIn(tiles, known.note, end));
       throw await this.#wentOn(new GoesOn(end, treeSize), evidence, proof);
     }
     if (verdict.hasQuorum) return verdict;
@@ -196,13 +196,15 @@ export class TiledCopy<Known extends KnownCheckpoint> {
   async #older(known: Known, shown: Checkpoint, note: string): Promise<Misbehaviour<TiledEvidence> | OlderHead> {
     const evidence = { known: known.note, shown: note };
     const { treeSize } = shown;
-    const tiles = await this.#copied(known, evidence);
-    const root = toHex(await tiles.fold(peakPositions(treeSize)));
-    if (root !== shown.rootHash)
+    const fork = await this.#inCopy(known, evidence, async (tiles) => {
+      const prefixRoot = toHex(await tiles.fold(peakPositions(treeSize)));
+      return prefixRoot === shown.rootHash ? null : { prefixRoot, proof: await proofIn(tiles, treeSize) };
+    });
+    if (fork)
       return this.caught(
         "fork",
         `The first ${treeSize} entries of the tree of ${known.treeSize} have another root than the log has signed for them.`,
-        { ...evidence, prefixRoot: root, proof: await proofIn(tiles, treeSize) },
+        { ...evidence, ...fork },
       );
     return new OlderHead(
       this.caught(
@@ -213,17 +215,23 @@ export class TiledCopy<Known extends KnownCheckpoint> {
     );
   }
 
-  /** The tree of the known checkpoint, from the copy; from the log if that has lost tiles. */
-  async #copied({ treeSize, rootHash }: Known, evidence: Pair): Promise<AuthenticTiles> {
+  /** What `work` makes of the tree of the known checkpoint: from the copy, and from the log what that has lost or has damaged. */
+  async #inCopy<T>(
+    { treeSize, rootHash }: Known,
+    evidence: Pair,
+    work: (tiles: AuthenticTiles) => Promise<T>,
+  ): Promise<T> {
     const kept = (level: number, index: number, width = FULL_TILE) => this.#store.read({ level, index, width });
     const served = (level: number, index: number, width: number) => this.#served.tile(level, index, width);
-    const ours = {
-      kept,
-      served: async (...name: [number, number, number]) => (await kept(...name)) ?? served(...name),
-    };
-    for (const source of [ours, { kept, served }])
+    const edge = async (level: number, index: number, width: number) =>
+      // A full tile is asked for here when the kept one is not right.
+      (width < FULL_TILE ? await kept(level, index, width) : undefined) ?? served(level, index, width);
+    for (const source of [
+      { kept, served: edge },
+      { kept, served },
+    ])
       try {
-        return await AuthenticTiles.open(treeSize, rootHash, source);
+        return await work(await AuthenticTiles.open(treeSize, rootHash, source));
       } catch (error) {
         if (!(error instanceof WrongTile)) throw error;
       }

@@ -1,9 +1,10 @@
 /** Following a log of tiles: what is mirrored, what is taken over from a round that was stopped, and which lies are caught. */
 import { createPublicKey } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parsePolicy, rfc6962 } from "#cairnlog/engine/verify/index.js";
+import type { ClientError } from "#cairnlog/server/client/index.js";
 import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "#cairnlog/server/monitor/alarm.js";
 import { TiledMonitor } from "#cairnlog/server/monitor/tiled/monitor.js";
 import { temporaryFolder } from "../../server/harness.js";
@@ -234,6 +235,36 @@ describe("a log that lies", () => {
     expect(
       rfc6962.verifyConsistency({ fromSize: 599, toSize: 600, fromRoot: fromRoot!, toRoot: toRoot!, proof: hashes }),
     ).toBe(true);
+    expect(filesIn(mirror)).toEqual(before);
+  });
+
+  test("with fewer entries than before is judged alike, whichever tile of the copy is damaged or lost", async () => {
+    const { mirror, round, before } = await followed();
+    const tiles = [...before.keys()].filter((path) => /^tile\/\d/.test(path));
+    expect(tiles).toHaveLength(4);
+    const damages: ((content: Buffer) => Buffer | undefined)[] = [
+      (content) => content.map((byte, at) => (at === 40 ? byte ^ 1 : byte)) as Buffer,
+      (content) => content.subarray(0, -32),
+      () => Buffer.from("<html>"),
+      () => undefined,
+    ];
+    const shown = (note: Buffer) => round(new Map([...log.files(600), ["checkpoint", note]]));
+    for (const path of tiles)
+      for (const damage of damages) {
+        const content = damage(before.get(path)!);
+        if (content) writeFileSync(join(mirror, path), content);
+        else rmSync(join(mirror, path));
+        for (const size of [599, 512, 300, 100]) {
+          await older(shown(log.files(size).get("checkpoint")!));
+          const { proof } = await caught(shown(fork.files(size).get("checkpoint")!), "fork");
+          expect(proof).not.toBeNull();
+          // Tiles of the fork in the place of what is damaged are caught by the root that was believed, if not by its own.
+          const error = await round(fork.files(size)).catch((reason: unknown) => reason);
+          const isDenied = (error as ClientError).status === 404;
+          expect(isDenied || ["fork", "wrong-root"].includes((error as Misbehaviour).kind), `${error}`).toBe(true);
+        }
+        writeFileSync(join(mirror, path), before.get(path)!);
+      }
     expect(filesIn(mirror)).toEqual(before);
   });
 
