@@ -1,4 +1,7 @@
-/** Files that get their name when they are complete: where one of their steps fails, no draft stays, and no file changes. */
+/**
+ * Files that get their name when they are complete: where one of their steps fails, no draft stays, and no file changes. What a
+ * killed process has left keeps none of its number: in a container each has the same one.
+ */
 import fs, { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
@@ -9,6 +12,7 @@ import { writeKeyFile } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { HashedFile, replaceManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { acceptClock } from "#cairnlog/engine/log/state/clock.js";
 import { openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
+import { preflight } from "#cairnlog/engine/store/lmdb/preflight.js";
 import { writeConfig } from "#cairnlog/server/cli/connection/config-file.js";
 import { StateFolder } from "#cairnlog/server/cli/connection/state.js";
 import { DocumentFiles } from "#cairnlog/server/cli/files/document-files.js";
@@ -22,11 +26,20 @@ const bytes = Buffer.from(TEXT);
 /** It leaves nothing in any case, and needs no room. */
 const OPENING = "who opens a log";
 
+/** Of these there is one at a time: a log has one writer, and what a user asks for is asked for by that user. */
+const ALONE: ReadonlySet<string> = new Set([
+  "the clock, the newest head, the newest checkpoint",
+  "a receipt",
+  "a segment of a backup",
+  "the manifest of a backup",
+]);
+
 /** Everything that writes a draft, by what is written. Each writes into a folder that it has for itself. */
 const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
   "the clock, the newest head, the newest checkpoint": (folder) => replaceFile(join(folder, "file"), TEXT, 0o600),
   "a clock that is believed": (folder) => acceptClock(folder),
   "a private key": (folder) => writeKeyFile(join(folder, "new.pem"), TEXT),
+  "the lock file of a log": (path) => preflight({ path, mapSize: 2 ** 20, readOnly: false, isNew: true }),
   async "a segment of a backup"(folder) {
     const file = await HashedFile.create(folder, "entries");
     await file.line(TEXT);
@@ -52,11 +65,21 @@ const { writeFileSync: write } = fs;
 const failing = async () => {
   throw broken();
 };
+const refuseNames = () => {
+  for (const name of ["renameSync", "linkSync"] as const)
+    vi.spyOn(fs, name).mockImplementation(() => {
+      throw broken();
+    });
+  vi.spyOn(fs.promises, "rename").mockImplementation(failing);
+};
 /** On a full disk, a part of what is written is there. */
 const FAULTS: Readonly<Record<string, (handle: fs.promises.FileHandle) => void>> = {
   "the disk is full"(handle) {
     vi.spyOn(fs, "writeFileSync").mockImplementation((file, content, options) => {
       write(file, (content as string | Buffer).slice(0, 3), options);
+      throw full();
+    });
+    vi.spyOn(fs, "writeSync").mockImplementation(() => {
       throw full();
     });
     for (const name of ["writeFile", "appendFile"] as const)
@@ -74,13 +97,7 @@ const FAULTS: Readonly<Record<string, (handle: fs.promises.FileHandle) => void>>
     });
     vi.spyOn(handle, "sync").mockImplementation(failing);
   },
-  "a file gets no name"() {
-    for (const name of ["renameSync", "linkSync"] as const)
-      vi.spyOn(fs, name).mockImplementation(() => {
-        throw broken();
-      });
-    vi.spyOn(fs.promises, "rename").mockImplementation(failing);
-  },
+  "a file gets no name": () => refuseNames(),
 };
 
 afterEach(() => {
@@ -97,14 +114,20 @@ const filesIn = (folder: string): Record<string, string> =>
       .map((name) => [name, readFileSync(join(folder, name), "latin1")]),
   );
 
-const CASES = Object.keys(WRITERS).flatMap((writer) => Object.keys(FAULTS).map((fault) => [writer, fault] as const));
-
-test.each(CASES)("%s: %s", async (writer, fault) => {
+/** A folder with files of the names that the writers use. */
+function folderOf(): string {
   const folder = temporaryFolder();
   vi.stubEnv("XDG_CONFIG_HOME", folder);
   mkdirSync(join(folder, "cairnlog"));
   for (const name of ["file", "document", "clock.json", "cairnlog/config.json"])
     writeFileSync(join(folder, name), "old");
+  return folder;
+}
+
+const CASES = Object.keys(WRITERS).flatMap((writer) => Object.keys(FAULTS).map((fault) => [writer, fault] as const));
+
+test.each(CASES)("%s: %s", async (writer, fault) => {
+  const folder = folderOf();
   const before = filesIn(folder);
   const handle = await open(join(folder, "file"));
   FAULTS[fault]!(Object.getPrototypeOf(handle));
@@ -121,4 +144,64 @@ test.each(CASES)("%s: %s", async (writer, fault) => {
   // Not all of them flush, and not all that fails is of the file that is written.
   if (fault === "the disk is full" && writer !== OPENING) expect(failure?.message).toContain("ENOSPC");
   expect(failure || writer === OPENING ? filesIn(folder) : before).toEqual(before);
+});
+
+/** Mocks that are in force while `work` runs. */
+async function during<T>(mock: () => void, work: () => Promise<T>): Promise<T> {
+  mock();
+  syncBuiltinESMExports();
+  try {
+    return await work();
+  } finally {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  }
+}
+
+test.each(Object.entries(WRITERS))("%s: after one that was killed, too", async (_, write) => {
+  const folder = folderOf();
+  const before = filesIn(folder);
+  const killing = () => {
+    refuseNames();
+    for (const name of ["rmSync", "unlinkSync"] as const) vi.spyOn(fs, name).mockImplementation(() => {});
+    for (const name of ["rm", "unlink"] as const) vi.spyOn(fs.promises, name).mockImplementation(async () => {});
+  };
+  await during(killing, async () => write(folder)).catch(() => {});
+  expect(filesIn(folder)).not.toEqual(before);
+  await write(folder);
+});
+
+/** Those of which two may be at work at once, in containers whose processes have one number. */
+const SHARED = Object.entries(WRITERS).filter(([name]) => !ALONE.has(name));
+
+test.each(SHARED)("%s: while another of the same number does so", async (_, write) => {
+  const folder = folderOf();
+  const { linkSync, renameSync } = fs;
+  const { rename } = fs.promises;
+  let other: Promise<unknown> | null | undefined;
+  // The other one is done before the first draft of this one gets its name.
+  const beside = () => {
+    if (other !== undefined) return;
+    other = null;
+    other = (async () => write(folder))();
+    return other.catch(() => {});
+  };
+  const mocks = () => {
+    for (const [name, give] of Object.entries({ linkSync, renameSync }))
+      vi.spyOn(fs, name as "linkSync").mockImplementation((from, to) => {
+        void beside();
+        give(from, to);
+      });
+    vi.spyOn(fs.promises, "rename").mockImplementation(async (from, to) => {
+      await beside();
+      await rename(from, to);
+    });
+  };
+  const own = during(mocks, async () => write(folder));
+  await own.catch(() => {});
+  const ends = await Promise.allSettled([own, other]);
+  const refusals = ends.flatMap((end) => (end.status === "rejected" ? [end.reason.code] : []));
+  // A file that exists is not replaced, nor what another one is about to replace. Otherwise nobody is in anybody's way.
+  expect([[], ["EEXIST"], ["precondition-failed"]]).toContainEqual(refusals);
+  expect(other).toBeInstanceOf(Promise);
 });

@@ -116,12 +116,18 @@ export function flushFolders(path: string): void {
 }
 
 /**
+ * A name for a draft of the file `path`, which no other process and no earlier one has given. The number of a process does not
+ * tell them apart: in containers each has the same one at every start.
+ */
+export const draftOf = (path: string): string => `${path}.${randomUUID()}`;
+
+/**
  * Has `write` make a file under another name, and gives it the name `path`, also in place of a file that is there. Where
  * that fails, no draft stays. If we crash here, one may be left over.
  * @throws what `write` throws; the file system's error
  */
 export function throughDraft(path: string, write: (draft: string) => void): void {
-  const draft = `${path}.${randomUUID()}`;
+  const draft = draftOf(path);
   try {
     write(draft);
     renameSync(draft, path);

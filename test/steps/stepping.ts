@@ -37,7 +37,7 @@ export interface Step {
 }
 
 /** LMDB's lock files are mappings; the signs of opening and of running transactions depend on the moment (`lmdb/opening-gate.ts`). */
-const PASSING = /(?:^|\/)(?:lock\.mdb|running|opening(?:\.N)*|preflight\.N\.new|writer\/data\.mdb)$/;
+const PASSING = /(?:^|\/)(?:lock\.mdb|running|(?:opening|preflight)(?:\.N(?:-N)*)?|writer\/data\.mdb)$/;
 const WRITERS_LOCK = /^(?:(.*)\/)?writer\/lock\.mdb$/;
 const DATA_FILE = /\/?data\.mdb$/;
 

@@ -67,7 +67,7 @@ test("a new lock file has all of its blocks, and one that was cut short is made 
   truncateSync(lock, 100);
   await startsAndStops(data);
   expect(statSync(lock).size).toBe(size);
-  closeSync(openSync(join(data, "log", "preflight.1.new"), "w"));
+  closeSync(openSync(join(data, "log", "preflight.1"), "w"));
   await startsAndStops(data);
   expect(existsSync(lock)).toBe(true);
 });

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { flushFolders, giveToOwner, makeFolders } from "../../base/files.js";
+import { draftOf, flushFolders, giveToOwner, makeFolders } from "../../base/files.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { generatePrivateKey, privateKey, signEach, verifySync } from "../keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../keys/spki.js";
@@ -119,7 +119,7 @@ export function readOrMakeKey(path: string, make: () => string): string {
  * @throws the file system's error; `EEXIST` if the file exists: a key is never overwritten.
  */
 export function writeKeyFile(path: string, pem: string): void {
-  const draft = `${path}.${process.pid}.new`;
+  const draft = draftOf(path);
   const file = openSync(draft, "wx", 0o600);
   try {
     try {

@@ -30,8 +30,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { threadId } from "node:worker_threads";
-import { dropDraft, giveToOwner, isPresent } from "../../base/files.js";
+import { draftOf, dropDraft, giveToOwner, isPresent } from "../../base/files.js";
 import { PRIVATE_FILE } from "./private.js";
 
 /** Holds the number of the process whose transactions may run, or 0. */
@@ -141,7 +140,7 @@ export function openAtGate<T>(path: string, open: () => T): T {
 
 /** @returns false where nothing can be written: there is no writer either */
 function beginOpening(path: string, opening: string): boolean {
-  const draft = `${opening}.${process.pid}.${threadId}`;
+  const draft = draftOf(opening);
   try {
     accessSync(path, constants.W_OK);
     writeFileSync(draft, `${process.pid}`, { mode: PRIVATE_FILE });

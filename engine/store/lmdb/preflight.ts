@@ -3,7 +3,7 @@
  * that it has freed (`EnvWrap::openEnv`), and the process usually ends with SIGSEGV. So everything that it needs is tried by
  * our own code first, where a failure is an error with a sentence.
  *
- * If we crash here, a file with a name of its own stays in the folder. Nothing reads it, and the next start writes over it.
+ * If we crash here, a file with a name of its own stays in the folder. Nothing reads it.
  */
 import {
   accessSync,
@@ -17,6 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { draftOf } from "../../base/files.js";
 import { DATA_FILE } from "./inspect.js";
 import { PRIVATE_FILE } from "./private.js";
 
@@ -53,9 +54,7 @@ export function preflight({ path, mapSize, readOnly, isNew }: Preflight): void {
 
 /** Calls `then` with the path of a new file of `length` bytes, and removes the file. */
 function withDraft(path: string, length: number, then: (draft: string) => void): void {
-  const draft = join(path, `preflight.${process.pid}.new`);
-  // It may be left over from a process that had the same number.
-  rmSync(draft, { force: true });
+  const draft = draftOf(join(path, "preflight"));
   const file = openSync(draft, "wx", PRIVATE_FILE);
   try {
     for (let written = 0; written < length; ) written += writeSync(file, Buffer.alloc(length - written));

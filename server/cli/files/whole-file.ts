@@ -4,16 +4,15 @@
  *
  * If we crash before that: a draft is left over, which has a random ending.
  */
-import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream, linkSync, lstatSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { dropDraft, throughDraft } from "../../../engine/base/files.js";
+import { draftOf, dropDraft, throughDraft } from "../../../engine/base/files.js";
 
 /** Writes a new file from a stream. @throws the reason of `signal`; the file system's error, also if the file exists */
 export async function streamNew(path: string, text: () => AsyncIterable<string>, signal: AbortSignal): Promise<void> {
   requireNew(path);
-  const draft = `${path}.${randomUUID()}`;
+  const draft = draftOf(path);
   try {
     const file = createWriteStream(draft, { flags: "wx", flush: true });
     // Otherwise it could be made after it is removed.
@@ -31,7 +30,7 @@ export async function streamNew(path: string, text: () => AsyncIterable<string>,
 /** Writes a new file. @throws the file system's error, also if the file exists */
 export function writeNew(path: string, text: string): void {
   requireNew(path);
-  const draft = `${path}.${randomUUID()}`;
+  const draft = draftOf(path);
   try {
     writeFileSync(draft, text, { flag: "wx", flush: true });
     nameNew(draft, path);
