@@ -2,13 +2,12 @@
  * A node of a log that several machines keep: it follows the journal, or leads. It belongs to the writer's thread.
  *
  * A node leads when it has taken the lead in the journal, applied everything before that, and compared the log with what
- * it has shown to clients. It stops as soon as the journal says that the lead is another's. While it follows, it applies
- * what the leader has said to be decided, and checks all of it.
+ * it has shown to clients. It stops as soon as the journal says that the lead is another's, or somebody shows that the log
+ * was set back. While it follows, it applies what the leader has said to be decided, and checks all of it.
  *
  * If we crash anywhere here: what is decided is in the journal, and this node's log is the beginning of it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { closeAfter } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { Lead } from "../../engine/journal/postgres/statements.js";
@@ -29,8 +28,12 @@ const TELL_MS = 20;
 const SWEEP_MS = 60_000;
 /** Payloads that are taken from the journal between two signs of life. */
 const ERASED_AT_ONCE = 4;
-/** Milliseconds for which a node does not try again to lead when it gave the lead away, or could not begin. */
+/**
+ * Milliseconds for which a node does not try again to lead when it gave the lead away, or could not lead. That doubles while it
+ * cannot, since each try may leave a record in every copy of the journal.
+ */
 const COOL_DOWN_MS = 5_000;
+const LONGEST_COOL_DOWN_MS = 60_000;
 /** Milliseconds that a node which is behind leaves the lead to those that are not. */
 const BEHIND_MS = 3_000;
 /** Milliseconds for which the end of a service waits for PostgreSQL. */
@@ -49,7 +52,7 @@ export interface ReplicationStatus {
   readonly lagSeconds: number | null;
   /** Why it cannot follow or lead, as a sentence; null if nothing is wrong. */
   readonly trouble: string | null;
-  /** Whether only an operator can mend that. */
+  /** Whether only an operator can mend that. A node that cannot lead is well as long as another one leads. */
   readonly isBarred: boolean;
   /** The newest checkpoint of `/tlog/` that the leader has told. */
   readonly checkpoint: string | null;
@@ -87,11 +90,17 @@ interface ReplicationParts {
 interface Yielded {
   readonly epoch: number;
   readonly until: number;
-  /** Why it could not begin; null if it was given away. */
-  readonly why: string | null;
 }
 
-const NOTHING_YIELDED: Yielded = { epoch: -1, until: 0, why: null };
+const NOTHING_YIELDED: Yielded = { epoch: -1, until: 0 };
+
+/** Why a node could not lead. It does not try again until a time of that clock, whoever has tried since. */
+interface Failed {
+  readonly error: CairnlogError;
+  readonly until: number;
+  /** Milliseconds that it waits. */
+  readonly pause: number;
+}
 
 export class Replication {
   readonly #parts: ReplicationParts;
@@ -104,8 +113,10 @@ export class Replication {
   #trouble: string | null = null;
   /** What is wrong for good: only an operator can mend it. */
   #isBarred = false;
-  /** The lead that this node gave away, or could not begin, and why: others may take it first. */
+  /** The lead that this node gave away: others may take it first. */
   #yielded: Yielded = NOTHING_YIELDED;
+  /** Why it could not lead, until it does, or another one has led for some time. */
+  #failed: Failed | null = null;
   #leading = false;
   #isRetiring = false;
   #ending: Promise<void> = Promise.resolve();
@@ -132,22 +143,25 @@ export class Replication {
       epoch,
       sequence,
       lagSeconds: since === null ? null : since / 1000,
-      trouble: this.#trouble ?? this.#whyNobodyLeads,
-      isBarred: this.#isBarred,
+      trouble: this.#trouble ?? this.#unable?.message ?? null,
+      isBarred: this.#isBarred || (this.#unable !== null && isLasting(this.#unable)),
       checkpoint: this.#lead?.checkpoint ?? null,
     };
   }
 
   /** Of a leader that has given no sign for a while, nobody is sent to it. */
   get #leaderUrl(): string | null {
-    const lead = this.#lead;
-    return lead?.holder && this.#observation.unchangedMs < LEASE_MS ? lead.url : null;
+    return this.#isLed ? this.#lead!.url : null;
   }
 
-  /** Why this node could not begin to lead, as long as nobody has led since. */
-  get #whyNobodyLeads(): string | null {
-    const lead = this.#lead;
-    return lead && lead.epoch <= this.#yielded.epoch ? this.#yielded.why : null;
+  /** Whether a leader gives signs of life, as a follower sees it. */
+  get #isLed(): boolean {
+    return !!this.#lead?.holder && this.#observation.unchangedMs < LEASE_MS;
+  }
+
+  /** Why this node cannot lead, as long as that matters: no other node leads, or its log is not the newest. */
+  get #unable(): CairnlogError | null {
+    return this.#parts.log.refuted ?? (this.#isLed ? null : (this.#failed?.error ?? null));
   }
 
   /** Gives the lead back, so that another node can take it at once, and ends. */
@@ -168,18 +182,24 @@ export class Replication {
     while (!this.#stop.signal.aborted) {
       await this.#ending;
       const before = this.#parts.log.position.sequence;
-      if (this.#leading) this.#listen();
+      if (this.#leading) await this.#listen();
       else await this.#tried(() => this.#step());
       const isNew = !this.#leading && this.#parts.log.position.sequence > before;
       await this.#pause(isNew ? BUSY_POLL_MS : POLL_MS);
     }
   }
 
-  /** A leader that PostgreSQL does not answer has writers look elsewhere; what it has accepted still waits. */
-  #listen(): void {
-    const { journal, role } = this.#parts;
+  /**
+   * A leader that PostgreSQL does not answer has writers look elsewhere; what it has accepted still waits. One that may append
+   * nothing any more gives the lead away.
+   */
+  async #listen(): Promise<void> {
+    const { journal, role, log, logger } = this.#parts;
     this.#judgeAge();
-    if (this.#isSilent) role.retire();
+    if (log.refuted && !this.#isRetiring) {
+      logger.error({ err: log.refuted }, "this node gives the lead away, and takes it no more");
+      await this.#retire();
+    } else if (this.#isSilent) role.retire();
     else if (!role.leads && journal.isLeading && !this.#isRetiring) role.lead();
   }
 
@@ -199,6 +219,9 @@ export class Replication {
     const lead = await journal.look();
     this.#lead = lead;
     this.#observation.see(lead);
+    const failed = this.#failed;
+    // Another one has led all the time in which this node would have tried again.
+    if (failed && this.#isLed && performance.now() >= failed.until + failed.pause) this.#failed = null;
     if (this.#mustFollow(lead)) await log.follow();
     checkSettings(log.row("meta", "log"), this.#parts.settings);
     const isBehind = log.position.sequence < lead.acked;
@@ -215,9 +238,11 @@ export class Replication {
   }
 
   #mayLead({ epoch, holder, wanted }: Lead, isBehind: boolean): boolean {
-    const { isFollower, nodeUrl } = this.#parts;
-    if (isFollower || this.#isBarred) return false;
-    if (epoch <= this.#yielded.epoch && performance.now() < this.#yielded.until) return false;
+    const { isFollower, nodeUrl, log } = this.#parts;
+    if (isFollower || this.#isBarred || log.refuted) return false;
+    const now = performance.now();
+    if (this.#failed && now < this.#failed.until) return false;
+    if (epoch <= this.#yielded.epoch && now < this.#yielded.until) return false;
     const unchanged = this.#observation.unchangedMs;
     if (isBehind && unchanged < LEASE_MS + BEHIND_MS) return false;
     // The lead was given back for a node, which takes it at once; others wait as if somebody had it.
@@ -227,25 +252,38 @@ export class Replication {
 
   async #takeLead(lead: Lead): Promise<void> {
     const { journal, log, role, leadership, logger, nodeUrl } = this.#parts;
-    await journal.checkContinues(log.position, lead);
-    if (!(await journal.takeLead(lead))) return;
+    let isTaken = false;
     try {
+      await journal.checkContinues(log.position, lead);
+      isTaken = await journal.takeLead(lead);
+      if (!isTaken) return;
       // All that was appended before the takeover: nobody appends anything behind it.
       await log.follow();
       await leadership.begin(lead.checkpoint);
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
-    } catch (error) {
-      this.#yield(lead.epoch + 1, (error as Error).message);
-      return closeAfter(
-        error,
-        () => this.#end(),
-        () => journal.release(),
-      );
+    } catch (thrown) {
+      if (isTaken) {
+        await this.#end();
+        await journal.release();
+      }
+      const error = asCoded(thrown);
+      // Where PostgreSQL is silent nothing was tried yet.
+      if (!isTaken && !isLasting(error)) throw error;
+      return this.#fail(error);
     }
     this.#leading = true;
-    [this.#trouble, this.#yielded] = [null, NOTHING_YIELDED];
+    [this.#trouble, this.#failed, this.#yielded] = [null, null, NOTHING_YIELDED];
     role.lead();
     logger.info({ epoch: log.position.epoch, entries: log.size, url: nodeUrl }, "this node leads");
+  }
+
+  /** Leaves the lead to others for longer each time, and says why once. */
+  #fail(error: CairnlogError): void {
+    if (this.#stop.signal.aborted) return;
+    const failed = this.#failed;
+    if (failed?.error.message !== error.message) this.#parts.logger.error({ err: error }, "this node cannot lead");
+    const pause = Math.min(failed ? 2 * failed.pause : COOL_DOWN_MS, LONGEST_COOL_DOWN_MS);
+    this.#failed = { error, until: performance.now() + pause, pause };
   }
 
   /** Refuses appends at once; everything else ends in the background, and only then does the node follow. */
@@ -307,12 +345,8 @@ export class Replication {
 
   async #handOver(wanted: string): Promise<void> {
     this.#parts.logger.info({ wanted }, "the lead is given to another node");
-    this.#yield(this.#parts.log.position.epoch);
+    this.#yielded = { epoch: this.#parts.log.position.epoch, until: performance.now() + COOL_DOWN_MS };
     await this.#retire();
-  }
-
-  #yield(epoch: number, why: string | null = null): void {
-    this.#yielded = { epoch, until: performance.now() + COOL_DOWN_MS, why };
   }
 
   /** Answers what was accepted, and gives the lead back. */
@@ -337,7 +371,7 @@ export class Replication {
     } catch (thrown) {
       const error = asCoded(thrown);
       if (this.#stop.signal.aborted) return;
-      this.#isBarred = error.code !== "storage-failed" && error.code !== "not-leader";
+      this.#isBarred = isLasting(error);
       if (this.#trouble === null) logger.error({ err: error }, "the journal cannot be followed");
       this.#trouble = error.message;
     }
@@ -347,6 +381,9 @@ export class Replication {
     return sleep(milliseconds, undefined, { signal: this.#stop.signal }).catch(() => {});
   }
 }
+
+/** Whether only an operator can mend it. */
+const isLasting = ({ code }: CairnlogError): boolean => code !== "storage-failed" && code !== "not-leader";
 
 /** What the machine refuses, such as a file on a full disk, may be over the next time. @throws what is a fault of the code */
 function asCoded(error: unknown): CairnlogError {

@@ -145,7 +145,7 @@ export async function openTlog(parts: TlogParts): Promise<OpenedTlog> {
   return {
     vkey,
     checkpoint() {
-      if (cosigning && told && told.treeSize > (cosigning.status.treeSize ?? -1)) return told.note;
+      if (cosigning && told && told.treeSize > (cosigning.status.treeSize ?? 0)) return told.note;
       return (cosigning ?? publisher).newest();
     },
     witnesses: () => cosigning?.status.witnesses ?? [],

@@ -112,6 +112,12 @@ test("a node shows what it publishes while it leads, and between its terms the n
     told = noteOf(size + 1);
     expect(await shown()).toBe(noteOf(size));
     await node.stop();
+    // As after a renewal of its cosignatures.
+    for (const again of [`${noteOf(size)}again`, noteOf(size)]) {
+      told = again;
+      expect(await shown()).toBe(again);
+    }
+    told = noteOf(size + 1);
     const own = noteOf(size + 2);
     published = { checkpoint: () => own, witnesses: () => ["W"] } as unknown as OpenedTlog;
     expect([await shown(), node.witnesses()]).toEqual([own, ["W"]]);

@@ -14,6 +14,7 @@ import { Role } from "#cairnlog/server/replication/role.js";
 
 const [OWN, OTHER] = ["http://own.example", "http://other.example"];
 const COOL_DOWN_MS = 5_000;
+const LONGEST_COOL_DOWN_MS = 60_000;
 const BEHIND_MS = 3_000;
 const corrupt = () => new CairnlogError("corrupt-log", "It has another history.");
 
@@ -57,6 +58,8 @@ class FakeNode {
   /** What runs in the place of an effect, once. */
   readonly instead = new Map<string, (...given: unknown[]) => unknown>();
   readonly said: string[] = [];
+  /** What has been shown of the log. */
+  refuted: CairnlogError | null = null;
   readonly replication: Replication;
   looks = 0;
   readonly journal: PostgresJournal;
@@ -122,6 +125,9 @@ class FakeNode {
       },
       get withheldLeaves() {
         return self.withheldLeaves;
+      },
+      get refuted() {
+        return self.refuted;
       },
       row: () => ({ settings: { SERVICE_A: "1" } }),
       bareJsonAt: (leaf: number) => Buffer.from(`bare ${leaf}`),
@@ -204,6 +210,7 @@ test("a lead that is nobody's is taken: checked, taken, applied, begun, and only
 
 describe("a lead that cannot begin", () => {
   const failures: [string, string[], (node: FakeNode) => void][] = [
+    ["this node has another history", ["check"], (node) => failAt(node, "check")],
     ["the journal is not applied", ["check", "take", "follow"], (node) => failAt(node, "follow")],
     ["what only a leader does fails", ["check", "take", "follow", "begin"], (node) => failAt(node, "begin")],
     [
@@ -231,9 +238,9 @@ describe("a lead that cannot begin", () => {
       node = new FakeNode();
       fail(node);
       node.start();
-      await node.until("release");
+      const ended = before.includes("take") ? [...before, "end", "release"] : before;
+      await node.until(ended.at(-1)!);
       await node.looked();
-      const ended = [...before, "end", "release"];
       expect(node.taken().slice(0, ended.length)).toEqual(ended);
       expect([node.isHeld, node.role.leads, node.role.refusal?.code]).toEqual([false, false, "not-leader"]);
       expect(node.replication.status.role).toBe("follower");
@@ -279,50 +286,86 @@ describe("a lead that cannot begin", () => {
     await eventually(() => node.replication.status.trouble === corrupt().message);
   });
 
-  test("is not in trouble any more when it has begun", async () => {
-    node = new FakeNode();
-    failAt(node, "check");
-    node.start();
-    await eventually(() => node.replication.status.isBarred);
-    await eventually(() => node.replication.status.role === "leader");
-    expect(node.replication.status).toMatchObject({ trouble: null, isBarred: false });
-  });
+  // Each try is a record in every copy of the journal, and others try as well.
+  test.each([
+    ["check", corrupt()],
+    ["begin", corrupt()],
+    ["begin", new CairnlogError("storage-failed", "The disk is full.")],
+  ])(
+    "at %s because of %o is tried ever more rarely, however often another one tries, and said once",
+    async (at, why) => {
+      node = new FakeNode();
+      const failing = () => {
+        node.instead.set(at, failing);
+        throw why;
+      };
+      node.instead.set(at, failing);
+      node.start();
+      for (const pause of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+        await node.until(at);
+        await node.looked();
+        node.trace.length = 0;
+        const trouble = { trouble: why.message, isBarred: why.code === "corrupt-log", role: "follower" };
+        expect(node.replication.status).toMatchObject(trouble);
+        node.lead = { ...node.lead, epoch: node.lead.epoch + 1, holder: null };
+        vi.advanceTimersByTime(pause - 1);
+        await node.looked();
+        expect(node.taken()).toEqual([]);
+        expect(node.replication.status).toMatchObject(trouble);
+        vi.advanceTimersByTime(1);
+      }
+      await node.until(at);
+      expect(node.said).toEqual(["this node cannot lead"]);
+      node.instead.delete(at);
+      vi.advanceTimersByTime(LONGEST_COOL_DOWN_MS);
+      await eventually(() => node.role.leads);
+      expect(node.replication.status).toMatchObject({ trouble: null, isBarred: false });
+    },
+  );
 
-  test("is why this node is of no use until it leads, or another node has led since", async () => {
-    node = new FakeNode();
-    failAt(node, "begin");
-    node.start();
-    await node.until("release");
-    await node.looked();
-    expect(node.replication.status).toMatchObject({ trouble: corrupt().message, isBarred: false });
-    failAt(node, "begin");
+  // It would have tried again after ten seconds, and after ten more the other has led in its place.
+  test.each([
+    [10_000, 4 * COOL_DOWN_MS],
+    [20_000, COOL_DOWN_MS],
+  ])("is no trouble while another one leads, and after %d ms the next pause is %d", async (ledMs, pause) => {
+    node = new FakeNode().start();
+    const failed = async () => {
+      failAt(node, "begin");
+      await node.until("release");
+      await node.looked();
+      node.trace.length = 0;
+    };
+    await failed();
     vi.advanceTimersByTime(COOL_DOWN_MS);
-    await eventually(() => node.trace.filter((effect) => effect === "release").length === 2);
+    await failed();
+    const alive = (ms: number) => {
+      vi.advanceTimersByTime(ms);
+      node.lead = { ...node.lead, holder: "other", url: OTHER, beat: node.lead.beat + 1 };
+      return node.looked();
+    };
+    await alive(0);
+    expect(node.replication.status).toMatchObject({ trouble: null, isBarred: false, leader: OTHER });
+    vi.advanceTimersByTime(LEASE_MS);
     await node.looked();
-    expect(node.replication.status.trouble).toBe(corrupt().message);
-    node.lead = { ...node.lead, epoch: node.lead.epoch + 1, holder: "other" };
+    expect(node.replication.status).toMatchObject({ trouble: corrupt().message, isBarred: true, leader: null });
+    await alive(ledMs - LEASE_MS);
+    vi.advanceTimersByTime(LEASE_MS);
+    await failed();
+    vi.advanceTimersByTime(pause - 1);
     await node.looked();
-    expect(node.replication.status.trouble).toBe(null);
-    node.lead = { ...node.lead, holder: null };
+    expect(node.taken()).toEqual([]);
+    node.instead.clear();
+    vi.advanceTimersByTime(1);
     await eventually(() => node.role.leads);
-    expect(node.replication.status.trouble).toBe(null);
   });
 
-  test("is taken at once where another node has led since", async () => {
+  test("is not taken where another was faster, or PostgreSQL does not say whether this node may, which is asked again", async () => {
     node = new FakeNode();
-    failAt(node, "begin");
-    node.start();
-    await node.until("release");
-    node.lead = { ...node.lead, epoch: node.lead.epoch + 1, holder: null };
-    await eventually(() => node.role.leads);
-  });
-
-  test("is not taken where this node has another history, or another was faster", async () => {
-    node = new FakeNode();
-    failAt(node, "check");
+    node.instead.set("check", () => {
+      throw new CairnlogError("storage-failed", "No answer.");
+    });
     node.start();
     await node.until("check");
-    expect(node.trace).toEqual(["check"]);
     await eventually(() => node.said.includes("the journal cannot be followed"));
     node.instead.set("take", () => false);
     await node.until("take");
@@ -476,6 +519,22 @@ describe("a leader", () => {
     await eventually(() => !node.role.leads);
     node.silence = 0;
     await eventually(() => node.role.leads);
+  });
+
+  test("of which somebody shows that it was set back gives the lead away for good, and says so", async () => {
+    node = await new FakeNode().led();
+    node.refuted = corrupt();
+    await node.until("release");
+    await node.looked();
+    expect(node.taken()).toEqual(["~settled", "end", "release"]);
+    for (const holder of [null, "other", null]) {
+      node.lead = { ...node.lead, epoch: node.lead.epoch + 1, holder };
+      await node.looked();
+      expect(node.replication.status).toMatchObject({ trouble: corrupt().message, isBarred: true, role: "follower" });
+      vi.advanceTimersByTime(LONGEST_COOL_DOWN_MS);
+      await node.looked();
+      expect([node.taken(), node.role.leads]).toEqual([[], false]);
+    }
   });
 
   test("that wants the lead itself keeps it", async () => {
