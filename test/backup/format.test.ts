@@ -8,13 +8,22 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { container } from "#cairnlog/engine/base/process.js";
 import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import { HashedFile, linesOf, readBackupManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import {
+  type BackupManifest,
+  HashedFile,
+  linesOf,
+  readBackupManifest,
+  removeDrafts,
+  replaceManifest,
+} from "#cairnlog/engine/log/history/backupformat.js";
 import { anyEvent } from "../anyevent.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
@@ -73,7 +82,7 @@ describe("a file", () => {
     const folder = temporaryFolder();
     const file = await HashedFile.create(folder, "entries");
     await file.line(Buffer.from([0xff, 0x00]));
-    expect(readdirSync(folder)).toEqual([`draft.${process.pid}.entries.partial`]);
+    expect(readdirSync(folder)).toEqual([file.draft]);
     const kept = await file.keep((digest) => `by-${digest}.ndjson`);
     const digest = sha256(Buffer.from([0xff, 0x00, 0x0a]));
     expect(kept).toEqual({ file: `by-${digest}.ndjson`, bytes: 3, sha256: digest });
@@ -245,6 +254,14 @@ describe("a manifest", () => {
     mkdirSync(join(folder, "manifest.json"));
     expect(() => readBackupManifest(folder)).toThrow(expect.objectContaining({ code: "EISDIR" }));
   });
+
+  test("that processes of one number replace at once is replaced by one at most", async () => {
+    const folder = temporaryFolder();
+    const made = (n: number) => ({ ...SOUND, made_at: `${n}` }) as unknown as BackupManifest;
+    const ends = await Promise.allSettled([1, 2, 3].map((n) => replaceManifest(folder, made(n), undefined)));
+    expect(ends.filter(({ status }) => status === "fulfilled").length).toBeLessThanOrEqual(1);
+    for (const end of ends) if (end.status === "rejected") expect(end.reason.code).toBe("precondition-failed");
+  });
 });
 
 describe("a private row", () => {
@@ -270,30 +287,69 @@ describe("a private row", () => {
   });
 });
 
-test("drafts of processes that have ended are removed, and no others", async () => {
-  const { log, path } = await openTestLog();
-  await log.append(anyEvent());
-  await log.close();
-  const to = temporaryFolder();
-  const gone = 2 ** 22 + 1;
-  // The draft of the first process stays, because that process runs. Files that only look like drafts stay, too.
-  const kept = [
-    "draft.1.entries.partial",
-    `draft.${gone}.entries.partialx`,
-    `xdraft.${gone}.entries.partial`,
-    "draft.x.partial",
+describe("drafts that a backup finds", () => {
+  // No process has this number; the first one runs.
+  const GONE = 2 ** 22 + 1;
+  const HERE = `-${container().toString(16)}-0123abcd`;
+  const ELSEWHERE = `-${((container() ^ 1) >>> 0).toString(16)}-0123abcd`;
+  const MINUTE = 60_000;
+  const DAY = 24 * 60 * MINUTE;
+  const AGES = [0, 9 * MINUTE, 11 * MINUTE, DAY - MINUTE, DAY + MINUTE];
+  const draftsOf = (makers: readonly string[]) => [
+    ...makers.flatMap((maker) => [".entries", ".private", ".manifest"].map((what) => `draft.${maker}${what}.partial`)),
+    // Of the first versions.
+    ...makers.filter((maker) => !maker.includes("-")).map((maker) => `draft.${maker}.partial`),
   ];
-  for (const name of [
-    ...kept,
-    `draft.${gone}.entries.partial`,
-    `draft.${gone}.partial`,
-    `draft.${process.pid}.private.partial`,
-  ])
-    writeFileSync(join(to, name), "half of something");
-  await backUp({ path, to, operatorKey: testOperator.public.pem });
-  const { segments, private_rows } = readBackupManifest(to)!;
-  expect(readdirSync(to).sort()).toEqual([...kept, "manifest.json", segments[0]!.file, private_rows.file].sort());
-  expect(private_rows.file).toBe(`private-1-${private_rows.sha256.slice(0, 16)}.ndjson`);
+  const stayingOf = (makers: readonly string[], age: number) => {
+    const folder = temporaryFolder();
+    for (const name of draftsOf(makers)) {
+      writeFileSync(join(folder, name), "half of something");
+      utimesSync(join(folder, name), new Date(), new Date(Date.now() - age));
+    }
+    removeDrafts(folder);
+    return readdirSync(folder).sort();
+  };
+
+  test.each(AGES)("are removed if their process has ended, or had the number of this one: %i ms old", (age) => {
+    const makers = [GONE, process.pid].flatMap((pid) => [`${pid}`, `${pid}${HERE}`]);
+    expect(stayingOf(makers, age)).toEqual([]);
+  });
+
+  test.each([...AGES, -11 * MINUTE, -DAY - MINUTE])("stay for a while if that may run: %i ms old", (age) => {
+    const makers = ["1", `1${HERE}`, ...[1, GONE, process.pid].map((pid) => `${pid}${ELSEWHERE}`)];
+    const lasts = (name: string) => Math.abs(age) < (name.endsWith(".manifest.partial") ? 10 * MINUTE : DAY);
+    expect(stayingOf(makers, age)).toEqual(draftsOf(makers).filter(lasts).sort());
+  });
+
+  test("are not what only looks like one", () => {
+    const folder = temporaryFolder();
+    const others = [`draft.${GONE}.entries.partialx`, `xdraft.${GONE}.entries.partial`, "draft.x.partial"];
+    for (const name of others) writeFileSync(join(folder, name), "something");
+    removeDrafts(folder);
+    expect(readdirSync(folder).sort()).toEqual(others.sort());
+  });
+
+  test("are gone when it is done", async () => {
+    const { log, path } = await openTestLog();
+    await log.append(anyEvent());
+    await log.close();
+    const to = temporaryFolder();
+    writeFileSync(join(to, `draft.${GONE}.entries.partial`), "half of something");
+    await backUp({ path, to, operatorKey: testOperator.public.pem });
+    const { segments, private_rows } = readBackupManifest(to)!;
+    expect(readdirSync(to).sort()).toEqual(["manifest.json", segments[0]!.file, private_rows.file].sort());
+    expect(private_rows.file).toBe(`private-1-${private_rows.sha256.slice(0, 16)}.ndjson`);
+  });
+});
+
+test("files that processes of one number write at once are what their hashes say", async () => {
+  const folder = temporaryFolder();
+  const lines = ["a line", "another one", "yet another"];
+  const files = await Promise.all(lines.map(() => HashedFile.create(folder, "entries")));
+  for (const n of [1, 2]) for (const [i, file] of files.entries()) await file.line(`${lines[i]} ${n}`);
+  const kept = await Promise.all(files.map((file, i) => file.keep(`${i}.ndjson`)));
+  for (const [i, file] of kept.entries())
+    expect(await read(folder, file)).toEqual([1, 2].map((n) => `${lines[i]} ${n}`));
 });
 
 test("a backup that is broken off leaves no draft, and the one before as it was", async () => {

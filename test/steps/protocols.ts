@@ -123,10 +123,10 @@ export const PROTOCOLS: readonly Protocol[] = [
   {
     name: "backup",
     steps: `
-      flush backup, write backup/draft.N.private.partial
-      write backup/draft.N.entries.partial, flush backup/draft.N.entries.partial, rename backup/entries-N-N.ndjson, flush backup
-      write backup/draft.N.private.partial, flush backup/draft.N.private.partial, rename backup/private-N-N.ndjson, flush backup
-      write backup/draft.N.manifest.partial, flush backup/draft.N.manifest.partial, rename backup/manifest.json, flush backup
+      flush backup, write backup/draft.N-N-N.private.partial
+      write backup/draft.N-N-N.entries.partial, flush backup/draft.N-N-N.entries.partial, rename backup/entries-N-N.ndjson, flush backup
+      write backup/draft.N-N-N.private.partial, flush backup/draft.N-N-N.private.partial, rename backup/private-N-N.ndjson, flush backup
+      write backup/draft.N-N-N.manifest.partial, flush backup/draft.N-N-N.manifest.partial, rename backup/manifest.json, flush backup
     `,
     async prepare({ data }, root) {
       place(data, join(root, "data"));
@@ -137,10 +137,10 @@ export const PROTOCOLS: readonly Protocol[] = [
   {
     name: "backup of what has come since",
     steps: `
-      flush backup, write backup/draft.N.private.partial
-      write backup/draft.N.entries.partial, flush backup/draft.N.entries.partial, rename backup/entries-N-N.ndjson, flush backup
-      write backup/draft.N.private.partial, flush backup/draft.N.private.partial, rename backup/private-N-N.ndjson, flush backup
-      write backup/draft.N.manifest.partial, flush backup/draft.N.manifest.partial, rename backup/manifest.json, flush backup
+      flush backup, write backup/draft.N-N-N.private.partial
+      write backup/draft.N-N-N.entries.partial, flush backup/draft.N-N-N.entries.partial, rename backup/entries-N-N.ndjson, flush backup
+      write backup/draft.N-N-N.private.partial, flush backup/draft.N-N-N.private.partial, rename backup/private-N-N.ndjson, flush backup
+      write backup/draft.N-N-N.manifest.partial, flush backup/draft.N-N-N.manifest.partial, rename backup/manifest.json, flush backup
       unlink backup/private-N-N.ndjson
     `,
     async prepare({ later, backup }, root) {

@@ -30,9 +30,9 @@ import {
   BACKUP_FORMAT,
   type BackupManifest,
   type BackupSegment,
-  DRAFT,
   HashedFile,
   readBackupManifest,
+  removeDrafts,
   replaceManifest,
 } from "./backupformat.js";
 
@@ -253,21 +253,4 @@ async function writePrivateRows(store: Store, { to, signal }: BackupOptions): Pr
     return closeAfter(error, () => file.abandon());
   }
   return file;
-}
-
-/** Removes drafts of this process, and of processes that ended before they were done. */
-function removeDrafts(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    const pid = Number(DRAFT.exec(name)?.[1]);
-    if (pid === process.pid || (pid && !isRunning(pid))) rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
 }

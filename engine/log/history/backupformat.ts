@@ -3,13 +3,14 @@
  * and heads of one stretch of the log, which never change; and one file with the private rows of the moment when the
  * log had `tree_size` entries. Files that the manifest does not name are left over from an interrupted backup.
  */
-import { createHash } from "node:crypto";
-import { createReadStream, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { closeAfter, closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolder } from "../../base/files.js";
+import { container, hasEnded } from "../../base/process.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { anyObject, anyText, arrayOf, hexHash, index, objectOf, orNull, where } from "../../verify/json/shape.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../../verify/tree/operators.js";
@@ -120,8 +121,7 @@ export async function replaceManifest(
   const file = await HashedFile.create(folder, "manifest");
   try {
     await file.line(JSON.stringify(manifest, null, 2));
-    const own = draftName(process.pid, "manifest");
-    const other = readdirSync(folder).find((name) => name !== own && name.endsWith(".manifest.partial"));
+    const other = readdirSync(folder).find((name) => name !== file.draft && name.endsWith(".manifest.partial"));
     if (other !== undefined || readBackupManifest(folder)?.made_at !== earlier?.made_at)
       throw new CairnlogError(
         "precondition-failed",
@@ -136,7 +136,8 @@ export async function replaceManifest(
 /** A file that is being written: it gets its name only when it is complete, hashed and on disk. */
 export class HashedFile {
   readonly #folder: string;
-  readonly #draft: string;
+  /** The name that it has until then. */
+  readonly draft: string;
   readonly #handle: FileHandle;
   readonly #hash = createHash("sha256");
   #pending: Uint8Array[] = [];
@@ -146,7 +147,7 @@ export class HashedFile {
 
   private constructor(folder: string, draft: string, handle: FileHandle) {
     this.#folder = folder;
-    this.#draft = draft;
+    this.draft = draft;
     this.#handle = handle;
   }
 
@@ -155,8 +156,9 @@ export class HashedFile {
    * @param what distinguishes files that are written at the same time: lower-case letters
    */
   static async create(folder: string, what: string): Promise<HashedFile> {
-    const draft = join(folder, draftName(process.pid, what));
-    return new HashedFile(folder, draft, await open(draft, "w", 0o600));
+    const of = `${process.pid}-${container().toString(16)}-${randomBytes(4).toString("hex")}`;
+    const draft = `draft.${of}.${what}.partial`;
+    return new HashedFile(folder, draft, await open(join(folder, draft), "wx", 0o600));
   }
 
   async line(content: string | Uint8Array): Promise<void> {
@@ -190,7 +192,7 @@ export class HashedFile {
     await this.#handle.close();
     const sha256 = this.#hash.digest("hex");
     const file = typeof name === "string" ? name : name(sha256);
-    await rename(this.#draft, join(this.#folder, file));
+    await rename(join(this.#folder, this.draft), join(this.#folder, file));
     flushFolder(this.#folder);
     return { file, bytes: this.#bytes, sha256 };
   }
@@ -199,14 +201,37 @@ export class HashedFile {
   async abandon(): Promise<void> {
     await closeAll(
       () => this.#handle.close(),
-      () => rmSync(this.#draft, { force: true }),
+      () => rmSync(join(this.#folder, this.draft), { force: true }),
     );
   }
 }
 
-const draftName = (pid: number, what: string): string => `draft.${pid}.${what}.partial`;
-/** Earlier versions had one draft at a time, without a further name. */
-export const DRAFT = /^draft\.(\d+)(?:\.[a-z]+)?\.partial$/;
+/**
+ * Process, container, and what is written. Earlier versions named no container, and the first of them one draft at a time, without
+ * a further name.
+ */
+const DRAFT = /^draft\.(\d+)(?:-([0-9a-f]+)-[0-9a-f]+)?(?:\.([a-z]+))?\.partial$/;
+/** Milliseconds after which a draft is a leftover, whoever made it: only that of a manifest is in the way of others, for a moment. */
+const MANIFEST_MS = 10 * 60_000;
+const LEFT_MS = 24 * 60 * 60_000;
+
+/**
+ * Removes drafts of this process and of those that ended before they were done. Of a process in another container that is not
+ * known, and one that runs may have got the number of one that ended: such drafts stay for a while.
+ */
+export function removeDrafts(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const [, number, of, what] = DRAFT.exec(name) ?? [];
+    if (number === undefined) continue;
+    const pid = Number(number);
+    const isKnown = of === undefined || of === container().toString(16);
+    const isOver = isKnown && (pid === process.pid || hasEnded(pid));
+    const modified = statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs;
+    // It is from the future where the clock was set back since.
+    const age = modified === undefined ? 0 : Math.abs(Date.now() - modified);
+    if (isOver || age > (what === "manifest" ? MANIFEST_MS : LEFT_MS)) rmSync(join(folder, name), { force: true });
+  }
+}
 
 /**
  * The lines of a file of a backup. The hash is checked at the end: trust the lines only after the iteration has ended
