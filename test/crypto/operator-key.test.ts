@@ -140,6 +140,21 @@ test.each([1, 2, 3])("a signer may use its memory again after it has made %d sig
     expect(holds(key.pem, message, made.subarray(64 * i, 64 * (i + 1)))).toBe(true);
 });
 
+test("signatures of a signer that have not the length of the verified one are refused, wherever they stand", async () => {
+  const { sign, public: key } = operatorKey(generatePrivateKey("ed25519"));
+  const messages = [1, 2, 3].map((n) => Buffer.from([n]));
+  for (const at of [0, 1])
+    for (const change of [-1, 1]) {
+      const signer = {
+        sign: async () => {
+          const signed = await sign(messages);
+          return signed.map((one, i) => (i === at ? Buffer.alloc(one.length + change) : one));
+        },
+      };
+      await expect(signatures(signer, key, messages), `${at} ${change}`).rejects.toThrow(RangeError);
+    }
+});
+
 test("packed lists come out again", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 20 }), (items) => {

@@ -71,6 +71,15 @@ describe("a budget", () => {
     expect(codes).toEqual(["written", "budget-spent", "budget-spent", "written", "written", "budget-spent"]);
   });
 
+  test("of a /64 is its own, whoever of its /48 came before; all of that have eight together", async () => {
+    const { log } = await openTestLog({ budgets: { perAddress: 2 * SIZE, fromStrangers: null } });
+    const codes: unknown[] = [];
+    for (let network = 0; network < 9; network++)
+      for (let i = 0; i < 3; i++) codes.push(await codeOf(write(log, `2001:db8:1:${network}::/64`)));
+    const ofOne = ["written", "written", "budget-spent"];
+    expect(codes).toEqual([...Array(8).fill(ofOne).flat(), ...Array(3).fill("budget-spent")]);
+  });
+
   test("is not touched by commands that nobody pays", async () => {
     const { log } = await openTestLog({ budgets: { perAddress: 1, fromStrangers: 1 } });
     await log.append(events[0]!);
