@@ -16,6 +16,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { container } from "#cairnlog/engine/base/process.js";
 import type { JournalPosition } from "#cairnlog/engine/store/changeset.js";
 import { OpeningGate, openAtGate } from "#cairnlog/engine/store/lmdb/opening-gate.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
@@ -139,14 +140,44 @@ describe("between a writer and another process", () => {
     await next.says("out");
   });
 
-  test("a writer that was killed in a transaction keeps nobody", async () => {
-    const path = temporaryFolder();
+  test.each<[who: string, sign: readonly number[]]>([
     // No process has this number (pid_max is 2^22 at most).
-    const gone = Buffer.alloc(4);
-    gone.writeUInt32LE(2 ** 30);
-    writeFileSync(join(path, "running"), gone);
+    ["a writer", [2 ** 30]],
+    ["one of the same number in another container", [process.pid, container() ^ 1]],
+  ])("%s that was killed in a transaction keeps nobody", async (_, sign) => {
+    const path = temporaryFolder();
+    writeSign(path, sign);
     expect(openAtGate(path, () => "open")).toBe("open");
   });
+});
+
+/** As a writer gives it: its number, and its container unless it is an earlier version. */
+const writeSign = (path: string, numbers: readonly number[]) =>
+  writeFileSync(join(path, "running"), Uint32Array.from(numbers));
+
+test.each<[who: string, sign: readonly number[], isWaitedFor: boolean]>([
+  ["this process", [process.pid, container()], false],
+  ["an earlier version, which may be this process", [process.pid], false],
+  ["another process of this number, in another container", [process.pid, container() ^ 1], true],
+  ["another process of this container", [process.ppid, container()], true],
+  ["another process, of an earlier version", [process.ppid], true],
+])("a transaction of %s", (_, sign, isWaitedFor) => {
+  const path = temporaryFolder();
+  writeSign(path, sign);
+  const { readSync } = fs;
+  let looks = 0;
+  const looking = vi.spyOn(fs, "readSync").mockImplementation(((...given: Parameters<typeof readSync>) => {
+    if (++looks === 10) writeSign(path, [0, 0]);
+    return readSync(...given);
+  }) as typeof readSync);
+  syncBuiltinESMExports();
+  try {
+    const isRunning = openAtGate(path, () => readFileSync(join(path, "running")).some((byte) => byte !== 0));
+    expect(isRunning).toBe(!isWaitedFor);
+  } finally {
+    looking.mockRestore();
+    syncBuiltinESMExports();
+  }
 });
 
 test.each(["ENOSPC", "EDQUOT"])("a log is opened also where the disk does not take the sign: %s", async (code) => {

@@ -31,9 +31,10 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { draftOf, dropDraft, giveToOwner, isPresent } from "../../base/files.js";
+import { container, hasEnded } from "../../base/process.js";
 import { PRIVATE_FILE } from "./private.js";
 
-/** Holds the number of the process whose transactions may run, or 0. */
+/** Holds the numbers of the process whose transactions may run, or 0, and of its container, which earlier versions leave out. */
 const RUNNING_FILE = "running";
 /** Is there while a process opens the environment, and holds its number. */
 const OPENING_FILE = "opening";
@@ -43,13 +44,13 @@ const DEAD_MS = 1_000;
 const LOOK_MS = 1;
 /** Milliseconds after its last transaction in which a writer takes its sign back. */
 const IDLE_MS = 5;
-const PID_BYTES = 4;
+const SIGN_BYTES = 8;
 
 /** The writer's side, for one environment. Its transactions pass one at a time. It belongs to the thread that writes. */
 export class OpeningGate {
   readonly #opening: string;
   readonly #running: number;
-  readonly #pid = Buffer.alloc(PID_BYTES);
+  readonly #own = Buffer.alloc(SIGN_BYTES);
   #isMarked = false;
   #isRunning = false;
   readonly #idle: NodeJS.Timeout;
@@ -60,7 +61,8 @@ export class OpeningGate {
     const file = join(path, RUNNING_FILE);
     this.#running = openSync(file, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE);
     giveToOwner(file);
-    this.#pid.writeUInt32LE(process.pid);
+    this.#own.writeUInt32LE(process.pid);
+    this.#own.writeUInt32LE(container(), 4);
     // What a writer that was killed has left.
     this.#write(NOBODY);
     this.#idle = setTimeout(() => this.#isRunning || this.#rest(), IDLE_MS).unref();
@@ -100,12 +102,12 @@ export class OpeningGate {
   /** Gives the sign, or takes it back. */
   #sign(isMarked: boolean): void {
     if (isMarked === this.#isMarked) return;
-    this.#write(isMarked ? this.#pid : NOBODY);
+    this.#write(isMarked ? this.#own : NOBODY);
     this.#isMarked = isMarked;
   }
 
-  #write(process: Buffer): void {
-    writeSync(this.#running, process, 0, PID_BYTES, 0);
+  #write(sign: Buffer): void {
+    writeSync(this.#running, sign, 0, SIGN_BYTES, 0);
   }
 
   close(): void {
@@ -115,7 +117,7 @@ export class OpeningGate {
   }
 }
 
-const NOBODY = Buffer.alloc(PID_BYTES);
+const NOBODY = Buffer.alloc(SIGN_BYTES);
 
 /**
  * What `open` returns, which opens the environment in the directory `path`. No transaction of another process runs meanwhile.
@@ -128,8 +130,10 @@ export function openAtGate<T>(path: string, open: () => T): T {
   try {
     const began = performance.now();
     for (;;) {
-      const pid = runningIn(join(path, RUNNING_FILE));
-      if (pid === 0 || pid === process.pid || performance.now() - began > patienceWith(pid)) break;
+      const { pid, isOwn } = runningIn(join(path, RUNNING_FILE));
+      // Who has the number of this process and is another one is in another container.
+      const patience = pid === process.pid ? DEAD_MS : patienceWith(pid);
+      if (pid === 0 || isOwn || performance.now() - began > patience) break;
       pause();
     }
     return open();
@@ -170,14 +174,15 @@ function beginOpening(path: string, opening: string): boolean {
   }
 }
 
-/** The process whose transaction runs; 0 for none, also if no version that knows this has written here. */
-function runningIn(file: string): number {
-  if (!isPresent(file)) return 0;
+/** The process whose transaction runs, and whether it is this one; 0 for none, also if no version that has this file was here. */
+function runningIn(file: string): { readonly pid: number; readonly isOwn: boolean } {
+  if (!isPresent(file)) return { pid: 0, isOwn: false };
   const descriptor = openSync(file, "r");
   try {
-    const pid = Buffer.alloc(PID_BYTES);
-    readSync(descriptor, pid, 0, PID_BYTES, 0);
-    return pid.readUInt32LE();
+    const sign = Buffer.alloc(SIGN_BYTES);
+    readSync(descriptor, sign, 0, SIGN_BYTES, 0);
+    const [pid, of] = [sign.readUInt32LE(), sign.readUInt32LE(4)];
+    return { pid, isOwn: pid === process.pid && (of === 0 || of === container()) };
   } finally {
     closeSync(descriptor);
   }
@@ -209,15 +214,7 @@ function pidIn(opening: string): number {
   }
 }
 
-function patienceWith(pid: number): number {
-  try {
-    // Signal 0 is not sent.
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return DEAD_MS;
-  }
-  return PATIENCE_MS;
-}
+const patienceWith = (pid: number): number => (hasEnded(pid) ? DEAD_MS : PATIENCE_MS);
 
 const nothing = new Int32Array(new SharedArrayBuffer(4));
 /** Blocks this thread for a moment. */
