@@ -1,11 +1,13 @@
 /** `cairnlog promote`: has a node of a replicated log lead it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
-import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { LEASE_MS, PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import type { Lead } from "../../../engine/journal/postgres/statements.js";
 import { flag, subcommand } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
+import { signOfLife } from "./signs.js";
 
 const PATIENCE_MS = 30_000;
 
@@ -26,11 +28,14 @@ setting was not understood.`,
     const journal = await PostgresJournal.open({ url, verification, nodeUrl });
     try {
       const before = await journal.look();
-      if (before.url === nodeUrl && before.holder !== null) return said(values.json, nodeUrl, before.epoch);
+      if (leads(before, nodeUrl)) {
+        const alive = await signOfLife(journal, before, LEASE_MS);
+        if (alive && leads(alive, nodeUrl)) return said(values.json, nodeUrl, alive.epoch);
+      }
       await journal.want(nodeUrl);
       for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await sleep(100)) {
-        const { holder, url: leader, epoch } = await journal.look();
-        if (holder !== null && leader === nodeUrl && epoch > before.epoch) return said(values.json, nodeUrl, epoch);
+        const lead = await journal.look();
+        if (leads(lead, nodeUrl) && lead.epoch > before.epoch) return said(values.json, nodeUrl, lead.epoch);
       }
       throw new CairnlogError(
         "precondition-failed",
@@ -41,6 +46,9 @@ setting was not understood.`,
     }
   },
 });
+
+/** Whether the journal names this node; it may be dead. */
+const leads = ({ holder, url }: Lead, nodeUrl: string): boolean => holder !== null && url === nodeUrl;
 
 function said(json: boolean, leader: string, epoch: number): number {
   console.log(json ? printableJson({ leader, epoch }) : `${leader} leads`);

@@ -1,6 +1,5 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { isPresent } from "../../../engine/base/files.js";
 import { LEASE_MS, PostgresJournal } from "../../../engine/journal/postgres/journal.js";
@@ -24,6 +23,7 @@ import { none, UsageError } from "../line/usage.js";
 import { settingsAt } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
+import { signOfLife } from "./signs.js";
 
 const OPTIONS = {
   data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
@@ -129,7 +129,9 @@ async function status({ replication, replicationVerify, nodeUrl }: Replicated, {
   const journal = await PostgresJournal.open({ url: replication, verification: replicationVerify, nodeUrl });
   try {
     const servers = await journal.identify();
-    const { epoch, holder, url, sequence, acked, size, wanted } = await journal.look();
+    const named = await journal.look();
+    const alive = named.holder === null ? null : await signOfLife(journal, named, LEASE_MS);
+    const { epoch, holder, url, sequence, acked, size, wanted } = alive ?? { ...named, holder: null };
     const leader = holder === null ? null : url;
     const answer = { epoch, led: holder !== null, leader, sequence, acked, size, wanted, servers };
     if (json) console.log(printableJson(answer));
@@ -193,9 +195,8 @@ async function leave({ dataDir, replication, replicationVerify, nodeUrl }: Setti
       await journal.checkContinues(left, lead);
       if (lead.sequence > left.sequence) throw refusal(`lacks ${lead.sequence - left.sequence} records of the journal`);
       if (lead.holder === null) return;
-      await sleep(SILENCE_MS);
-      if ((await journal.look()).beat !== lead.beat)
-        throw refusal(`has a leader, ${lead.url ?? "a node"}: stop all nodes`);
+      const alive = await signOfLife(journal, lead, SILENCE_MS);
+      if (alive) throw refusal(`has a leader, ${alive.url ?? "a node"}: stop all nodes`);
     } finally {
       journal.close();
     }

@@ -182,6 +182,16 @@ test("a node that never leads follows, starts empty, and serves everything", asy
   await sleep(4_000);
   expect((await fetch(`${c.url}/leader`)).status).toBe(503);
   expect(await headAt(c.url, sth.tree_size)).toEqual(sth);
+  // The journal still names the leader that is dead. No command takes its word.
+  const said = async (...args: string[]) => JSON.parse((await nodes.command("a", ...args, "--json")).stdout);
+  const { epoch, ...dead } = await said("replicate", "status");
+  expect(dead).toMatchObject({ led: false, leader: null });
+  const promoted = said("promote");
+  const again = await nodes.start("a");
+  expect(await promoted).toEqual({ leader: again.url, epoch: epoch + 1 });
+  await until(again.url, "/leader", 200);
+  expect(await said("replicate", "status")).toMatchObject({ led: true, leader: again.url, epoch: epoch + 1 });
+  expect(await said("promote")).toEqual({ leader: again.url, epoch: epoch + 1 });
 });
 
 test("a stopped node leaves the journal if no other leads and it has everything; before that nothing writes its log alone", async () => {
