@@ -194,7 +194,7 @@ async function leave({ dataDir, replication, replicationVerify, nodeUrl }: Setti
       const lead = await journal.look();
       await journal.checkContinues(left, lead);
       if (lead.sequence > left.sequence) throw refusal(`lacks ${lead.sequence - left.sequence} records of the journal`);
-      if (lead.holder === null) return;
+      // A lead that nobody has was perhaps just given back, and a node that runs takes it.
       const alive = await signOfLife(journal, lead, SILENCE_MS);
       if (alive) throw refusal(`has a leader, ${alive.url ?? "a node"}: stop all nodes`);
     } finally {

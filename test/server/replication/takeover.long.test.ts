@@ -194,6 +194,19 @@ test("a node that never leads follows, starts empty, and serves everything", asy
   expect(await said("promote")).toEqual({ leader: again.url, epoch: epoch + 1 });
 });
 
+test("a node does not leave the journal where another is about to take the lead that was just given back", async () => {
+  await attest(a!.url);
+  b!.process.kill("SIGSTOP");
+  expect(await a!.stop()).toBe(0);
+  const left = nodes.command("a", "replicate", "leave");
+  await sleep(1_500);
+  b!.process.kill("SIGCONT");
+  // A slow command finds its record already.
+  const why = /has a leader, http.*: stop all nodes|lacks 1 records/;
+  expect(await left).toMatchObject({ code: 1, stderr: expect.stringMatching(why) });
+  await until(b!.url, "/leader", 200);
+});
+
 test("a stopped node leaves the journal if no other leads and it has everything; before that nothing writes its log alone", async () => {
   const { tree_size } = await attest(a!.url);
   expect(await headAt(b!.url, tree_size)).toBeTruthy();
