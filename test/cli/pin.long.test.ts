@@ -166,10 +166,25 @@ describe("an answer that is refused after the entry was recorded", () => {
     expect(run.code, run.stderr).toBe(1);
     const names = readdirSync(papers).filter((name) => name.includes("unverified"));
     expect(names).toEqual(["a", "b", "c"].map((name) => `${name}.attestation.unverified.json`));
-    for (const name of names) expect(run.stderr).toContain(join(papers, name));
+    for (const name of names) {
+      expect(run.stderr).toContain(join(papers, name));
+      const { manifest } = JSON.parse(readFileSync(join(papers, name), "utf8"));
+      expect(manifest.document.title).toBe(name[0]);
+    }
     proxy.repent();
     const again = await signed("attest", papers);
     expect(again).toMatchObject({ code: 0, stderr: "Attesting 3 files.\n" });
+  });
+
+  test("is kept with what shows a title that the log does not have", async () => {
+    const file = at("private.txt");
+    writeFileSync(file, "Private");
+    proxy.lie = (path, answer) => (path === "/attestations" ? wrong(answer) : answer);
+    const { code } = await signed("attest", file, "--title", "Merger", "--private-title", "--pseudonym", "Ada");
+    expect(code).toBe(1);
+    const kept = JSON.parse(readFileSync(`${file}.attestation.unverified.json`, "utf8"));
+    expect(kept.private_title).toMatchObject({ title: "Merger", salt: expect.any(String) });
+    proxy.repent();
   });
 
   test("because the service fell silent, too", async () => {
