@@ -26,6 +26,8 @@ test("one that obeys has no byte of it after the round that tells so, also while
   expect((await mirror.get(`/log/${id}`)).body.payload).toMatchObject({ document_title: "Zwetschgenkuchen mit Zimt" });
 
   await withholdSecrets(service, { id, named });
+  // More than one page behind it, all in one round.
+  await log.append(Array.from({ length: 450 }, (_, n) => anyEvent({ n })));
   const shown = (await service.get(`/log/${id}`)).text;
   for (const { monitor } of [obeying, keeping]) await monitor.round();
   expect(holding(obeying.folder.path, secrets)).toEqual([]);
