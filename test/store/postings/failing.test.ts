@@ -1,6 +1,7 @@
 /** Runs whose writes fail or are late: whatever is on the disk by then, each posting is there once. */
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { turn } from "#cairnlog/engine/base/turns.js";
+import { Room, storageFull } from "#cairnlog/engine/store/lmdb/health.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
@@ -29,6 +30,17 @@ function expectAll(postings: Postings, size: number): void {
   for (let index = 0; index < size; index += 997)
     expect(postings.list(termOf(index)).window(0, size), `entry ${index}`).toEqual([index]);
 }
+
+test("a write that found no room keeps no later one from being made", async () => {
+  const check = vi.spyOn(Room.prototype, "check").mockImplementationOnce(() => {
+    throw storageFull("injected: there is no room");
+  });
+  onTestFinished(() => check.mockRestore());
+  const write = () => store.postings.writeBlocks(1, [[0, Buffer.from("records")]]);
+  await expect(write()).rejects.toMatchObject({ code: "storage-full" });
+  await write();
+  expect(store.postings.filedIds()).toEqual([1]);
+});
 
 describe.each([
   ["and nothing is on the disk", false],
