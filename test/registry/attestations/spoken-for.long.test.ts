@@ -111,20 +111,25 @@ describe("a published signature, sent again by a stranger", () => {
     }
   });
 
-  it("over the document alone is not tied to the attestations it was sent with", async () => {
+  it.each([
+    ["names neither type nor statement", manifestOf(), [manifestOf()]],
+    // Sent without a list, it is all that was signed.
+    ["names both", signing("publication", "Published."), []],
+  ])("over a document that %s, alone, is not tied to the attestations it was sent with", async (_, signed, without) => {
+    const behind = (...attestations: object[]): TestManifest => ({ ...signed, attestations });
     const signer = nodeSigner("ecdsa-p256");
-    const alone = submission(signer, manifestOf());
-    const first = await submit({ ...alone, manifest: manifestOf("A title", [prior("a")]) });
+    const alone = submission(signer, signed);
+    const first = await submit({ ...alone, manifest: behind(prior("a")) });
     const entry = world.registry.log.entry(first.log_entry_id)!;
     expect(entry.payload).toMatchObject({
-      manifest_hash: sha256(compact(manifestOf("A title", [prior("a")]))),
-      signed_payload_hash: sha256(compact(manifestOf())),
+      manifest_hash: sha256(compact(behind(prior("a")))),
+      signed_payload_hash: sha256(compact(signed)),
     });
-    const others = [manifestOf(), manifestOf("A title", [prior("b")]), manifestOf("A title", [prior("a"), prior("b")])];
-    for (const signature of [alone.signature, signer.sign(compact(manifestOf()))])
+    const others = [...without, behind(prior("b")), behind(prior("a"), prior("b"))];
+    for (const signature of [alone.signature, signer.sign(compact(signed))])
       for (const manifest of others)
         expect((await failure(() => submit({ ...alone, signature, manifest }))).code).toBe("proof-required");
-    const again = { ...alone, manifest: manifestOf("A title", [prior("a")]) };
+    const again = { ...alone, manifest: behind(prior("a")) };
     expect(await submit(again)).toEqual({ ...first, duplicate: true });
     await world.reopen();
     expect(await submit(again)).toEqual({ ...first, duplicate: true });
