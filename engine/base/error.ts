@@ -75,7 +75,7 @@ export class CairnlogError extends Error {
   declare readonly successor?: Successor;
 
   constructor(code: ErrorCode, message: string, options: ErrorParts = {}) {
-    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    super(message, options);
     this.name = "CairnlogError";
     this.code = code;
     if (options.details !== undefined) this.details = options.details;

@@ -88,17 +88,14 @@ export class ClientError extends Error {
   declare unverified?: readonly UnverifiedAnswer[];
 
   constructor(code: string, detail: string, options: ClientErrorOptions = {}) {
-    super(detail, "cause" in options ? { cause: options.cause } : undefined);
+    super(detail, options);
     this.name = "ClientError";
     this.code = code;
     this.detail = detail;
     this.status = options.status ?? 0;
     this.errors = options.errors ?? [];
-    if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
-    if (options.remaining !== undefined) this.remaining = options.remaining;
-    if (options.successor !== undefined) this.successor = options.successor;
-    if (options.requestId !== undefined) this.requestId = options.requestId;
-    if (options.evidence !== undefined) this.evidence = options.evidence;
+    for (const name of ["retryAfter", "remaining", "successor", "requestId", "evidence"] as const)
+      if (options[name] !== undefined) Object.assign(this, { [name]: options[name] });
   }
 }
 

@@ -6,6 +6,9 @@ import type { Headers, Http, Query } from "./http.js";
 /** Items on a page, and the smaller pages that are requested if an answer is too long. */
 const PAGE_SIZES = [200, 40, 1] as const;
 
+/** How many pages without an item may follow each other where items have left places behind: a million places. */
+const LONGEST_GAP = 5_000;
+
 /** A list, and the place in it to begin. */
 interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly schema: S;
@@ -30,7 +33,7 @@ type Item<List> = List extends readonly (infer T)[] ? T : never;
 
 /**
  * Every item from `skip` on, up to the end of the list. Items that are added meanwhile are included.
- * @throws ClientError, `malformed-answer` for items that are repeated or out of order
+ * @throws ClientError, `malformed-answer` for items that are repeated or out of order, and for a gap without an end
  */
 export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   http: Http,
@@ -41,6 +44,7 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   const sizes = [widest, ...PAGE_SIZES.filter((narrower) => narrower < widest)];
   let previous: number | undefined;
   let size = 0;
+  let gap = 0;
   for (let at = skip; ; ) {
     const perPage = sizes[size]!;
     let answer: Static<S>;
@@ -71,6 +75,9 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
       previous = next;
       yield item;
     }
+    // Whoever reads the list gets a word in with each item only.
+    gap = items.length ? 0 : gap + 1;
+    if (gap > LONGEST_GAP) throw malformed(path, "has a gap without an end");
     const places = perPage - (at % perPage);
     // The server may claim any `total`. Without gaps, only a full page can have a next one.
     if (hasGaps ? at + places >= (answer as { readonly total: number }).total : items.length < places) return;

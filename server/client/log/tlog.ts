@@ -2,6 +2,7 @@
  * Reads the log as a C2SP transparency log (`docs/tiles.md`): checkpoints, tiles and entry bundles of its RFC 6962 tree, and
  * proofs that are computed from them here.
  */
+import { fromHex } from "../../../engine/verify/bytes/encoding.js";
 import {
   CairnlogError,
   type Checkpoint,
@@ -129,7 +130,7 @@ export class TlogReader {
       leafIndex,
       treeSize,
       proof,
-      rootHash: bytesOf(rootHash),
+      rootHash: fromHex(rootHash),
     };
     if (!rfc6962.verifyInclusion(claim))
       throw new ClientError(
@@ -185,6 +186,3 @@ export class TlogReader {
     );
   }
 }
-
-const bytesOf = (hex: string): Uint8Array =>
-  Uint8Array.from(hex.match(/../g)!, (digits) => Number.parseInt(digits, 16));
