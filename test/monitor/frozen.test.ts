@@ -71,14 +71,16 @@ test("a head behind the end is an alarm for a monitor, with the end and both hea
   await late.monitor.close();
 });
 
-test("a client that has had the end proven refuses a larger head, and so does the next one with its store", async () => {
+test("a client that has had the end proven refuses a larger head, and so do all others with its store", async () => {
   const { proxy, goOn } = await lawless();
   const store = memoryStore();
   const client = createClient({ server: proxy.url, store });
+  const running = createClient({ server: proxy.url, store });
+  await running.log.head();
   expect(await client.shards.end()).toMatchObject(end);
   expect(await client.shards.successor()).toBeNull();
   await goOn();
-  for (const each of [client, createClient({ server: proxy.url, store })])
+  for (const each of [running, client, createClient({ server: proxy.url, store })])
     expect(await conviction(each.log.head())).toMatchObject({
       known: { tree_size: 3 },
       shown: { tree_size: 4 },

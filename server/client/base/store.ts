@@ -9,7 +9,7 @@ import { ClientState } from "../../../engine/contract/service/client-state.js";
 export { ClientState };
 export type State = Static<typeof ClientState>;
 
-/** Keeps the state of one log. Clients that run at the same time may share a store; the last `save` wins. */
+/** Keeps the state of one log. Clients that run at the same time may share a store: each keeps what the others have noted. */
 export interface Store {
   /** Undefined before the first `save`. */
   load(): Promise<State | undefined>;

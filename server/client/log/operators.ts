@@ -64,7 +64,7 @@ export class OperatorPins {
   #key: Promise<PublicKey> | undefined;
   /** Null as long as no chain was shown. */
   #chain: OperatorKeys | null = null;
-  /** The end of the log, if it was proven, now or to an earlier client. */
+  /** The end of the log, if it was proven, now or to another client of the store. */
   end: State["frozen"];
 
   /** @throws CairnlogError `invalid-key` for a pinned key that is none */
@@ -122,21 +122,30 @@ export class OperatorPins {
     this.#chain = chain;
   }
 
-  /** Keeps the newest head, with the keys and the end that are believed. */
+  /** What the store has. The end that another client has noted there is believed from now on. */
+  async stored(): Promise<State | undefined> {
+    const state = await this.#store.load();
+    this.end ??= state?.frozen;
+    return state;
+  }
+
+  /** Keeps the newest head, with the keys and the end that are believed, and what another client has noted beyond them. */
   async keep(head: State["head"]): Promise<void> {
     const operator_key = (await this.key()).pem;
+    const { head: other, operators: noted = [] } = (await this.stored()) ?? {};
+    const chain = this.#chain?.chain ?? [];
+    const operators = noted.length > chain.length ? noted : [...chain];
     await this.#store.save({
       operator_key,
-      head,
-      ...(this.#chain && { operators: [...this.#chain.chain] }),
+      head: other && other.tree_size > (head?.tree_size ?? 0) ? other : head,
+      ...(operators.length && { operators }),
       ...(this.end && { frozen: this.end }),
     });
   }
 
   async #findKey(): Promise<PublicKey> {
-    const state = await this.#store.load();
+    const state = await this.stored();
     const stored = state && parsePublicKey(state.operator_key);
-    this.end = state?.frozen;
     if (stored && state.operators) this.#chain = await OperatorKeys.verify(state.operators, stored);
     const isStored = !stored || !this.#pinned || this.#pinned.fingerprint === stored.fingerprint;
     if (!isStored && (this.#chain?.indexOf(this.#pinned!.fingerprint) ?? -1) < 0)

@@ -35,7 +35,6 @@ type HeadObjection = (head: TreeHead) => string | undefined;
 
 export class Watch {
   readonly #http: Http;
-  readonly #store: Store;
   readonly #pins: OperatorPins;
   readonly #objection: HeadObjection;
   /** Heads are taken one after the other: two at a time could each fit the one before and not one another. */
@@ -45,7 +44,6 @@ export class Watch {
   constructor(http: Http, store: Store, pinnedPem: string | undefined, objection: HeadObjection = () => undefined) {
     this.#http = http;
     this.#objection = objection;
-    this.#store = store;
     this.#pins = new OperatorPins(http, store, pinnedPem);
   }
 
@@ -282,7 +280,11 @@ export class Watch {
 
   /** The error for a misbehaviour of the log, with evidence; the last trusted head is added. */
   async misbehaved(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
-    const [{ pem }, { chain }, state] = await Promise.all([this.operatorKey(), this.#pins.known(), this.#store.load()]);
+    const [{ pem }, { chain }, state] = await Promise.all([
+      this.operatorKey(),
+      this.#pins.known(),
+      this.#pins.stored(),
+    ]);
     const known = (state?.head ?? null) as TreeHead | null;
     const evidence = { operatorKey: pem, operators: chain, known, shown: null, proof: null, entry: null, ...parts };
     return new ClientError("log-misbehaved", detail, { evidence });
@@ -315,8 +317,8 @@ export class Watch {
     await this.#checkSigned(head);
     const objection = this.#objection(head);
     if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
-    await this.#checkEnd(head);
     const known = await this.#knownHead();
+    await this.#checkEnd(head);
     this.#http.hasSeen(head.tree_size);
     if (known !== null) await this.#checkConsistent(known, head);
     if (head.tree_size < atLeast) await this.#refuseOlder(head, atLeast, known);
@@ -324,7 +326,7 @@ export class Watch {
   }
 
   async #knownHead(): Promise<TreeHead | null> {
-    const head = ((await this.#store.load())?.head ?? null) as TreeHead | null;
+    const head = ((await this.#pins.stored())?.head ?? null) as TreeHead | null;
     this.#http.hasSeen(head?.tree_size ?? 0);
     return head;
   }
