@@ -210,14 +210,14 @@ export class Attestations {
       // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
       const password = hasPassword ? checkPassword(fingerprint, input.password) : undefined;
       if (input.possession_signature == null) {
-        if (password) password.then(() => done(prepared), fail);
+        if (password) password.then(() => done(prepared)).catch(fail);
         else done(prepared);
         return;
       }
       const naming = this.#possession(form.key, input);
-      Promise.all([naming, password]).then(([possession_signature]) => {
-        done({ ...prepared, signed: { ...prepared.signed, possession_signature } });
-      }, fail);
+      Promise.all([naming, password])
+        .then(([possession_signature]) => done({ ...prepared, signed: { ...prepared.signed, possession_signature } }))
+        .catch(fail);
     };
     this.#verify(form, 0, verified, fail);
   }

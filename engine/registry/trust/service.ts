@@ -151,8 +151,8 @@ export class TrustService {
     const now = performance.now();
     if (now < this.#refreshAt) return;
     this.#refreshAt = now + REFRESH_MS;
-    // Who is refused because of an old answer asks again, and learns why the graph cannot be read.
-    this.#current().catch(() => undefined);
+    // Who is refused because of an old answer asks again, and learns why the graph cannot be read. `#current` may throw, too.
+    (async () => this.#current())().catch(() => undefined);
   }
 
   /**

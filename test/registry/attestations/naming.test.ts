@@ -41,6 +41,29 @@ const keyOf = ({ fingerprint }: TestSigner) => world.registry.keys.detail(finger
 const kinds = (from: number) =>
   Array.from({ length: world.registry.log.size - from }, (_, i) => world.registry.log.entry(from + i + 1)!.event_type);
 
+it("an error that is met when it is recorded is told to who has sent it, in whatever form the key was shown", async () => {
+  const { trust, passwords, keys, attestations } = world.registry;
+  const [named, plain, held] = [nodeSigner(), nodeSigner(), nodeSigner()];
+  await keys.register(heldRegistration(held, "Grace"));
+  await passwords.set(held.fingerprint, { password: "correct horse" });
+  const manifest = manifestOf(`title ${++titles}`);
+  trust.isReached = () => {
+    throw new Error("the log cannot be read");
+  };
+  try {
+    for (const input of [
+      naming(named, "Ada"),
+      submission(plain, manifest) as unknown as Submission,
+      submission(held, manifest, { password: "correct horse" }) as unknown as Submission,
+    ])
+      await expect(attestations.submit(input, null, { address: "192.0.2.1" })).rejects.toThrow(
+        "the log cannot be read",
+      );
+  } finally {
+    Reflect.deleteProperty(trust, "isReached");
+  }
+});
+
 describe("an attestation with possession_signature", () => {
   it.each(ALGORITHMS)("registers a new key under its name, in the same batch (%s)", async (algorithm) => {
     const signer = nodeSigner(algorithm);

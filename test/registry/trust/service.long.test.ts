@@ -385,6 +385,35 @@ it("an evaluation that is broken off, at any of its steps, leaves nothing to the
   }
 });
 
+it("whom an anchor reached is known where the graph cannot be read any more, and no error of who writes", async () => {
+  const world = await open();
+  const key = await newKey(world);
+  await endorse(world, world.operator.fingerprint, key);
+  world.now += DAY;
+  const { log } = world.registry;
+  let isDamaged = false;
+  const read = new Proxy(log, {
+    get(target, name) {
+      const value = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...given: unknown[]) => {
+        if (isDamaged) throw new CairnlogError("corrupt-log", "An entry is damaged.");
+        return value.apply(target, given);
+      };
+    },
+  });
+  const slices = new Slices({ queued: 0, batches: 0 });
+  const trust = new TrustService({
+    graph: { log: read, operator: world.operator.fingerprint, activationDelaySeconds: DAY / SECOND },
+    ...{ slices, querySlices: slices, clock: () => world.now },
+    settings: { anchors: [], baseCapacity: 5, minTrust: 0.1 },
+  });
+  expect(await trust.reaches(key)).toBe(true);
+  isDamaged = true;
+  expect(trust.isReached(key)).toBe(true);
+  await expect(trust.reaches(key)).rejects.toThrow("An entry is damaged.");
+});
+
 it("a swarm that no anchor reaches gains nothing, and causes no evaluation", async () => {
   const world = await open();
   const swarm = Array.from({ length: 10_000 }, (_, i) => keyNamed(i));
