@@ -320,10 +320,13 @@ export class HistoryWriter {
     groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
   ): Promise<readonly PreparedGroup[]> {
     let lastHead = this.#lastHead;
-    for (const { firstIndex, heads, roots, operators } of groups)
+    for (const { firstIndex, entries, heads, roots, operators } of groups)
       for (const [i, head] of heads.entries()) {
         const size = firstIndex + i + 1;
-        const expected = { size, root: roots.toString("hex", HASH * i, HASH * i + HASH), notBefore: lastHead };
+        const { chainVersion, micros } = entries[i]!;
+        // The hash of an entry of version 1 does not cover its timestamp.
+        const notBefore = chainVersion === 2 ? Math.max(micros, lastHead ?? micros) : lastHead;
+        const expected = { size, root: roots.toString("hex", HASH * i, HASH * i + HASH), notBefore };
         about(firstIndex + i - this.#size, () => checkHead(head, expected, operators.keyAt(size)), HEAD);
         lastHead = parseTimestamp(head.timestamp);
       }

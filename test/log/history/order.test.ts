@@ -78,6 +78,36 @@ describe("a head may be of the moment of the one before, and not earlier", () =>
   });
 });
 
+// The hash of an entry of version 1 does not cover its timestamp, so nothing follows from that.
+test.each([
+  [2, -1, false],
+  [2, 0, true],
+  [2, 1, true],
+  [1, -1, true],
+] as const)(
+  "a head of an entry of version %i, %i microseconds after it, is taken: %s",
+  async (version, micros, isTaken) => {
+    const { writer } = await opened();
+    const made = chain([{}, { chain_version: version }, { chain_version: version }]);
+    await writer.add([bare(0, made)]);
+    const items = [1, 2].map((n): HistoryItem => {
+      const digests = made.slice(0, n + 1).map(({ entry_hash }) => entry_hash);
+      // The first of both is of the moment of its entry.
+      const timestamp = formatTimestamp(parseTimestamp(made[n]!.timestamp) + (n - 1) * micros);
+      return { ...bare(n, made), head: signedHead(digests, { key, fingerprint: operator.fingerprint, timestamp }) };
+    });
+    const adding = writer.add(items);
+    if (isTaken) expect(await adding).toEqual([]);
+    else
+      await expect(adding).rejects.toMatchObject({
+        code: "invalid-input",
+        message: expect.stringContaining("The tree head is earlier than the head before it, or than its entry."),
+        details: [{ path: "/1/head" }],
+      });
+    expect(writer.size).toBe(isTaken ? 3 : 1);
+  },
+);
+
 test("a head that is made now is not earlier than the one that was just added", async () => {
   const { writer } = await opened();
   const FUTURE = 7_000_000_000_000_000;
