@@ -77,8 +77,8 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   {
     name: "leads without having read to the end, and takes the end of the journal for its own",
     file: "server/replication/replication.js",
-    text: "await log.follow();\n            await leadership.begin();",
-    replacement: "await leadership.begin();",
+    text: "await log.follow();\n            await leadership.begin(",
+    replacement: "await leadership.begin(",
     also: [
       {
         file: `${POSTGRES}/journal.js`,
