@@ -206,12 +206,9 @@ export class HashedFile {
   }
 }
 
-/**
- * Process, container, and what is written. Earlier versions named no container, and the first of them one draft at a time, without
- * a further name.
- */
+/** Process, container, and what is written. Earlier versions named no container, and the first of them nothing but the process. */
 const DRAFT = /^draft\.(\d+)(?:-([0-9a-f]+)-[0-9a-f]+)?(?:\.([a-z]+))?\.partial$/;
-/** Milliseconds after which a draft is a leftover, whoever made it: only that of a manifest is in the way of others, for a moment. */
+/** Milliseconds after which a draft is a leftover, whoever made it. That of a manifest lasts a moment, and is in the way of others. */
 const MANIFEST_MS = 10 * 60_000;
 const LEFT_MS = 24 * 60 * 60_000;
 
