@@ -8,7 +8,6 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import { afterAll, expect, test } from "vitest";
 import { cairnlog, startService } from "../../service.js";
@@ -101,18 +100,19 @@ async function frontsOf(url: string): Promise<string[]> {
 }
 
 /** A service with two front ends, one of which crashes when the file `bomb` is written. */
-async function startMined(environment: NodeJS.ProcessEnv = {}) {
+async function startMined(environment: NodeJS.ProcessEnv = {}, more: Parameters<typeof startService>[2] = {}) {
   const module = join(folder, "bomb.mjs");
   const bomb = join(folder, "bomb");
   writeFileSync(module, BOMB);
-  const service = await startService(temporaryFolder(), {
+  const mined = {
     SERVICE_FRONT_ENDS: "2",
     SERVICE_TRANSPORT: "uws",
     LOG_LEVEL: "silent",
     BOMB_FILE: bomb,
     NODE_OPTIONS: `--import ${module}`,
     ...environment,
-  });
+  };
+  const service = await startService(temporaryFolder(), mined, more);
   return { service, bomb };
 }
 
@@ -242,14 +242,18 @@ test("a front end that replaces another knows who may write by now", async () =>
 });
 
 test("the only front end crashes, and another program takes its port: the service is back when that has ended", async () => {
-  const { service, bomb } = await startMined({ SERVICE_FRONT_ENDS: "1" });
+  const { service, bomb } = await startMined({ SERVICE_FRONT_ENDS: "1", LOG_LEVEL: "error" }, { stderr: "pipe" });
+  let said = "";
+  service.process.stderr!.setEncoding("utf8").on("data", (text) => {
+    said += text;
+  });
   const port = Number(new URL(service.url).port);
   writeFileSync(bomb, "");
   const other = createServer();
   const taken = () => once(other.listen(port, "127.0.0.1"), "listening").then(() => true);
   await expect.poll(() => taken().catch(() => false), { interval: 5 }).toBe(true);
-  // Longer than it takes to make another front end, which cannot listen.
-  await sleep(2_000);
+  // Another front end has been made, and could not listen.
+  await expect.poll(() => said).toContain("a front end cannot start");
   other.close();
   const health = () => new Connection(service.url).get("/health").then(({ status }) => status);
   await expect.poll(() => health().catch(() => null)).toBe(200);
