@@ -89,6 +89,31 @@ test("of a cairnlog: watched keys, the end, and payloads that are withheld", asy
   });
 });
 
+test("a word that could not be given is given in the next round, with all that come after it", async () => {
+  const log = await LiveLog.start(0);
+  const watched = [newSigner(), newSigner()];
+  for (const [n, signer] of watched.entries()) await log.register(signer, `Ada ${n}`);
+  await freeze(log.service.server.registry.log, end);
+  for (const failing of [0, 1, 2]) {
+    const told: string[] = [];
+    let words = 0;
+    const tell = async (name: string) => {
+      if (words++ === failing) throw new Error("injected: nobody takes it");
+      told.push(name);
+    };
+    const folder = new MonitorFolder(temporaryFolder());
+    const monitor = new Monitor({
+      ...{ server: log.service.url, folder, fetch, watched: new Set(watched.map(({ fingerprint }) => fingerprint)) },
+      onWatched: (_: Entry, fingerprint: string) => tell(fingerprint),
+      onFrozen: () => tell("end"),
+    });
+    await expect(monitor.round()).rejects.toThrow("injected");
+    await monitor.round();
+    expect(new Set(told)).toEqual(new Set([...watched.map(({ fingerprint }) => fingerprint), "end"]));
+    await monitor.close();
+  }
+});
+
 test("of published files: new entries and the end", async () => {
   const [log, published] = [await LiveLog.start(300), temporaryFolder()];
   const vkey = await log.vkey();
