@@ -493,11 +493,11 @@ export const PROTOCOLS: readonly Protocol[] = [
   },
   {
     name: "witness",
-    left: /^data\/witness\.pem(?::|\.N\.new)/,
+    left: /^data\/witness\.pem(?::|\.N-N-N-N-N)/,
     isOpenEnded: true,
     steps: `
       lock data/witness, commit data/witness, flush data/witness/data.mdb, commit data/witness
-      write data/witness.pem.N.new, flush data/witness.pem.N.new, link data/witness.pem, unlink data/witness.pem.N.new, flush data
+      write data/witness.pem.N-N-N-N-N, flush data/witness.pem.N-N-N-N-N, link data/witness.pem, unlink data/witness.pem.N-N-N-N-N, flush data
       commit data/witness, free data/witness
     `,
     async prepare(_, root) {
