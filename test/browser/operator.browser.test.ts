@@ -191,7 +191,9 @@ test("a token that only reads opens the page without a key, and signs nothing", 
   }
   await token.fill(stdout);
   await page.getByRole("button", { name: "Open" }).click();
-  await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
+  // Paths of webhooks may be secrets.
+  await region(page, "Webhooks").getByText("https://hooks.example.org", { exact: true }).waitFor();
+  expect(await page.getByText("https://hooks.example.org/log").count()).toBe(0);
   // On a fast machine, the tests before have appended more entries than may wait for an anchor.
   const { anchor_due } = (await service.get("/log/anchor-status")).body;
   await region(page, "Head and anchor")
