@@ -155,7 +155,7 @@ describe("a directory", () => {
     copyFileSync(at("ssh-ed25519.pem"), at("bare/keys/ada.pem"));
     const ran = await verify(...names.map((name) => join(name.includes(".") ? papers : at("bare"), name)));
     expect([ran.code, ran.stderr]).toEqual([code, expect.stringContaining(sentence)]);
-    expect(ran.stdout).not.toMatch(/ verified\.|: verified/);
+    expect(ran.stdout).toBe("");
   });
 
   test("with a file that was changed, and one that was never attested, says which", async () => {

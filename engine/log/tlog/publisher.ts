@@ -27,7 +27,6 @@ import type { LogView } from "../view/view.js";
 
 /** Milliseconds after which a checkpoint that could not be made is tried again. */
 const RETRY_MS = 1_000;
-const COMPARE = "Compare this node's log with the journal: cairnlog replicate check.";
 
 interface PublisherParts {
   readonly log: Pick<LogView, "size" | "rfc6962" | "observeSize">;
@@ -86,9 +85,10 @@ export class CheckpointPublisher {
     const kept = publishedCheckpoint(file);
     await this.#growth.extend(0);
     const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
+    const adviceToNode = "Compare this node's log with the journal: cairnlog replicate check.";
     const contradiction =
       (kept && (await this.compare(kept, `the checkpoint in ${file}`, advice))) ??
-      (told && (await this.compare(told, "the checkpoint that was told in the journal", COMPARE)));
+      (told && (await this.compare(told, "the checkpoint that was told in the journal", adviceToNode)));
     if (contradiction) throw contradiction;
     const shown = told && told.treeSize > (kept?.treeSize ?? -1) ? told : kept;
     await this.#growth.recheck(shown?.treeSize ?? 0);

@@ -271,7 +271,8 @@ class Run {
   /** @returns the exit code */
   end(): number {
     const found = { wrong: this.#wrong, withheld: this.#withheld };
-    if (this.#isBrief && !this.#values.json)
+    // Without a file, what has failed was said.
+    if (this.#isBrief && this.#count && !this.#values.json)
       console.log(countText(this.#count, found, this.#trust.signers !== undefined, this.#values.online));
     return exitCode(found);
   }
