@@ -41,9 +41,9 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "counts a delivery as made before the endpoint has answered",
-    file: "server/webhooks/deliverer.js",
-    text: "(signal) => this.#send(request, signal), {",
-    replacement: "async (signal) => { this.#send(request, signal); return { isDelivered: true }; }, {",
+    file: "server/webhooks/attempts.js",
+    text: "(signal) => this.#parts.send(request, signal), {",
+    replacement: "async (signal) => { this.#parts.send(request, signal); return { isDelivered: true }; }, {",
   },
   {
     name: "finds no delivery for some of the entries that a subscription selects",
