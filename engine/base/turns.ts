@@ -43,13 +43,18 @@ const LOWEST = 19;
 
 /**
  * Lets all other threads go before the calling one and those that it starts, for the rest of their lives: only root could raise
- * their priority again. It counts from the priority of the process's first thread, so a thread may do this again.
+ * their priority again. It counts from the priority of the process's first thread, so a thread may do this again. Where the
+ * system does not let it, the thread works as before.
  */
 export function yieldToOthers(): void {
   // Linux alone has threads with priorities, and says there which one this is.
   if (process.platform !== "linux") return;
-  const thread = Number(readlinkSync("/proc/thread-self").split("/").at(-1));
-  setPriority(thread, Math.min(getPriority(process.pid) + STEPS, LOWEST));
+  try {
+    const thread = Number(readlinkSync("/proc/thread-self").split("/").at(-1));
+    setPriority(thread, Math.min(getPriority(process.pid) + STEPS, LOWEST));
+  } catch {
+    // A sandbox that refuses the call, or hides /proc.
+  }
 }
 
 /** Work that pauses at every `yield`. What is between two pauses should take well below a millisecond. */
