@@ -13,7 +13,7 @@ const LIFELINE = 4;
 export interface Report {
   /** Path of `failure.json`; null if the service keeps none. */
   readonly failureFile?: string | null;
-  /** Milliseconds that a stop may take. */
+  /** Milliseconds that a stop may take. Who has said it takes SIGHUP. */
   readonly stopMs?: number;
   /** What is being closed now. Its first report says that the service stops. */
   readonly closing?: string;

@@ -121,6 +121,8 @@ class Watched {
   /** The first signal that asked this process to end the service. */
   #told: NodeJS.Signals | null = null;
   #isForced = false;
+  /** Whether a SIGHUP came that was not passed on yet. */
+  #isHangUpDue = false;
   #limit: NodeJS.Timeout | null = null;
   #isOverdue = false;
 
@@ -153,7 +155,17 @@ class Watched {
       this.#limitStop();
     };
     process.on("SIGINT", stop).on("SIGTERM", stop);
-    process.on("SIGHUP", (signal) => this.#child.kill(signal));
+    process.on("SIGHUP", () => {
+      this.#isHangUpDue = true;
+      this.#passHangUpOn();
+    });
+  }
+
+  /** A service that has reported how it is to be stopped takes SIGHUP. Before that, it would end by it. */
+  #passHangUpOn(): void {
+    if (!this.#isHangUpDue || this.#reports.stopMs === undefined) return;
+    this.#isHangUpDue = false;
+    this.#child.kill("SIGHUP");
   }
 
   #watchStreams(): void {
@@ -172,6 +184,7 @@ class Watched {
       const lines = `${rest}${text}`.split("\n");
       rest = lines.pop()!;
       for (const line of lines) this.#reports = { ...this.#reports, ...(JSON.parse(line) as Report) };
+      this.#passHangUpOn();
       this.#limitStop();
     });
   }

@@ -121,15 +121,16 @@ and start it again.`,
     if (values.follow && settings.replication === null)
       throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
     const options = { follow: values.follow };
+    const isWatched = process.stdout.isTTY && isStderrTerminal();
+    // It begins when the rest has been done: the parent knows, and signals are listened to.
+    const starting = Promise.resolve().then(() => (isWatched ? startWatched : startServer)(settings, options));
+    // A terminal that is closed sends SIGHUP.
+    const forget = isWatched ? () => {} : readAgainOnHangUp(starting);
     const keepsNone = settings.readOnly && settings.replication === null;
     tellParent({
       failureFile: keepsNone ? null : failurePath(settings.dataDir),
       stopMs: settings.stopTimeoutSeconds * 1000,
     });
-    const isWatched = process.stdout.isTTY && isStderrTerminal();
-    const starting = isWatched ? startWatched(settings, options) : startServer(settings, options);
-    // A terminal that is closed sends SIGHUP.
-    const forget = isWatched ? () => {} : readAgainOnHangUp(starting);
     try {
       const server = await starting;
       const signals = ["SIGINT", "SIGTERM", ...(isWatched ? (["SIGHUP"] as const) : [])] as const;

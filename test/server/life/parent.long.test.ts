@@ -236,6 +236,24 @@ test("SIGHUP is passed on, and ends nothing", async () => {
   expect(await service.stop()).toBe(0);
 });
 
+// A certificate is renewed while the machine starts, or after a failure, before the service has read anything.
+test("SIGHUP before the service can take it waits for it, and ends nothing", async () => {
+  const slow = `if (process.argv[1].endsWith("child.js")) await new Promise((resolve) => setTimeout(resolve, 500));`;
+  const environment = { LOG_LEVEL: "info", NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(slow)}` };
+  let log = "";
+  const started: ServiceOptions["started"] = async (parent) => {
+    parent.stderr!.on("data", (data) => {
+      log += data;
+    });
+    const children = () => readFileSync(`/proc/${parent.pid}/task/${parent.pid}/children`, "utf8").trim();
+    await until(() => children() !== "");
+    parent.kill("SIGHUP");
+  };
+  const service = await start(join(folder.path, "hup-early"), environment, { started });
+  await until(() => log.includes("SIGHUP: there is no certificate to read again"));
+  expect(await service.stop()).toBe(0);
+});
+
 test.each(["interrupt", "close"])("on a terminal, %s: exit code 0", async (how) => {
   const file = join(folder.path, `${how}.file`);
   const env = { ...process.env, PORT: "0", SERVICE_DATA_DIR: join(folder.path, how) };
