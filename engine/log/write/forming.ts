@@ -12,7 +12,7 @@ import type { TermTable } from "../../store/postings/termtable.js";
 import { BATCH_BYTES, BATCH_EVENTS, type JoinedEntries, joinEntries } from "../../store/schema/batch.js";
 import { HASH, isRecorded, type RecordedTable } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
-import { canonicalJson } from "../../verify/json/canonical.js";
+import { canonicalJsonWithin, MAX_DEPTH } from "../../verify/json/canonical.js";
 import type { Applier } from "../apply/applier.js";
 import { applyWithholding, checkShard, type Frozen, frozenBy, logFrozen } from "../operator/entries.js";
 import { OPERATOR_ROTATION } from "../operator/operators.js";
@@ -192,6 +192,11 @@ export interface SignedHeads {
   readonly signatures: Buffer;
 }
 
+/**
+ * Levels of arrays and objects in a payload. Readers of I-JSON follow `MAX_DEPTH`, and a payload stands in an entry, which
+ * stands on a page or in what a program keeps of it: one that is deeper would keep them from all that stands beside it.
+ */
+const MAX_PAYLOAD_LEVELS = MAX_DEPTH - 8;
 /** Bytes that a UTF-16 unit becomes at most. */
 const MOST_BYTES = 3;
 
@@ -247,7 +252,7 @@ class BatchTransaction extends LayeredState implements Transaction {
       leafIndex,
       timestamp: this.timestamp,
     };
-    const canonicalPayload = canonicalJson(payload);
+    const canonicalPayload = canonicalJsonWithin(payload, MAX_PAYLOAD_LEVELS);
     this.events.push(event);
     this.payloads.push(canonicalPayload);
     this.#units += canonicalPayload.length;

@@ -1,6 +1,7 @@
 /** Attestation requests over HTTP: the contract's table of errors, row by row, and the queries. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
+import { parseIJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
 import { bearerOf, proofOf, registeredSigner } from "../../../server/proofs.js";
 import {
@@ -50,6 +51,20 @@ describe("a request", () => {
     expect(entry.payload).toEqual({ event_type, ...fields, request_id: reply.body.request_id });
     expect(entry.payload).not.toHaveProperty("auth");
     expect((await service.get(`${REQUESTS}/${reply.body.request_id}`)).body).toEqual(reply.body);
+  });
+
+  test("nests no deeper than whoever reads the log can follow it, alone and on a page", async () => {
+    const nested = (levels: number): object => (levels > 1 ? { a: nested(levels - 1) } : {});
+    const taken: number[] = [];
+    for (let levels = 48; levels <= 64; levels++) {
+      const reply = await service.post(REQUESTS, scene.request({ claims: nested(levels) }), scene.bearer);
+      if (reply.status === 200) taken.push(reply.body.log_entry_id);
+      else expectProblem(reply, 422, "not-i-json");
+    }
+    expect(taken.length).toBeGreaterThan(1);
+    const newest = taken.at(-1)!;
+    for (const path of [`/log/${newest}`, `/log?per_page=200`, `/audit/export?after_id=${newest - 1}`])
+      expect(parseIJson((await service.get(path)).text), path).toMatchObject({});
   });
 
   test("to oneself is valid", async () => {
