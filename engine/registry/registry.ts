@@ -214,8 +214,8 @@ export function servedRegistry<L extends Log & Writer>(
     version: (fingerprint) => rows.version(fingerprint),
     set: (fingerprint, change, client = null) =>
       base.writes.through(client, fingerprint, (known) => owned.passwords.set(fingerprint, change, known)),
-    async check(fingerprint, password) {
-      if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password);
+    async check(fingerprint, password, isHeld) {
+      if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password, isHeld);
     },
   };
   const concepts = conceptsOver(base, options, { challengeUses: owned.challengeUses, passwords });

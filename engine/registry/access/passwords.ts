@@ -86,20 +86,22 @@ export class Passwords implements PasswordService {
   /**
    * Checks the password that came with a proof of the key. A key without one needs none.
    * @param password from the request; undefined or null when there was none
+   * @param isHeld whether the request has shown that it comes from the key's holder. Of a signature that anybody may have
+   *   read, and sent again, the wrong passwords count apart: they must not use up the holder's tries
    * @throws CairnlogError `forbidden` when it is missing or wrong; `rate-limited` after too many wrong ones;
    *   `overloaded`
    */
-  async check(fingerprint: string, password: unknown): Promise<void> {
-    if (this.isSet(fingerprint)) await this.#inTurn(fingerprint, () => this.#try(fingerprint, password));
+  async check(fingerprint: string, password: unknown, isHeld = true): Promise<void> {
+    if (this.isSet(fingerprint)) await this.#inTurn(fingerprint, () => this.#try(fingerprint, password, isHeld));
   }
 
   /** @returns the hash with which it was compared; null for a key without a password */
-  async #try(fingerprint: string, password: unknown): Promise<string | null> {
+  async #try(fingerprint: string, password: unknown, isHeld = true): Promise<string | null> {
     const row = this.#log.row("passwords", fingerprint);
     if (!row) return null;
     if (password === undefined || password === null)
       throw new CairnlogError("forbidden", "This key has a password, which must come with the request.");
-    const giveBack = this.#tries.take(fingerprint);
+    const giveBack = this.#tries.take(isHeld ? fingerprint : `${fingerprint} by a signature alone`);
     const candidate = readPassword(password);
     let isRight: boolean;
     try {

@@ -86,7 +86,7 @@ interface Prepared {
 /** Called with a receipt, or with why there is none. Neither may throw. */
 type Receive = (receipt: AttestationReceipt) => void;
 type Refuse = (error: unknown) => void;
-type PasswordCheck = (fingerprint: string, password: unknown) => Promise<void>;
+type PasswordCheck = PasswordService["check"];
 
 export class Attestations {
   readonly #log: Log;
@@ -130,7 +130,7 @@ export class Attestations {
     shown: Possession | null = null,
     client: Caller | null = null,
   ): Promise<AttestationReceipt> {
-    const check = (fingerprint: string, password: unknown) => this.#passwords.check(fingerprint, password);
+    const check: PasswordCheck = (...asked) => this.#passwords.check(...asked);
     // The only promise on the way.
     return new Promise((resolve, reject) => {
       const record = (prepared: Prepared) => this.#record(prepared, client, resolve, reject);
@@ -207,8 +207,8 @@ export class Attestations {
         throw new CairnlogError("forbidden", `The proof is of the key ${possession.fingerprint}, not of the signer's.`);
       const hasPassword = this.#passwords.isSet(fingerprint);
       const prepared = preparedOf(this.#log, input, form, payload, hasPassword || isHeld);
-      // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
-      const password = hasPassword ? checkPassword(fingerprint, input.password) : undefined;
+      // Checked after the signature: without one of the key nobody tries its password.
+      const password = hasPassword ? checkPassword(fingerprint, input.password, isHeld) : undefined;
       if (input.possession_signature == null) {
         if (password) password.then(() => done(prepared)).catch(fail);
         else done(prepared);
@@ -239,11 +239,11 @@ export class Attestations {
    */
   #oncePerPassword(): PasswordCheck {
     const checks = new Map<string, Promise<void>>();
-    return (fingerprint, password) => {
+    return (fingerprint, password, isHeld) => {
       // A password of another type than text is refused without a hash.
-      if (typeof password !== "string") return this.#passwords.check(fingerprint, password);
-      const name = `${fingerprint} ${password}`;
-      const check = checks.get(name) ?? this.#passwords.check(fingerprint, password);
+      if (typeof password !== "string") return this.#passwords.check(fingerprint, password, isHeld);
+      const name = `${fingerprint} ${isHeld} ${password}`;
+      const check = checks.get(name) ?? this.#passwords.check(fingerprint, password, isHeld);
       checks.set(name, check);
       return check;
     };

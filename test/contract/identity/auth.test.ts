@@ -273,6 +273,28 @@ describe("POST /attestations by a key with a password", () => {
     expect(reply.text).not.toContain(SECRET);
   });
 
+  test("wrong passwords beside a signature alone, which the log shows everybody, end no tries of the holder's", async () => {
+    const signer = await registeredSigner(service);
+    const shown = submission(signer);
+    expect((await service.post("/attestations", shown)).status).toBe(200);
+    const set = await service.post("/auth/password", { ...(await proofOf(service, signer)), password: SECRET });
+    expect(set.status, set.text).toBe(200);
+    const repeat = (password: string) => service.post("/attestations", { ...shown, password });
+    for (let i = 0; i < 5; i++) expectProblem(await repeat("wrong password"), 403, "forbidden");
+    expectProblem(await repeat(SECRET), 429, "rate-limited");
+    const bearer = await bearerOf(service, signer, { password: SECRET });
+    for (const [proof, headers] of [
+      [{}, bearer],
+      [{ auth: await proofOf(service, signer) }, {}],
+    ] as const) {
+      const own = submission(signer, newManifest(), { password: SECRET, ...proof });
+      expect((await service.post("/attestations", own, headers)).status).toBe(200);
+    }
+    const next = { password: "another password", current_password: SECRET };
+    const change = await service.post("/auth/password", { ...(await proofOf(service, signer)), ...next });
+    expect(change.status, change.text).toBe(200);
+  });
+
   test("422 signature verification failed goes before the password and spends no try", async () => {
     const signer = await guardedSigner();
     const forged = { ...submission(signer), signature: newSigner().sign("x"), password: "wrong password" };
