@@ -180,7 +180,9 @@ export async function tour(
   await webhooks.deactivate(failing, two.fingerprint);
   expect(outbox.webhookIds()).toContain(failing);
   await outbox.clear(failing);
-  const { id: orphan } = await webhooks.subscribe(hook, lost.fingerprint);
+  const owner = await newKey();
+  const { id: orphan } = await webhooks.subscribe(hook, owner.fingerprint);
+  await keyLifecycle.revoke(owner.fingerprint);
   expect(await webhooks.endWithKey([lasting, orphan])).toEqual([orphan]);
   await outbox.mark(2, [{ webhook_id: lasting, next: null }]);
   await outbox.mark(3, [{ webhook_id: lasting, next: 4 }]);

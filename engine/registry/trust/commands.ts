@@ -7,6 +7,7 @@ import type * as contract from "../../contract/signing/trust.js";
 import type { Value } from "../../contract/types.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { TrustConfigHead, TrustConfigRow } from "../../store/schema/rows.js";
+import { requireActive } from "../events/keys.js";
 import { takeFromQuota } from "../shared/quota.js";
 import type { TrustPolicy } from "./config.js";
 
@@ -22,7 +23,7 @@ const TIDIED_AT_ONCE = 32;
 /**
  * Stores a configuration in place of the key's active one. Of each key the newest configuration and the one before have rows;
  * older ones are removed.
- * @throws CairnlogError `rate-limited`
+ * @throws CairnlogError `key-not-active`, `rate-limited`
  */
 export const createTrustConfig = define(
   "trust-config.create",
@@ -40,6 +41,7 @@ export const createTrustConfig = define(
       readonly quota: number | null;
     },
   ): TrustConfig => {
+    requireActive(transaction, fingerprint);
     takeFromQuota(transaction, ["trust-config", fingerprint], quota, ONE);
     tidy(transaction);
     const all = transaction.get("trustConfigHeads", NEWEST);

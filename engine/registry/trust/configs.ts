@@ -38,8 +38,8 @@ export class TrustConfigs {
   /**
    * Stores a configuration for the key `fingerprint`, in place of its active one (`POST /trust-configs`), and resolves
    * when it is on disk. The caller has verified possession of the key.
-   * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; `rate-limited`; and
-   *   as `Log.execute` does
+   * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; `key-not-active`;
+   *   `rate-limited`; and as `Log.execute` does
    */
   async create(config: object, client: Caller | null = null): Promise<TrustConfig> {
     const input = members(config);

@@ -7,6 +7,7 @@ import { parseTimestamp } from "../../log/state/clock.js";
 import { define, type Transaction } from "../../log/state/commands.js";
 import type { WebhookRow } from "../../store/schema/rows.js";
 import type { EndedReason } from "../../verify/keys/contract.js";
+import { requireActive } from "../events/keys.js";
 import { type Attempted, removeDelivery, settleDelivery } from "./deliveries.js";
 import { hostOf, type WebhookDraft } from "./input.js";
 import {
@@ -54,7 +55,7 @@ interface Subscriber {
 }
 
 /**
- * @throws CairnlogError `precondition-failed` if the key, the host, the address, or all keys together that no anchor reaches
+ * @throws CairnlogError `key-not-active`; `precondition-failed` if the key, the host, the address, or all keys together that no anchor reaches
  *   have the maximum number of subscriptions
  */
 export const subscribe = define(
@@ -64,6 +65,7 @@ export const subscribe = define(
     { subscription, ...subscriber }: Subscriber & { readonly subscription: WebhookDraft },
   ): Webhook => {
     const { owner_fingerprint, is_reached } = subscriber;
+    requireActive(transaction, owner_fingerprint);
     checkRoom(transaction, subscriber, subscription.host);
     countAddress(transaction, subscriber);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;

@@ -61,7 +61,7 @@ export class Webhooks {
 
   /**
    * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, whose possession was proven.
-   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key, the host, the address, or all keys
+   * @throws CairnlogError `invalid-input`; `key-not-active`; `precondition-failed` if the key, the host, the address, or all keys
    *   together that no anchor reaches have the maximum number of subscriptions; and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string, client: Caller | null = null): Promise<Webhook> {
