@@ -3,7 +3,7 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parsePublicKey, type TreeHead, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
-import { createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
+import { type Client, createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
@@ -210,6 +210,29 @@ describe("receipts", () => {
     const { proof, shown, entry } = await conviction(client.keys.register({ pseudonym: "Ada" }));
     expect(proof).toMatchObject({ sth: shown, entry_hash: entry!.entry_hash });
   });
+
+  const acts: [string, (client: Client) => Promise<unknown>][] = [
+    ["a key", (client) => client.keys.register({ pseudonym: "Ada" })],
+    ["an attestation", (client) => client.attest(document())],
+    ["attestations", (client) => all(client.attestAll([document(), document()]))],
+  ];
+  test.each(acts)(
+    "of %s whose head does not go on from the one seen; one that does is the one seen",
+    async (_, act) => {
+      const { head, store } = await acquainted();
+      await grow(fork, head.tree_size + 3);
+      proxy.upstream = fork.url;
+      // What it signs is for the service that it talks to, and so is taken.
+      const { client } = newClient(proxy.url, { store, publicOrigin: fork.url });
+      expect(await conviction(act(client))).toMatchObject({ known: head });
+      expect(await store.load()).toMatchObject({ head });
+      proxy.upstream = service.url;
+      const honest = await acquainted();
+      await act(honest.client);
+      const { head: seen } = (await honest.store.load())!;
+      expect(seen!.tree_size).toBeGreaterThan(honest.head.tree_size);
+    },
+  );
 
   test("an entry that was kept out of the tree: the head did not grow", async () => {
     const { client, head } = await acquainted();

@@ -1,8 +1,9 @@
 /** Runs of the index: all of one is read, or it is refused; and what is withheld leaves it, unless it is damaged. */
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { runPath } from "#cairnlog/server/client/static/layout.js";
-import { readFence, writeFence } from "#cairnlog/server/client/static/run.js";
+import { leavesIn, readFence, recordsOf as recordsAbout, writeFence } from "#cairnlog/server/client/static/run.js";
 import { objectsOf, readRun } from "#cairnlog/server/publishing/runs.js";
 import { takeBack } from "#cairnlog/server/publishing/withheld.js";
 import { MemoryTarget } from "./memory.js";
@@ -64,6 +65,31 @@ test("blocks that are not in order are no fence", () => {
   expect(readFence(Buffer.concat([head!, second!, first!, rest]))).toBeUndefined();
   // Many records may begin alike.
   expect(readFence(Buffer.concat([head!, first!, first!, rest]))).toMatchObject({ count: 200 });
+});
+
+test("of a hash every record is found, however many have it or begin as it does, by the fence and the blocks it names", () => {
+  const BLOCK = 64;
+  const hashOf = (beginning: number, end: number) =>
+    `${beginning.toString(16).padStart(16, "0")}${end.toString(16).padStart(48, "0")}`;
+  // Hashes of few beginnings and ends, each with up to some blocks of records.
+  const some = fc.tuple(fc.nat(3), fc.nat(2), fc.integer({ min: 1, max: 3 * BLOCK }));
+  fc.assert(
+    fc.property(fc.array(some, { maxLength: 8 }), fc.nat(3), fc.nat(2), (made, beginning, end) => {
+      const hashes = made.flatMap(([beginning, end, count]) => Array(count).fill(hashOf(beginning, end)));
+      const records = Buffer.concat(
+        hashes
+          .map((hash, leaf) => Buffer.from(`${hash}${leaf.toString(16).padStart(16, "0")}`, "hex"))
+          .sort(Buffer.compare),
+      );
+      const term = hashOf(beginning, end);
+      const { from, to } = recordsAbout(readFence(writeFence(records))!, term);
+      const expected = hashes.flatMap((hash, leaf) => (hash === term ? [leaf] : []));
+      expect(leavesIn(records.subarray(from * RECORD, to * RECORD), term)).toEqual(expected);
+      // No more is asked for than begins as it does, and the rest of the first and the last block.
+      const alike = hashes.filter((hash) => hash.startsWith(term.slice(0, 16)));
+      expect(to - from).toBeLessThanOrEqual(alike.length + 2 * BLOCK);
+    }),
+  );
 });
 
 const hex = "0".repeat(64);
