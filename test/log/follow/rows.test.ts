@@ -1,8 +1,9 @@
-/** What follows from rows that are not entries reaches a follower with the batch that changes them, and after a failure. */
-import { expect, onTestFinished, test } from "vitest";
+/** What follows from rows that are not entries reaches a follower with the batch that changes them, and after a failure; and what it keeps of trees. */
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
+import { Frontier } from "#cairnlog/engine/log/read/frontier.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema/schema.js";
 import { heldMemory } from "../../held-memory.js";
@@ -104,4 +105,28 @@ test("trees that were read from a disk that was ahead of what was told are those
   await log.append(note(6));
   hear();
   expect(proofs(follower, log.size)).toEqual(proofs(log, log.size));
+});
+
+test("full tiles are the disk's: no thread that is asked for proofs keeps them", async () => {
+  const { log, follower, hear } = await followed();
+  const { extend } = Frontier.prototype;
+  const tiles: WeakRef<Uint8Array>[] = [];
+  const extending = vi.spyOn(Frontier.prototype, "extend").mockImplementation(function (this: Frontier, ...given) {
+    const extended = extend.apply(this, given);
+    for (const { hashes } of extended.tiles) if (hashes?.length === 256 * 32) tiles.push(new WeakRef(hashes));
+    return extended;
+  });
+  onTestFinished(() => extending.mockRestore());
+  const many = Array.from({ length: 512 }, () => ({ event_type: "note", payload: {} }));
+  for (let batch = 0; batch < 4; batch++) {
+    await log.append(many);
+    hear();
+    expect(follower.inclusionProof(0)).toEqual(log.inclusionProof(0));
+  }
+  extending.mockClear();
+  await new Promise((resolve) => setTimeout(resolve));
+  heldMemory();
+  // Of two trees, the writer's and the follower's.
+  expect(tiles.length).toBe(2 * 2 * 8);
+  expect(tiles.filter((tile) => tile.deref())).toEqual([]);
 });
