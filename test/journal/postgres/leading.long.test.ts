@@ -148,6 +148,20 @@ test("where the primary's word is enough, a wait for the standbys that was cance
   await appended;
 });
 
+test.each(["standby", "engine"] as const)(
+  "a record that the journal did not take, because another node has the lead, is refused, though nobody had told so (%s)",
+  async (verification) => {
+    const late = await Node.open(url, undefined, { verification });
+    await late.lead();
+    await late.log.append(note(1));
+    await leader.lead();
+    await expect(late.log.append(note(2))).rejects.toMatchObject({ code: "not-leader" });
+    expect([late.journal.isLeading, late.log.size]).toEqual([false, 1]);
+    await leader.log.append(note(3));
+    expect(leader.log.size).toBe(2);
+  },
+);
+
 /** A node that leads, with one entry, behind links that can be cut. */
 async function linked() {
   const links = await Promise.all(cluster.servers.map(({ port }) => Link.open(port)));
