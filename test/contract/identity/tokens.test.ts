@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from "node:crypto";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import { expectProblem, type Reply, type TestService } from "../../server/harness.js";
 import { bearerOf, proofOf, registeredSigner } from "../../server/proofs.js";
@@ -264,6 +264,19 @@ describe("refused with 401 is", () => {
     // The clock stands still, so the time of a session cannot show the password at its beginning.
     for (const token of [first, second, renewed]) await expectRefused(token);
     expect((await use(await tokenBy("the second password"))).status).toBe(200);
+  });
+
+  test("a session whose sign-in was under way without a password when one was set", async () => {
+    const signer = await registeredSigner(service);
+    const { passwords } = service.server.registry;
+    const check = passwords.check.bind(passwords);
+    const checking = vi.spyOn(passwords, "check").mockImplementationOnce(async (...given) => {
+      await check(...given);
+      const body = { ...(await proofOf(service, signer)), password: "set meanwhile" };
+      expect((await service.post("/auth/password", body)).status).toBe(200);
+    });
+    onTestFinished(() => checking.mockRestore());
+    await expectRefused(await tokenOf(signer));
   });
 
   test("a session that claims another password than the key has", async () => {
