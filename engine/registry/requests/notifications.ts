@@ -1,6 +1,7 @@
 /** Writes notifications, as part of commands. */
 import type { Transaction } from "../../log/state/commands.js";
 import type { NotificationRow } from "../../store/schema/rows.js";
+import { confirmedChain } from "../events/keys.js";
 
 /** Maximum number of notifications for one key. Other keys fill an inbox by sending requests, so it has a limit. */
 const MAX_NOTIFICATIONS = 1000;
@@ -50,16 +51,18 @@ export function notifyOfWebhook(
 }
 
 /**
- * Puts a notification into the inbox of a key. If the inbox is full, the oldest read ones are removed first, then the
- * oldest unread ones.
+ * Puts a notification into the inbox of a key. If the key was succeeded, nobody can read its inbox: the newest key that has
+ * signed to be its successor gets it. Others name a successor without asking it. If the inbox is full, the oldest read ones
+ * are removed first, then the oldest unread ones.
  * @param wanted its id, unless that is taken: a notification without an entry has the id of an entry that does not exist yet
  */
 function put(
   transaction: Transaction,
-  fingerprint: string,
+  notified: string,
   wanted: number,
   rowAt: (id: number) => Omit<NotificationRow, "created_at" | "read">,
 ): void {
+  const fingerprint = [...confirmedChain(transaction, notified)].at(-1)!;
   let count = transaction.get("inboxes", fingerprint)?.count ?? 0;
   if (count >= MAX_NOTIFICATIONS) {
     const rows = transaction.range("notifications", ...inboxOf(fingerprint));

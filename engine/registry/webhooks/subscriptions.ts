@@ -10,7 +10,7 @@ import { normaliseContentHash } from "../../verify/events/manifest.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { type EndedReason, FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/keys/contract.js";
 import { namedAttestation } from "../events/attestations.js";
-import { confirmedChain, statusAt } from "../events/keys.js";
+import { statusAt } from "../events/keys.js";
 import { notifyOfWebhook } from "../requests/notifications.js";
 
 // Webhook events: the log events that they correspond to, and the members of an entry that a delivery contains.
@@ -68,14 +68,10 @@ export function removeSubscription(transaction: Transaction, id: number): void {
   if (transaction.get("webhookCursors", id)) transaction.put("webhookCursors", id, undefined);
 }
 
-/**
- * Ends a subscription, and tells its owner. If the key was succeeded, nobody can read its inbox: the newest key that has signed
- * to be its successor is told. Others name a successor without asking it.
- */
+/** Ends a subscription, and tells its owner. */
 export function endSubscription(transaction: Transaction, id: number, row: WebhookRow, reason: EndedReason): void {
   removeSubscription(transaction, id);
-  const told = [...confirmedChain(transaction, row.owner_fingerprint)].at(-1)!;
-  notifyOfWebhook(transaction, told, { webhook_id: id, reason });
+  notifyOfWebhook(transaction, row.owner_fingerprint, { webhook_id: id, reason });
 }
 
 /** Whether the key that owns a subscription is no longer active. Only an operator key may have no row. */

@@ -242,3 +242,41 @@ describe("answers", () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
   });
 });
+
+describe("a notification for a key that was succeeded", () => {
+  const kindsFor = ({ fingerprint }: TestSigner) =>
+    world.registry.inbox.list(fingerprint, {}).notifications.map(({ kind }) => kind);
+  const ask = (requester: TestSigner, target: TestSigner) =>
+    world.registry.requests.create(requester.fingerprint, {
+      target_fingerprint: target.fingerprint,
+      attestation_type: "authorship",
+      nonce: randomUUID(),
+    });
+  const hold = (target: TestSigner) =>
+    world.registry.policies.publish(target.fingerprint, {
+      predicates: { any: [] },
+      default_action_on_failure: "hold",
+    });
+
+  it.each([
+    ["the newest key that has confirmed to be its successor", [true, true], 2],
+    ["the last one before a key that has not", [true, false], 1],
+    ["itself, if its successor has not", [false], 0],
+  ])("goes to %s", async (_, links, reached) => {
+    const chain = [await registered()];
+    const { request_id } = await ask(chain[0]!, asker);
+    for (const isConfirmed of links) chain.push(await succeed(chain.at(-1)!, isConfirmed));
+    await decline(request_id, asker);
+    await ask(asker, chain[0]!);
+    const kinds = ["attestation_request", "attestation_request_declined"];
+    for (const [i, key] of chain.entries()) expect(kindsFor(key), `${i}`).toEqual(i === reached ? kinds : []);
+  });
+
+  it("also if a policy of its holds the request", async () => {
+    const target = await registered();
+    await hold(target);
+    const next = await succeed(target, true);
+    await ask(asker, target);
+    expect(kindsFor(next)).toEqual(["attestation_request_held"]);
+  });
+});
