@@ -295,6 +295,21 @@ test("what was signed before is attested with another type by a proof, which the
   expect((await client.attest(subject, { type: "peer_review" })).receipt).toEqual({ ...read.receipt, duplicate: true });
 });
 
+test("while somebody repeats signatures with wrong passwords, an attestation with the right one is proven", async () => {
+  const { client, signer } = newClient(service.url);
+  const password = "correct horse battery";
+  const shown = submission(signer);
+  expect((await service.post("/attestations", shown)).status).toBe(200);
+  await client.setPassword(password);
+  for (let i = 0; i < 5; i++) await service.post("/attestations", { ...shown, password: "wrong password" });
+  expect((await service.post("/attestations", { ...shown, password })).status).toBe(429);
+  const one = await client.attest(newManifest().document, { password });
+  expect(one.receipt.duplicate).toBe(false);
+  for await (const outcome of client.attestAll([newManifest().document, newManifest().document], { password }))
+    expect(outcome).toMatchObject({ receipt: { duplicate: false } });
+  expect((await failure(client.attest(newManifest().document, { password: "wrong password" }))).code).toBe("forbidden");
+});
+
 describe("the name of a key", () => {
   /** Registers the key of a client as a stranger would: under another name, without its signature. */
   const squat = async ({ publicKey }: { readonly publicKey: string }) => {

@@ -124,10 +124,11 @@ export class AttestationsClient extends Area {
     result: AttestationBatch["results"][number],
   ): Promise<AttestationReceipt | ClientError> {
     if ("receipt" in result) return result.receipt;
-    const error = problemError(result.status, result.problem, { retryAfter: result.retry_after });
-    if (error.code !== "proof-required") return error;
     try {
-      return await this.#submitProven(submitted);
+      return await this.#proven(
+        submitted,
+        problemError(result.status, result.problem, { retryAfter: result.retry_after }),
+      );
     } catch (refusal) {
       // The others are recorded, so their receipts must not be lost.
       if (refusal instanceof ClientError) return refusal;
@@ -135,20 +136,23 @@ export class AttestationsClient extends Area {
     }
   }
 
-  /**
-   * Submits, with a proof if the service requires one. It does so if the key has signed the same bytes before, for
-   * another type or statement.
-   */
+  /** Submits, with a proof if the service requires one. */
   async #submit(submitted: Submitted): Promise<AttestationReceipt> {
     try {
       return await this.http.post(wire.AttestationReceipt, "/attestations", submitted);
     } catch (error) {
-      if (!(error instanceof ClientError) || error.code !== "proof-required") throw error;
-      return this.#submitProven(submitted);
+      return this.#proven(submitted, error);
     }
   }
 
-  #submitProven(submitted: Submitted): Promise<AttestationReceipt> {
+  /**
+   * Submits with a proof what was refused without one: the key has signed the same bytes before, for another type or
+   * statement, or somebody has tried passwords with signatures that the log shows.
+   * @throws `refusal` if a proof does not help
+   */
+  async #proven(submitted: Submitted, refusal: unknown): Promise<AttestationReceipt> {
+    const { code } = refusal as Partial<ClientError>;
+    if (code !== "proof-required" && !(code === "rate-limited" && submitted.password)) throw refusal;
     return this.auth.postProven(wire.AttestationReceipt, "/attestations", { ...submitted });
   }
 
