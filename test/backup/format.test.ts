@@ -1,6 +1,7 @@
 /** The files of a backup: the manifest, the segments, and the lines of private rows. */
 import { createHash } from "node:crypto";
 import {
+  appendFileSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -8,6 +9,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -405,6 +407,32 @@ test("what an interrupted backup has left under names of its own, the next one r
   await log.append(anyEvent({ n: 5 }));
   const { manifest: after } = await backUp(given);
   expect(readdirSync(to).sort()).toEqual([...own(after), ...others].sort());
+});
+
+test.each<[string, (path: string) => void]>([
+  ["missing", (path) => rmSync(path)],
+  ["cut", (path) => truncateSync(path, 10)],
+  ["longer", (path) => appendFileSync(path, "\n")],
+])("a segment whose file is %s is written again, and the others stay as they are", async (_, damage) => {
+  const [{ log, path }, to] = [await openTestLog(), temporaryFolder()];
+  const given = { path, to, operatorKey: testOperator.public.pem };
+  for (const n of [1, 2, 3]) {
+    await log.append([anyEvent({ n }), anyEvent({ n })]);
+    await backUp(given);
+  }
+  const linesIn = ({ segments }: BackupManifest) => Promise.all(segments.map((segment) => read(to, segment)));
+  const manifest = () => readBackupManifest(to)!;
+  const before = await linesIn(manifest());
+  // The second time, it has the name that it was given the first time.
+  for (const _ of [1, 2]) {
+    const [first, damaged, last] = manifest().segments;
+    const untouched = () => [first, last].map((segment) => statSync(join(to, segment!.file), { bigint: true }).ino);
+    const files = untouched();
+    damage(join(to, damaged!.file));
+    expect((await backUp(given)).added).toBe(0);
+    expect(await linesIn(manifest())).toEqual(before);
+    expect(untouched()).toEqual(files);
+  }
 });
 
 test("progress is told every thousand entries", async () => {

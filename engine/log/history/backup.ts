@@ -1,7 +1,7 @@
 /**
  * Makes backups of a log, also while its service runs in another process. Each backup writes the entries since the
  * previous one into a new segment, and the private rows of one moment beside it. Payloads that the operator withholds are left
- * out: a segment that has one is written again.
+ * out: a segment that has one is written again, and so is one whose file was lost or cut.
  *
  * Only the private rows and the size of the log are read at one moment, because they belong together. Entries and heads
  * never change, so they are read afterwards, a stretch at a time. LMDB maps its file: the pages that were read count as
@@ -10,7 +10,7 @@
  * If we crash here: no file that the last manifest names is changed before the new manifest has replaced it, so the
  * previous backup stays intact.
  */
-import { chmodSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { closeAfter } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
@@ -132,7 +132,10 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
   const from = earlier?.tree_size ?? 0;
   const { withheld, ends } = moment;
   const isLeftOut = new Set(earlier?.withheld);
+  const isWhole = ({ file, bytes }: BackupSegment) =>
+    statSync(join(to, file), { throwIfNoEntry: false })?.size === bytes;
   const isCurrent = (segment: BackupSegment) =>
+    isWhole(segment) &&
     withheld.leaves.every((leaf) => leaf < segment.from || leaf >= segment.to || isLeftOut.has(leaf));
   const segments: BackupSegment[] = [];
   try {
