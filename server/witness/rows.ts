@@ -7,7 +7,7 @@ import type { Database } from "lmdb";
 import { closeAfter, closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { type Environment, openEnvironment, settled } from "../../engine/store/lmdb/environment.js";
-import { StoreHealth } from "../../engine/store/lmdb/health.js";
+import { freeBytes, StoreHealth, storageFull } from "../../engine/store/lmdb/health.js";
 import { takeWriterLock, type WriterLock } from "../../engine/store/lmdb/writerlock.js";
 import { type Checkpoint, parseCheckpointText, parseNote } from "../../engine/verify/index.js";
 
@@ -22,17 +22,21 @@ type StoredRow = string;
 
 /** Two kibibytes a log, or eight where log and witness sign with ML-DSA-44: room for millions. */
 const MAP_SIZE = 2 ** 34;
+/** Free bytes below which nothing is written: a write that LMDB cannot carry out ends the process. */
+const MIN_FREE_BYTES = 16 * 2 ** 20;
 const ADVICE =
   "Do not start with an empty directory or an old copy: the witness would sign what contradicts its own signatures. Make a new witness with another key and name.";
 
 export class WitnessRows {
+  readonly #path: string;
   readonly #lock: WriterLock;
   readonly #environment: Environment;
   readonly #table: Database<StoredRow, string>;
   /** Tells when no more can be written by this process. */
   readonly health = new StoreHealth();
 
-  private constructor(lock: WriterLock, environment: Environment) {
+  private constructor(path: string, lock: WriterLock, environment: Environment) {
+    this.#path = path;
     this.#lock = lock;
     this.#environment = environment;
     this.#table = environment.openDB<StoredRow, string>({ name: "checkpoints", encoding: "string" });
@@ -55,7 +59,7 @@ export class WitnessRows {
         advice: ADVICE,
         mustExist: false,
       });
-      const rows = new WitnessRows(lock, environment);
+      const rows = new WitnessRows(path, lock, environment);
       for (const { key, value } of rows.#table.getRange({})) rows.#read(key, value);
       return rows;
     } catch (error) {
@@ -79,6 +83,12 @@ export class WitnessRows {
     return value === undefined ? undefined : this.#read(hash, value);
   }
 
+  /** Why nothing can be written now; null while the disk has room. @throws CairnlogError `storage-failed` */
+  get shortage(): string | null {
+    const free = freeBytes(this.#path);
+    return free < MIN_FREE_BYTES ? `Only ${free} bytes are free on the disk of the witness.` : null;
+  }
+
   /**
    * Replaces the row of `next.origin`, if it still has the size and root of `known`; resolves when that is on disk. The
    * comparison is part of the transaction, so of two that go on from one size only one happens.
@@ -89,6 +99,8 @@ export class WitnessRows {
    */
   async replace(known: WitnessRow | undefined, next: WitnessRow): Promise<boolean> {
     this.health.check();
+    const { shortage } = this;
+    if (shortage !== null) throw storageFull(shortage);
     const key = originHash(next.origin);
     const done = this.#environment.transaction(() => {
       const stored = this.#table.get(key);

@@ -31,21 +31,18 @@ import { parseAddCheckpoint, Witness } from "./witness.js";
 const TEXT = "text/plain; charset=utf-8";
 /** The type of the answer to a request that starts from another size than the witness. */
 const SIZE = "text/x.tlog.size";
-/** Bytes of free disk below which the witness is not ready: LMDB writes some pages for a row. */
-const MIN_FREE_BYTES = 16 * 1024 * 1024;
 
 interface WitnessServices {
   readonly witness: Witness;
   readonly rows: WitnessRows;
   readonly metrics: WitnessMetrics;
-  readonly freeBytes: () => number;
 }
 
 /**
  * The routes of a witness.
  * @param prefix of the two paths of the specification: empty, or a slash and a path without one at its end
  */
-function witnessRoutes({ witness, rows, metrics, freeBytes }: WitnessServices, prefix: string): Route[] {
+function witnessRoutes({ witness, rows, metrics }: WitnessServices, prefix: string): Route[] {
   return [
     route({
       method: "POST",
@@ -92,8 +89,8 @@ function witnessRoutes({ witness, rows, metrics, freeBytes }: WitnessServices, p
       limit: null,
       handle() {
         requireUsable(rows);
-        const free = freeBytes();
-        if (free < MIN_FREE_BYTES) throw unready(`Only ${free} bytes are free on the disk of the witness.`);
+        const { shortage } = rows;
+        if (shortage !== null) throw unready(shortage);
         if (!witness.logs.size) throw unready("The file of logs names no log.");
         return { status: "ok", vkey: witness.vkey, logs: witness.logs.size } as const;
       },
@@ -202,7 +199,7 @@ export async function startWitness(settings: WitnessSettings, logger: Logger): P
     );
     const http: HttpServer = new HttpServer({
       transport,
-      routes: witnessRoutes({ witness, rows, metrics, freeBytes: () => freeBytes(dataDir) }, prefix),
+      routes: witnessRoutes({ witness, rows, metrics }, prefix),
       directory: DIRECTORY,
       pages: NO_PAGES,
       limits: null,

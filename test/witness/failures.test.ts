@@ -32,6 +32,19 @@ async function expectFree(dataDir: string, tree: WitnessedTree): Promise<void> {
   expect(await other.end("SIGTERM")).toBe(0);
 }
 
+/** While this runs, every disk has one free page. */
+async function onFullDisk(run: () => Promise<void>): Promise<void> {
+  const { statfsSync } = fs;
+  fs.statfsSync = (() => ({ blocks: 1000, bavail: 1, bsize: 4096 })) as unknown as typeof statfsSync;
+  syncBuiltinESMExports();
+  try {
+    await run();
+  } finally {
+    fs.statfsSync = statfsSync;
+    syncBuiltinESMExports();
+  }
+}
+
 test("a start that fails leaves the directory to the next one", async () => {
   const tree = newTree("log.example/failures");
   const dataDir = temporaryFolder();
@@ -107,16 +120,23 @@ test("a witness that would cosign nothing is not ready, and says why", async () 
   witness.running.reload();
   const isReady = [200, { status: "ok", vkey: witness.running.vkey, logs: 1 }];
   expect(await ready()).toEqual(isReady);
-  const { statfsSync } = fs;
-  try {
-    fs.statfsSync = (() => ({ blocks: 1000, bavail: 1, bsize: 4096 })) as unknown as typeof statfsSync;
-    syncBuiltinESMExports();
+  await onFullDisk(async () => {
     expect(await ready()).toMatchObject([503, { detail: "Only 4096 bytes are free on the disk of the witness." }]);
-  } finally {
-    fs.statfsSync = statfsSync;
-    syncBuiltinESMExports();
-  }
+  });
   expect(await ready()).toEqual(isReady);
+});
+
+// LMDB would begin to write, and after a failed write the process must end: at each request again.
+test("a disk without room refuses what must be written, and ends nothing", async () => {
+  const { witness, rows, tree } = await startWithRows();
+  await witness.expectCosigned(await witness.add(tree.body(0, 3)), tree, 3);
+  await onFullDisk(async () => {
+    const { status, text } = await witness.add(tree.body(3, 4));
+    expect([status, JSON.parse(text)]).toMatchObject([503, { code: "storage-full" }]);
+    expect((await witness.send(`/${hash("sha256", tree.origin)}/checkpoint`)).status).toBe(200);
+  });
+  expect(rows.health.failure).toBeNull();
+  await witness.expectCosigned(await witness.add(tree.body(3, 4)), tree, 4);
 });
 
 test("after a write that failed nothing is answered from rows that may be either one, and the process is told to end", async () => {
