@@ -12,7 +12,7 @@ import { PublishedHead } from "../engine/log/tlog/published.js";
 import type { LogWriter } from "../engine/log/writer.js";
 import { openRegistry, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
 import { freeBytes } from "../engine/store/lmdb/health.js";
-import { closeToOthers, writePrivateFile } from "../engine/store/lmdb/private.js";
+import { closeToOthers, keepPrivateFile } from "../engine/store/lmdb/private.js";
 import type { Opened } from "./closing.js";
 import { checkAfterFailure, failureOf } from "./failure.js";
 import { type Fronts, type FrontsParts, openFronts } from "./front/fronts.js";
@@ -159,7 +159,7 @@ export function claimDataDir(path: string): void {
 export async function ownOperator({ settings, pool, logger, opened }: Ground): Promise<OpenedOperator> {
   const own = await openOperator(settings, logger, pool);
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writePrivateFile(operatorPublicKeyPath(settings.dataDir), own.operator.public.pem);
+  keepPrivateFile(operatorPublicKeyPath(settings.dataDir), own.operator.public.pem);
   const { signer } = own;
   if (signer) {
     opened.addFoundation("the signer", () => signer.close());

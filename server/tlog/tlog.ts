@@ -11,7 +11,7 @@ import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tlog/checkpoints.js";
 import { CheckpointPublisher, checkpointIn, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { LogView } from "../../engine/log/view/view.js";
-import { writePrivateFile } from "../../engine/store/lmdb/private.js";
+import { keepPrivateFile } from "../../engine/store/lmdb/private.js";
 import { type Policy, verifyNote } from "../../engine/verify/index.js";
 import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
 import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
@@ -123,7 +123,7 @@ export async function openTlog(parts: TlogParts): Promise<OpenedTlog> {
   await publisher.open(told);
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
-  writePrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);
+  keepPrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);
   const recall = new Recall({
     log,
     origin,

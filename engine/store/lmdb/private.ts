@@ -2,9 +2,9 @@
  * Makes a data directory readable by its owner alone. It holds addresses, secrets of webhooks and salted hashes, which
  * are in no entry of the log. With any umask, folders are made with mode 0700 and files with 0600.
  */
-import { chmodSync, lstatSync, readdirSync, type Stats, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, readFileSync, type Stats, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { giveToOwner, makeFolders } from "../../base/files.js";
+import { giveToOwner, isPresent, makeFolders, throughDraft } from "../../base/files.js";
 
 /** Mode of a file that only its owner may read. */
 export const PRIVATE_FILE = 0o600;
@@ -28,6 +28,16 @@ export function makePrivateFolder(path: string): void {
 export function writePrivateFile(path: string, content: string, flag: "w" | "wx" = "w"): void {
   writeFileSync(path, content, { mode: PRIVATE_FILE, flag });
   giveToOwner(path);
+}
+
+/**
+ * Has a file that only its owner may read hold this content. One that holds it is not written again: a full disk would take it
+ * away. If we crash here, or if this fails, the file has its old content or the new one, whole.
+ * @throws the file system's error
+ */
+export function keepPrivateFile(path: string, content: string): void {
+  if (isPresent(path) && readFileSync(path, "utf8") === content) return;
+  throughDraft(path, (draft) => writePrivateFile(draft, content));
 }
 
 /**
