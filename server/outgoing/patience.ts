@@ -121,8 +121,12 @@ async function within<T>(
   }
 }
 
-/** Waits this many milliseconds. Rejects when the signal is aborted. */
-export const byTheClock = (ms: number, signal: AbortSignal): Promise<void> => timer(ms, undefined, { signal });
+/** The longest that a timer can wait, in milliseconds: 24 days. One that should wait longer ends at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Waits this many milliseconds, 24 days at most. Rejects when the signal is aborted. */
+export const byTheClock = (ms: number, signal: AbortSignal): Promise<void> =>
+  timer(Math.min(ms, LONGEST_TIMER_MS), undefined, { signal });
 
 function reason(response: Response | null): string {
   if (!response) return "The service does not answer";

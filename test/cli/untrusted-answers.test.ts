@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
-import { type Patience, patientFetch, throughLimits } from "#cairnlog/server/outgoing/patience.js";
+import { byTheClock, type Patience, patientFetch, throughLimits } from "#cairnlog/server/outgoing/patience.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -126,8 +127,8 @@ describe("a limit", () => {
       response.writeHead(isOver ? 200 : 429, { ...wait, ...headers }).end();
     });
     const pauses: number[] = [];
-    const sleep = async (ms: number) => void pauses.push(ms);
-    const { status } = await patientFetch(throughLimits(isEndless), { say: () => {}, sleep, ...patience })(url);
+    const pause = async (ms: number) => void pauses.push(ms);
+    const { status } = await patientFetch(throughLimits(isEndless), { say: () => {}, sleep: pause, ...patience })(url);
     return { status, pauses, asked };
   }
 
@@ -146,6 +147,19 @@ describe("a limit", () => {
     expect(await limited("60", 1)).toEqual({ status: 200, pauses: [60_000], asked: 2 });
     expect(await limited("61")).toEqual({ status: 429, pauses: [], asked: 1 });
   });
+
+  // A timer of Node that should wait longer than 2^31 ms ends at once.
+  test.each(["2147483", "2147484", "999999999"])(
+    "of %s s, which may be more than a timer can, is waited for",
+    async (s) => {
+      const ended = new AbortController();
+      const fetched = limited(s, 3, { isEndless: true, sleep: byTheClock, signal: ended.signal });
+      const first = await Promise.race([fetched.catch(() => "asked again"), sleep(200, "waits")]);
+      ended.abort();
+      await expect(fetched).rejects.toThrow();
+      expect(first).toBe("waits");
+    },
+  );
 
   test("of any length is waited out on request, as often as it comes, and the time of its end is said", async () => {
     const said: string[] = [];
