@@ -1,8 +1,9 @@
 /** Audit export: the entries that belong to a scope, and the flat record of an entry in CSV. */
 
 import { stringify } from "csv-stringify/sync";
+import type { Log } from "../log/log.js";
 import type { Criteria } from "../log/read/query.js";
-import { typesInScope } from "../verify/events/kinds.js";
+import { isPredicate, typesInScope } from "../verify/events/kinds.js";
 import { membersIn } from "../verify/events/withheld.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/keys/contract.js";
@@ -13,11 +14,13 @@ export type ExportScope = "all" | AuditScope;
 
 /**
  * The search criteria for the entries of a scope. Attestations have no complete list of event types, since theirs are
- * predicates.
+ * predicates; those that the operator withholds have no term of their payload any more, but are attestations by their type.
  */
-export function scopeCriteria(scope: ExportScope): Criteria {
+export function scopeCriteria(scope: ExportScope, log: Pick<Log, "withheldLeaves" | "entryAt">): Criteria {
   if (scope === "all") return {};
-  return scope === "attestations" ? { term: ATTESTATION_TERM } : { eventTypes: typesInScope(scope) };
+  if (scope !== "attestations") return { eventTypes: typesInScope(scope) };
+  const isAttestation = (leafIndex: number) => isPredicate(log.entryAt(leafIndex)!.event_type);
+  return { term: ATTESTATION_TERM, orLeaves: log.withheldLeaves.filter(isAttestation) };
 }
 
 const EXPORT_COLUMNS = [

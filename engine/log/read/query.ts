@@ -12,6 +12,7 @@ import type { CandidatePostings, SearchCondition } from "./candidates.js";
 import { READS } from "./costs.js";
 import {
   alsoIn,
+  arrayList,
   common,
   disjointUnion,
   either,
@@ -49,6 +50,8 @@ export interface Criteria {
   readonly fingerprint?: string;
   /** The entry has this term. */
   readonly term?: string;
+  /** Leaf indexes, ascending, that will do instead of `term`. */
+  readonly orLeaves?: readonly number[];
   /** The entry's `document_hash`, bare or prefixed. */
   readonly document?: string;
   /** Only these leaf indexes: ascending stretches that do not touch. */
@@ -191,7 +194,7 @@ function* walk({ from, to }: Stretch, lists: Alternatives, checked: Checked, pag
   }
 }
 
-/** The lists of the criteria: an entry that all lists of an alternative have is a match. There is a second one for `orTag`. */
+/** The lists of the criteria: an entry that all lists of an alternative have is a match. `orTag` or `orLeaves` makes a second one. */
 class Alternatives {
   readonly #sources: Sources;
   readonly #criteria: Criteria;
@@ -216,8 +219,15 @@ class Alternatives {
 }
 
 /** The lists of exact terms, for each alternative. */
-function alternativesOf(sources: Sources, { orTag, ...criteria }: Criteria): readonly (readonly IndexList[])[] {
+function alternativesOf(
+  sources: Sources,
+  { orTag, orLeaves, ...criteria }: Criteria,
+): readonly (readonly IndexList[])[] {
   const first = criteriaLists(sources, criteria);
+  if (orLeaves?.length) {
+    const { term: _, ...others } = criteria;
+    return [first, [...criteriaLists(sources, others), arrayList(orLeaves)]];
+  }
   if (orTag === undefined) return [first];
   const tagged = sources.postings.list(hashedTerm(POSTING.tag, orTag.toLowerCase()));
   if (!tagged.length) return [first];

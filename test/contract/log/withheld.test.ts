@@ -143,6 +143,23 @@ async function showing(of: TestService, asked = new Map<string, number>()): Prom
   return found;
 }
 
+/** What an export has of each scope: the ids of its entries, page by page, and the rows of its CSV. */
+async function exported(scope: string) {
+  const ids: number[] = [];
+  let total = 1;
+  for (let page = 1; page <= total; page++) {
+    const { body } = await service.get(`/audit/export?scope=${scope}&page_size=1&page=${page}`);
+    total = body.total;
+    for (const { id, payload, withheld_by } of body.entries) {
+      expect(payload === null, `${id}`).toBe(withheld_by !== undefined && id !== named);
+      ids.push(id);
+    }
+  }
+  const { text } = await service.get(`/audit/export?scope=${scope}&format=csv&page_size=1000`);
+  expect(text.trim().split("\r\n").length).toBe(1 + total);
+  return ids;
+}
+
 const proofsOf = async () => [
   (await service.get(`/log/proof/${attested - 1}?tree_size=${attested + 1}`)).text,
   (await service.get(`/log/sth/${attested}`)).text,
@@ -195,6 +212,8 @@ describe("a withheld payload", () => {
       "get_trust_configs_fingerprint",
     ]);
     const proofs = await proofsOf();
+    const scopes = async () => [await exported("attestations"), await exported("claims")];
+    const ofScopes = await scopes();
     const kept = await service.get(`/log/${attested}`);
     const tag = kept.headers.get("etag")!;
 
@@ -240,6 +259,7 @@ describe("a withheld payload", () => {
     expect(await proofsOf()).toEqual(proofs);
     expect((await service.get("/log")).body.total).toBe(await service.entryCount());
     expect((await service.get("/log?title=behind")).body.total).toBe(1);
+    expect(await scopes()).toEqual(ofScopes);
     expect((await service.post("/log/verify")).body).toMatchObject({ valid: true });
     expectProblem(await service.get(`/claims/${claimed}`), 410, "gone");
     const { webhooks } = service.server.registry;
@@ -272,6 +292,7 @@ describe("a withheld payload", () => {
     await service.close();
     service = await startTestService({ SERVICE_DATA_DIR: dataDir });
     expect([...(await showing(service))]).toEqual([]);
+    expect(await scopes()).toEqual(ofScopes);
     expect((await service.get(`/log/${named}`)).body).toEqual(withheld);
     expect((await service.get(`/keys/${fingerprint}`)).body).toEqual(key);
     expect((await service.get("/keys/search?pseudonym=withheld")).body.total).toBe(0);

@@ -33,7 +33,7 @@ export function auditExportRoutes(registry: Pick<Served, "log" | "queries">): Ro
             `page × page_size must not pass ${EXPORT_REACH}. Narrow start_date and end_date, or go on with after_id, to reach further entries.`,
           );
         const criteria: Criteria = {
-          ...scopeCriteria(query.scope as ExportScope),
+          ...scopeCriteria(query.scope as ExportScope, log),
           ...(query.fingerprint === undefined ? {} : { fingerprint: query.fingerprint }),
           ...(query.document_hash === undefined ? {} : { document: query.document_hash }),
           ...(query.after_id === undefined ? {} : { from: log.leafIndexAfter(query.after_id) }),
