@@ -112,6 +112,14 @@ test.each(["cairnlog.service", "many/cairnlog@.service"])("%s runs the service a
   expect(own.filter((line) => !line.includes("is not executable"))).toEqual([]);
 });
 
+test("systemd never gives a service or a monitor up that could not start for a while", () => {
+  const monitor = readFileSync(at("docs/monitor.md"), "utf8");
+  const units = [sample("cairnlog.service"), sample("many/cairnlog@.service"), /```ini\n(.*?)```/s.exec(monitor)![1]!];
+  // By default it does after five starts within ten seconds.
+  for (const unit of units)
+    expect(unit).toMatch(/^\[Unit\]\n(?:.+\n)*StartLimitIntervalSec=0\n(?:.*\n)*Restart=on-failure\n/m);
+});
+
 test("the unit of one of many logs is that of a single one, with names of its own", () => {
   const settings = (name: string) => sample(name).match(/^[^#\n].*$/gm)!;
   const many = settings("many/cairnlog@.service").map((line) => line.replace(/[-/ ]%i/g, ""));
