@@ -8,6 +8,7 @@ import { createClient } from "#cairnlog/server/client/index.js";
 import { asSigner } from "../../client/clients.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
 import { cairnlog, type RunningService, startService } from "../../service.js";
+import { startReceiver } from "../../webhooks/receiver.js";
 import { newSigner } from "../signers.js";
 import { headAt, Nodes, until } from "./nodes.js";
 
@@ -23,7 +24,10 @@ let [a, b]: RunningService[] = [];
 beforeEach(async () => {
   const database = `nodes${++databases}`;
   await cluster.primary.query(`CREATE DATABASE ${database}`);
-  nodes = new Nodes(cluster.url({ database }), { SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  nodes = new Nodes(cluster.url({ database }), {
+    SERVICE_CHECKPOINT_INTERVAL_S: "1",
+    SERVICE_WEBHOOK_ALLOW_PRIVATE: "on",
+  });
   expect(await nodes.command("a", "replicate", "init")).toMatchObject({ code: 0 });
   a = await nodes.start("a");
   await until(a.url, "/leader", 200);
@@ -104,6 +108,37 @@ test("a leader that stood still does not go on where another has taken the lead"
   expect(await headAt(a!.url, next.tree_size)).toEqual(next);
   const refused = await fetch(`${a!.url}/api/v1/attestations`, { method: "POST", body: "{}" });
   expect(refused.headers.get("cairnlog-leader")).toBe(b!.url);
+});
+
+test("webhooks are told by who leads, also by one that leads again, and by none that PostgreSQL cannot tell whether it does", async () => {
+  const receiver = await startReceiver();
+  const tries = (id: number) =>
+    receiver.received.filter(({ headers }) => `${headers["webhook-id"]}`.endsWith(`_${id}`)).length;
+  const told = async () => {
+    const { tree_size: id } = await patiently(a!.url, b!.url);
+    await expect.poll(() => tries(id), { timeout: 30_000 }).toBe(1);
+    return id;
+  };
+  await attest(a!.url);
+  await clientOf(a!.url).webhooks.create({ url: receiver.url, events: ["attestation.created"] });
+  await told();
+  for (const next of ["b", "a"]) {
+    expect(await nodes.command(next, "promote")).toMatchObject({ code: 0 });
+    await until(await nodes.urlOf(next), "/leader", 200);
+    await told();
+  }
+  receiver.answer = (response) => void response.writeHead(500).end();
+  const id = await told();
+  const failed = performance.now();
+  // Its outcome is on disk, and the next try is due after five seconds.
+  await sleep(500);
+  for (const server of cluster.servers) server.freeze();
+  try {
+    await expect.poll(() => performance.now() - failed, { timeout: 30_000 }).toBeGreaterThan(9_000);
+    expect(tries(id)).toBe(1);
+  } finally {
+    for (const server of cluster.servers) server.thaw();
+  }
 });
 
 test("when a standby is promoted the leader goes on, and a client sees its receipt", async () => {
