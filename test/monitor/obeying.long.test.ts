@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { anyEvent } from "../anyevent.js";
 import { attestSecrets, holding, withholdSecrets } from "../backup/bytes.js";
 import { cairnlog } from "../cli/harness.js";
+import { tamper } from "../fsck/everykind.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { newMonitor } from "./monitors.js";
 
@@ -94,4 +95,24 @@ test("a service that is told to obey takes it from a mirror that nobody writes, 
     await mirror.close();
     expect(holding(join(folder.path, "mirror"), secrets).length > 0, JSON.stringify(settings)).toBe(isKept);
   }
+});
+
+test("a service that is told to obey and cannot does not start", async () => {
+  const { service, log, id, named } = await attested();
+  // As many as are written as a run of postings at the end: the next opening reads none of them.
+  await log.append(Array.from({ length: 1_100 }, (_, n) => anyEvent({ n })));
+  const { monitor, folder } = newMonitor(service.url);
+  await monitor.round();
+  await withholdSecrets(service, { id, named });
+  await monitor.round();
+  await monitor.close();
+  // An entry that has nothing to do with it is damaged: the copy without the payload would lack it.
+  await tamper(folder.mirror, async (_, bytes) => {
+    const batches = bytes("batches");
+    const [, { key, value }] = [...batches.getRange({ limit: 2 })] as [unknown, { key: number; value: Buffer }];
+    await batches.put(key, value.subarray(0, value.length - 40));
+  });
+  await (await served(folder.mirror)).close();
+  const refused = served(folder.mirror, { SERVICE_OBEY_WITHHOLDING: "on" });
+  await expect(refused).rejects.toMatchObject({ code: "corrupt-log" });
 });
