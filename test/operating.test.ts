@@ -1,6 +1,6 @@
 /** docs/operating.md and docs/deploy: the metrics, settings and paths in them exist, and the samples are valid. */
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -153,6 +153,18 @@ test("new-log.sh makes key and settings, each log with another port, and never o
   ];
   for (const args of wrong) expect(make(...args).status, args.join(" ")).toBe(1);
   expect(readdirSync(`${root}/etc/cairnlog`)).toEqual(["a.env", "b.env"]);
+});
+
+test("new-log.sh makes none in the data directory of a single log, which would close it at its next start", () => {
+  const root = temporaryFolder();
+  const data = `${root}/var/lib/cairnlog`;
+  mkdirSync(`${data}/log`, { recursive: true });
+  chmodSync(data, 0o700);
+  writeFileSync(`${data}/log/data.mdb`, "");
+  const env = { ...process.env, ROOT: root };
+  const made = spawnSync(at("docs/deploy/many/new-log.sh"), ["a", "https://a.example"], { encoding: "utf8", env });
+  expect(made).toMatchObject({ status: 1, stderr: expect.stringMatching(/is the data directory of a single log/) });
+  expect([statSync(data).mode & 0o777, readdirSync(data), existsSync(`${root}/etc`)]).toEqual([0o700, ["log"], false]);
 });
 
 test("the image's health check tells a service that lives from one that does not", async () => {

@@ -20,6 +20,10 @@ for path in "$settings" "$data"; do
   [ ! -e "$path" ] || fail "There is $path already; nothing was changed."
 done
 
+# A single log closes its directory to other users at each start.
+[ ! -e "$root/var/lib/cairnlog/log/data.mdb" ] ||
+  fail "$root/var/lib/cairnlog is the data directory of a single log: move it to a folder of its own in there first."
+
 port=8101
 while grep -qsx "PORT=$port" "$root"/etc/cairnlog/*.env; do port=$((port + 1)); done
 
