@@ -63,3 +63,22 @@ test("a payload that is missing without such an entry is a misbehaviour, and so 
   proxy.lie = (path, answer) => (path === `/log/${withheld}` ? { ...kept, payload: null, withheld_by: by } : answer);
   await newClient(proxy.url).client.log.entry(withheld);
 });
+
+test("one that was withheld while a list was read stands in it, where the filter still found it, and accuses nobody", async () => {
+  const { document_title: title, document_hash, signer_key_fingerprint: fingerprint } = kept.payload;
+  const shown = (await service.get(`/log/${withheld}`)).body;
+  const proxy = await LyingProxy.before(service.url);
+  proxy.lie = (_, answer) => (Array.isArray(answer.entries) ? { ...answer, entries: [shown], total: 1 } : answer);
+  const { client } = newClient(proxy.url);
+  for (const list of [
+    client.log.entries({ title }),
+    client.log.entries({ search: document_hash }),
+    client.log.byFingerprint(fingerprint),
+    client.log.auditTrail({ document_hash }),
+    client.audit.entries({ document_hash, scope: "attestations" }),
+  ])
+    expect(await all(list)).toEqual([shown]);
+  proxy.lie = (_, answer) =>
+    Array.isArray(answer.entries) ? { ...answer, entries: [{ ...shown, withheld_by: withheld + 1 }] } : answer;
+  expect(await failure(all(client.log.entries({ title })))).toMatchObject({ code: "log-misbehaved" });
+});
