@@ -71,9 +71,15 @@ class Client {
   }
 }
 
-/** Starts the clients and lets them sign all requests. @throws if `signal` aborts before that is done */
+/** Parts of a total that differ by one at most. */
+export const sharesOf = (total: number, parts: number): number[] =>
+  Array.from({ length: parts }, (_, i) => Math.floor((total + i) / parts));
+
+/** Starts the clients, one for each connection at most, and lets them sign all requests. @throws if `signal` aborts before that is done */
 export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {
-  const { clients, requests, connections, host = "127.0.0.1", port, secure = false, name, rate, signal } = options;
+  const { requests, connections, host = "127.0.0.1", port, secure = false, name, rate, signal } = options;
+  const clients = Math.min(options.clients, connections);
+  const [requestsOf, connectionsOf] = [sharesOf(requests, clients), sharesOf(connections, clients)];
   const children = Array.from({ length: clients }, () => new Client(options.onSample ?? (() => {})));
   const killAll = () => {
     for (const child of children) child.kill();
@@ -86,8 +92,8 @@ export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {
         host,
         port,
         secure,
-        requests: Math.ceil(requests / clients),
-        connections: Math.max(1, Math.round(connections / clients)),
+        requests: requestsOf[i]!,
+        connections: connectionsOf[i]!,
         name: `${name} client ${i}`,
       };
       return child.ask(share, "ready");
