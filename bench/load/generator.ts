@@ -1,6 +1,7 @@
 /** Runs client processes against a service and collects their measurements. */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Done, Order, Prepare, Reply, Sample } from "./protocol.js";
+import { sharesOf } from "./shares.js";
 
 export interface LoadOptions {
   readonly host?: string;
@@ -70,10 +71,6 @@ class Client {
     this.#child.kill();
   }
 }
-
-/** Parts of a total that differ by one at most. */
-export const sharesOf = (total: number, parts: number): number[] =>
-  Array.from({ length: parts }, (_, i) => Math.floor((total + i) / parts));
 
 /** Starts the clients, one for each connection at most, and lets them sign all requests. @throws if `signal` aborts before that is done */
 export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {

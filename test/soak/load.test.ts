@@ -1,6 +1,6 @@
 /** The load generator sends what it says that it sends. */
 import { expect, test } from "vitest";
-import { sharesOf } from "../../bench/load/generator.js";
+import { sharesOf } from "../../bench/load/shares.js";
 
 const sum = (shares: readonly number[]) => shares.reduce((all, share) => all + share, 0);
 
