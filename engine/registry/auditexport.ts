@@ -19,8 +19,20 @@ export type ExportScope = "all" | AuditScope;
 export function scopeCriteria(scope: ExportScope, log: Pick<Log, "withheldLeaves" | "entryAt">): Criteria {
   if (scope === "all") return {};
   if (scope !== "attestations") return { eventTypes: typesInScope(scope) };
-  const isAttestation = (leafIndex: number) => isPredicate(log.entryAt(leafIndex)!.event_type);
-  return { term: ATTESTATION_TERM, orLeaves: log.withheldLeaves.filter(isAttestation) };
+  return { term: ATTESTATION_TERM, orLeaves: withheldAttestations(log) };
+}
+
+/** By the withheld leaves of a log, which are another array when there is one more: those that are attestations. */
+const attestations = new WeakMap<readonly number[], readonly number[]>();
+
+/** Reads their types once: there may be thousands, and anybody may ask. */
+function withheldAttestations(log: Pick<Log, "withheldLeaves" | "entryAt">): readonly number[] {
+  const { withheldLeaves } = log;
+  const known = attestations.get(withheldLeaves);
+  if (known) return known;
+  const found = withheldLeaves.filter((leafIndex) => isPredicate(log.entryAt(leafIndex)!.event_type));
+  attestations.set(withheldLeaves, found);
+  return found;
 }
 
 const EXPORT_COLUMNS = [
