@@ -241,3 +241,19 @@ test("every question says how much of the log was seen, and never less than befo
   expect(sizes.length).toBeGreaterThan(4);
   expect(new Set(sizes)).toEqual(new Set([`${tree_size}`]));
 });
+
+test("a service that calls its log ended whatever it is asked is asked for the proof of that once", async () => {
+  let asked = 0;
+  const problem = { type: "about:blank", title: "Gone", status: 410, code: "frozen", detail: "The log has ended." };
+  const refusing: typeof fetch = async () => {
+    if (++asked > 100) throw new TypeError("It is asked again and again.");
+    return new Response(JSON.stringify(problem), { status: 410 });
+  };
+  const operatorKey = (await service.get("/log/operator-key")).body.public_key;
+  const { client } = newClient("http://127.0.0.1:1", { fetch: refusing, operatorKey });
+  for (const act of [() => client.health(), () => client.log.entry(1), () => client.attest(document())]) {
+    asked = 0;
+    expect(await failure(act())).toMatchObject({ code: "frozen" });
+    expect(asked).toBeLessThan(10);
+  }
+});

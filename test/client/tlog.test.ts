@@ -1,6 +1,7 @@
 /** Proofs that a client computes itself from tiles: of a log whose tree has several levels of tiles. */
 import { expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
+import { parseTlogProof } from "#cairnlog/engine/verify/index.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
@@ -53,5 +54,24 @@ test("a verifier key that is pinned is the only one that is believed, for every 
     proxy.lie = (path, answer) => (path === "/tlog/vkey" ? another : answer);
     expect(await ask(vkey), what).toEqual(honest);
     expect(await failure(ask()), what).toMatchObject({ code: "log-misbehaved" });
+  }
+});
+
+test("a proof file has another one in it only where the payload is missing, whatever an entry says of itself", async () => {
+  const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  await service.server.registry.log.append([1, 2, 3].map((n) => anyEvent({ n })));
+  await service.checkpointed(3);
+  const proxy = await LyingProxy.before(service.url);
+  const { tlog } = createClient({ server: proxy.url });
+  const honest = await tlog.proofFile(2);
+  const asked = proxy.asked.length;
+  proxy.seize = (_, response) => proxy.asked.length > 4 * asked && Boolean(response.socket?.destroy());
+  // No hash covers it. It may name the entry itself, or lead in a circle.
+  for (const names of [(id: number) => id, (id: number) => (id % 3) + 1]) {
+    proxy.asked.length = 0;
+    proxy.lie = (path, answer) => (/^\/log\/\d+$/.test(path) ? { ...answer, withheld_by: names(answer.id) } : answer);
+    const { text, ...place } = await tlog.proofFile(2);
+    expect({ ...place, text: "" }).toEqual({ ...honest, text: "" });
+    expect(Buffer.from(parseTlogProof(text).extra!).toString()).not.toContain("tlog-proof");
   }
 });

@@ -168,7 +168,8 @@ export class Http {
         moves--;
         continue;
       }
-      if (error.code === "frozen") await this.#frozen?.();
+      // Not where a question is so refused: the end is sought by questions.
+      if (error.code === "frozen" && init.method !== undefined) await this.#frozen?.();
       if (error.code !== "not-leader") throw error;
       const told = response.headers.get("cairnlog-leader");
       const leader = this.#nodeAt(told, server);

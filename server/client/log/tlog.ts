@@ -3,6 +3,7 @@
  * proofs that are computed from them here.
  */
 import { fromHex } from "../../../engine/verify/bytes/encoding.js";
+import { isCut } from "../../../engine/verify/events/withheld.js";
 import {
   CairnlogError,
   type Checkpoint,
@@ -154,11 +155,12 @@ export class TlogReader {
     const { entry, proof } = await this.#log.entry(id);
     const found = await this.inclusion(proof.leaf_index, entry.entry_hash, vkey);
     // A timestamp proof is no part of the entry: no hash covers it, and it changes.
-    const { ots_proof: _, withheld_by, ...content } = entry;
-    const withholding = withheld_by && !bare ? (await this.proofFile(withheld_by, { vkey })).text : undefined;
+    const { ots_proof: _, ...content } = entry;
+    // No hash covers withheld_by: of an entry that is whole, it may say anything.
+    const withholding = isCut(entry) && !bare ? (await this.proofFile(entry.withheld_by!, { vkey })).text : undefined;
     const text = formatTlogProof({
       index: found.leafIndex,
-      extra: bare ? null : new TextEncoder().encode(canonicalJson({ ...content, withheld_by, withholding })),
+      extra: bare ? null : new TextEncoder().encode(canonicalJson({ ...content, withholding })),
       hashes: found.proof,
       checkpoint: found.note,
     });

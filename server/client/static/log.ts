@@ -224,8 +224,9 @@ export class StaticLog {
 
   /** A proof file (c2sp.org/tlog-proof) with the entry in it, as `client.tlog.proofFile` gives. @throws ClientError */
   async proofFile(found: PublishedEntry): Promise<string> {
-    const { withheld_by } = found.entry;
-    const withholding = withheld_by === undefined ? undefined : await this.proofFile(await this.#find(withheld_by));
+    const withholding = isCut(found.entry)
+      ? await this.proofFile(await this.entry(found.entry.withheld_by!))
+      : undefined;
     return judged(this.#served, proofFileIn(this.#tiles, this.note, found, withholding));
   }
 
