@@ -81,7 +81,10 @@ export function patientFetch(begin: Persistence, patience: Patience = {}): typeo
       let failure: unknown;
       try {
         response = await within(requestMs, signal, async (limits) =>
-          whole(await send(input, { ...init, signal: limits })),
+          whole(
+            await send(input, { ...init, signal: limits }),
+            isOfBundle(input instanceof Request ? input.url : `${input}`),
+          ),
         );
       } catch (error) {
         if (signal.aborted || error instanceof OversizedAnswer) throw error;
@@ -133,10 +136,13 @@ function reason(response: Response | null): string {
   return response.status === 429 ? "The service's limit is reached" : `The service answers ${response.status}`;
 }
 
+/** Whether there may be a bundle of published entries at an address. */
+const isOfBundle = (url: string): boolean => url.includes("/entries/") && !url.includes("/tile/entries/");
+
 /** The answer with its body read, up to the maximum size. */
-async function whole(response: Response): Promise<Response> {
+async function whole(response: Response, isBundle: boolean): Promise<Response> {
   const { status, headers, body } = response;
-  const bytes = await readBody(response);
+  const bytes = await readBody(response, isBundle);
   return new Response(body && bytes, { status, headers });
 }
 

@@ -5,12 +5,19 @@
  * length. A page of 200 long entries has 2 MB. If a page is longer than this maximum, the client asks for smaller pages.
  */
 const MAX_ANSWER_BYTES = 256 * (2 + 0xffff);
+/** The largest bundle of published entries: 256 encrypted claims have 90 MB. */
+const MAX_BUNDLE_BYTES = 2 ** 27;
 
 /** An answer that exceeds the maximum size. */
 export class OversizedAnswer extends Error {}
 
-/** The whole body. @throws OversizedAnswer beyond `MAX_ANSWER_BYTES`, and the errors of the connection */
-export async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
+/**
+ * The whole body.
+ * @param isBundle whether it is a bundle of published entries
+ * @throws OversizedAnswer beyond the maximum size, and the errors of the connection
+ */
+export async function readBody({ body }: Response, isBundle?: boolean): Promise<Uint8Array<ArrayBuffer>> {
+  const longest = isBundle ? MAX_BUNDLE_BYTES : MAX_ANSWER_BYTES;
   if (body === null) return new Uint8Array();
   // Some browsers cannot iterate over a stream.
   const reader = body.getReader();
@@ -18,10 +25,10 @@ export async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuff
   let length = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     length += part.value.length;
-    if (length > MAX_ANSWER_BYTES) {
+    if (length > longest) {
       // Closes the connection. If it is broken already, nothing has to be done.
       reader.cancel().catch(() => {});
-      throw new OversizedAnswer(`The answer is longer than ${MAX_ANSWER_BYTES} bytes.`);
+      throw new OversizedAnswer(`It has more than ${longest} bytes.`);
     }
     parts.push(part.value);
   }

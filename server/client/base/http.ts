@@ -16,6 +16,8 @@ export type Headers = Readonly<Record<string, string>>;
 
 /** Of every path of the API. */
 export const PREFIX = "/api/v1";
+/** The paths of published entries begin so. */
+const BUNDLES = "/entries/";
 /** How often one request is sent on to the node that leads. */
 const MAX_MOVES = 3;
 /** Milliseconds for which a request is sent again to nodes that are behind. */
@@ -169,7 +171,7 @@ export class Http {
         continue;
       }
       // Not where a question is so refused: the end is sought by questions.
-      if (error.code === "frozen" && init.method !== undefined) await this.#frozen?.();
+      if (init.method && error.code === "frozen") await this.#frozen?.();
       if (error.code !== "not-leader") throw error;
       const told = response.headers.get("cairnlog-leader");
       const leader = this.#nodeAt(told, server);
@@ -217,7 +219,7 @@ export class Http {
         ...(headers && { headers }),
         redirect: "error",
       });
-      return { response, bytes: await readBody(response) };
+      return { response, bytes: await readBody(response, path.startsWith(BUNDLES)) };
     } catch (cause) {
       if (cause instanceof OversizedAnswer)
         throw new ClientError("malformed-answer", `${server} answered ${path} with too much. ${cause.message}`, {

@@ -97,19 +97,20 @@ export class ServedTiles {
     return { bytes, isFull: path === full };
   }
 
-  /** The first of the paths that the log has. @throws ClientError, `NotServed` if it has none of them */
+  /** The first of the paths that the log has, from number `at` on. @throws ClientError, `NotServed` if it has none of them */
   async #first(
     paths: readonly string[],
     range?: Range,
+    at = 0,
   ): Promise<{ readonly bytes: Uint8Array; readonly path: string }> {
-    for (const path of paths)
-      try {
-        return { bytes: await this.#http.rootBytes(path, range), path };
-      } catch (error) {
-        if (!isAbsence(error)) throw error;
-        if (path === paths.at(-1)) throw new NotServed(this.url, paths, error);
-      }
-    throw new TypeError("No path is named.");
+    const path = paths[at]!;
+    try {
+      return { bytes: await this.#http.rootBytes(path, range), path };
+    } catch (error) {
+      if (!isAbsence(error)) throw error;
+      if (at < paths.length - 1) return this.#first(paths, range, at + 1);
+      throw new NotServed(this.url, paths, error);
+    }
   }
 
   #path(name: TileName): string {

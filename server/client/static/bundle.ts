@@ -19,11 +19,18 @@ export interface BundledEntry {
 export const bundleText = (entries: readonly BundledEntry[]): string =>
   entries.map(({ entry: { ots_proof: _, ...entry }, head }) => `${JSON.stringify({ entry, head })}\n`).join("");
 
-/** The entries in the bytes of a bundle, unchecked; undefined for what is none. */
-export async function parseBundle(bytes: Uint8Array): Promise<readonly BundledEntry[] | undefined> {
+/**
+ * The entries in the bytes of a bundle, unchecked; undefined for what is none.
+ * @param weighed called with the length of its text
+ */
+export async function parseBundle(
+  bytes: Uint8Array,
+  weighed: (length: number) => void = () => {},
+): Promise<readonly BundledEntry[] | undefined> {
   try {
     // Some servers and their clients have decompressed it on the way.
     const text = new TextDecoder().decode(isGzip(bytes) ? await gunzipped(bytes) : bytes);
+    weighed(text.length);
     if (!text.endsWith("\n")) return undefined;
     const lines = text.slice(0, -1).split("\n").map(parseIJson);
     return lines.every((line) => isObject(line) && isObject(line.entry))
@@ -95,4 +102,5 @@ const isGzip = ([first, second]: Uint8Array): boolean => first === 0x1f && secon
 const gunzipped = (bytes: Uint8Array): Promise<Uint8Array> =>
   readBody(
     new Response(new Blob([bytes as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("gzip"))),
+    true,
   );

@@ -37,8 +37,9 @@ import {
   termOf,
 } from "./run.js";
 
-/** Bundles that are kept in memory. */
+/** Bundles that are kept in memory. One whose text is longer than `LONG` takes the place of all that are there. */
 const KEPT_BUNDLES = 16;
+const LONG = 2 ** 24;
 
 export type { PublishedEntry } from "./end.js";
 export type { PublishedKey } from "./key.js";
@@ -256,7 +257,10 @@ export class StaticLog {
   async #read(index: number): Promise<readonly BundledEntry[]> {
     const hashes = await judged(this.#served, this.#tiles.tile(0, index));
     const width = hashes.length / HASH_BYTES;
-    const entries = await parseBundle(await this.#bundleBytes(index, width));
+    const entries = await parseBundle(await this.#bundleBytes(index, width), (length) => {
+      for (const other of length > LONG ? [...this.#bundles.keys()] : [])
+        if (other !== index) this.#bundles.delete(other);
+    });
     // A full bundle in place of a partial one has more entries.
     const fault = entries ? bundleFault(entries.slice(0, width), index, hashes) : "It is no bundle.";
     if (fault !== undefined) throw this.#misbehaved(`${this.#served.url}/${entriesPath(index, width)}: ${fault}`);
