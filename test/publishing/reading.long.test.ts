@@ -167,6 +167,9 @@ test("a key is what the service says of it, as of the checkpoint", async () => {
   for (const fingerprint of [first.fingerprint, lost.fingerprint, next.fingerprint, plain.fingerprint])
     expect(await keyIn(fingerprint)).toEqual(await told(fingerprint));
   expect((await keyIn(first.fingerprint))!.status).toBe("succeeded");
+  // In lists, too: the name that the key has signed, and not that of whoever was faster.
+  const listed = await cairnlog(["log", "search", document, "--log", target, "--vkey", trusted]);
+  expect(listed.stdout.match(/“[^”]*”/g)).toEqual(["“Countess”", "“Countess”"]);
   expect(await keyIn(ada.fingerprint)).toBe(null);
   const statusOf = async () => {
     const options = ["verify", file, "--log", target, "--vkey", trusted];
@@ -254,6 +257,25 @@ describe("files that are not the log's", () => {
   ] as const)("%s", async (path, change, sentence) => {
     const { code, stderr, stdout } = await verify(spoilt(path, change));
     expect([code, stdout, stderr]).toEqual([1, "", expect.stringContaining(sentence)]);
+  });
+
+  test("a record of the index that is there twice, in any order, shows its entry once", async () => {
+    const count = readFileSync(join(folder, "index/0-256/0")).length / 40;
+    const twice = spoilt("index/0-256/0", (records) => {
+      const parts = Array.from({ length: count }, (_, i) => records.subarray(40 * i, 40 * i + 40));
+      const found = parts.findIndex((part) => part.toString("hex", 0, 32) === sha256(content));
+      return Buffer.concat(parts.flatMap((part, i) => (i === found ? [part, part] : [part])));
+    });
+    const fence = join(twice, "index/0-256/fence");
+    const bytes = readFileSync(fence);
+    bytes.writeBigUInt64BE(BigInt(count + 1));
+    writeFileSync(fence, bytes);
+    const { code, stdout } = await verify(twice, "--json");
+    const found = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).entry.id);
+    expect([code, found]).toEqual([0, ids]);
   });
 
   test("of another log", async () => {

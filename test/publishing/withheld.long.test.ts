@@ -91,6 +91,9 @@ test("a reader has it proven that it is withheld, and believes no file that only
   await expect(refused).rejects.toMatchObject({ code: "log-misbehaved" });
   const checked = await cairnlog(["fsck", lying, "--vkey", trusted]);
   expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("does not withhold it")]);
+  // A mirror of it would serve what nobody answers for.
+  const restored = await cairnlog(["restore", lying, "--to", temporaryFolder(), "--vkey", trusted]);
+  expect([restored.code, restored.stderr]).toEqual([1, expect.stringContaining("does not withhold it")]);
   // Nothing but the name may be other than it was.
   writeFileSync(join(lying, "entries/000"), text.replace('"key_algorithm":"ed25519"', '"key_algorithm":"rsa-2048"'));
   const other = (await openStaticLog({ log: await served(lying), trusted })).key(ada.fingerprint);

@@ -201,13 +201,10 @@ function listing(log: StaticLog, values: StaticValues): (entry: Entry) => Promis
   };
 }
 
-/** The name that the holder of a key chose; empty if the index has none. */
+/** What the key is called by its entries, as a service names it; empty if the index has none. */
 async function nameOf(log: StaticLog, fingerprint: string): Promise<string> {
-  if (termOf(fingerprint) === undefined) return "";
-  for await (const { entry } of log.about(fingerprint))
-    if (entry.payload?.fingerprint === fingerprint && typeof entry.payload.pseudonym === "string")
-      return quoted(entry.payload.pseudonym);
-  return "";
+  const key = termOf(fingerprint) === undefined ? null : await log.key(fingerprint);
+  return key ? quoted(key.pseudonym) : "";
 }
 
 const VALID = { valid: true, verdict: "valid", withheld_by: null, reason: null } as const;

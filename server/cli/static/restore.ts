@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
+import { isCut } from "../../../engine/verify/events/withheld.js";
 import { formatVkey, type Policy } from "../../../engine/verify/index.js";
 import { FULL_TILE } from "../../client/log/served.js";
 import { StaticLog } from "../../client/static/log.js";
@@ -50,6 +51,8 @@ export async function restoreStatic(
       signal.throwIfAborted();
       const { size } = mirror;
       const entries = (await log.bundle(Math.floor(size / FULL_TILE))).slice(size % FULL_TILE);
+      // What the files only leave out is refused before the mirror has it.
+      for (const [i, { entry }] of entries.entries()) if (isCut(entry)) await log.at(size + i);
       const refusal = await mirror.add(entries);
       if (refusal) throw new CairnlogError("corrupt-log", `Entry ${refusal.entry.id}: ${refusal.detail}`);
       bar.update(mirror.size);

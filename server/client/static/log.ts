@@ -179,7 +179,8 @@ export class StaticLog {
     // The unfinished bundle is in no run.
     for await (const { entry, leafIndex } of this.entries(this.size - (this.size % FULL_TILE)))
       if (isAbout(entry, term)) leaves.push(leafIndex);
-    return leaves;
+    // While a publisher takes a record back, another one is there twice.
+    return [...new Set(leaves)].sort((a, b) => a - b);
   }
 
   /**
