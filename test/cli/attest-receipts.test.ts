@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { hiddenTitle } from "#cairnlog/engine/verify/events/hashed.js";
 import { decodeName, fromArgument, onDisk } from "#cairnlog/server/cli/files/disk-names.js";
+import { DocumentFiles } from "#cairnlog/server/cli/files/document-files.js";
 import { hashFile, hashForOthers } from "#cairnlog/server/cli/files/file-hash.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -77,6 +78,24 @@ describe("before anything is sent, the receipt has a place", () => {
       stdout: expect.stringContaining(`${at("a")}.attestation.json,`),
     });
     expect(readdirSync(folder).sort()).toEqual(["a", "a.attestation.json"]);
+  });
+
+  test("and one that a killed run left beside a receipt takes nothing from that", async () => {
+    write("a");
+    expect(await attest(at("a"))).toMatchObject({ code: 0 });
+    // That of an attestation which nobody tries again.
+    writeFileSync(at("a.attestation.2.json"), "");
+    for (const paths of [[at("a")], [folder], [at("a"), at("a.attestation.2.json")]])
+      expect(await verify(...paths)).toMatchObject({ code: 0, stderr: "" });
+    const receipt = await cairnlog(["receipt", at("a"), "--server", proxy.url]);
+    expect([receipt.code, readdirSync(folder)], receipt.stderr).toEqual([0, expect.arrayContaining(["a.tlog-proof"])]);
+  });
+
+  test("whatever numbers are in the names beside it", () => {
+    for (const number of ["9007199254740993", "100000000000000000000", "123456789"])
+      writeFileSync(at(`a.attestation.${number}.json`), "{}");
+    expect(new DocumentFiles().receipts(at("a"))).toEqual([at("a.attestation.123456789.json")]);
+    expect(new DocumentFiles().open(at("a"), "receipt").path).toBe(at("a.attestation.123456790.json"));
   });
 
   test("two runs at once keep both receipts, also where one has taken the empty file of the other", async () => {

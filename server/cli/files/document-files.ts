@@ -28,7 +28,7 @@ type Kind = keyof typeof KINDS;
 
 /** The document, what stands before the number, and the number. */
 const OWN_NAME =
-  /^(?<before>(?<document>.*)(?:\.attestation(?:\.unverified)?(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.(?<number>[2-9]|[1-9]\d+))?(?:\.json)?$/s;
+  /^(?<before>(?<document>.*)(?:\.attestation(?:\.unverified)?(?=(?:\.\d+)?\.json$)|\.tlog-proof(?=(?:\.\d+)?$)))(?:\.(?<number>[2-9]|[1-9]\d{1,8}))?(?:\.json)?$/s;
 
 /** The document that the command made a file for, or was making it when it was interrupted; undefined if it is none of its files. */
 export const documentOf = (name: string): string | undefined =>
@@ -55,10 +55,11 @@ export class DocumentFiles {
     this.#baseOf = baseOf;
   }
 
-  /** The receipts of a document, in the order of their numbers. */
+  /** The receipts of a document, in the order of their numbers. An empty file is none: a run that was killed has left it. */
   receipts(document: string): readonly string[] {
     const base = this.#baseOf(document);
-    return this.#numbers(base, "receipt").map((number) => pathOf(base, "receipt", number));
+    const paths = this.#numbers(base, "receipt").map((number) => pathOf(base, "receipt", number));
+    return paths.filter((path) => !isEmptyFile(path));
   }
 
   /**
