@@ -329,6 +329,32 @@ describe("receipts", () => {
     });
   });
 
+  test("a decline by the target's policy says what the log has, in both places that show it", async () => {
+    const [target, asking] = [newClient(proxy.url), newClient(proxy.url)];
+    for (const { client } of [target, asking]) await client.keys.register({ pseudonym: "Ada" });
+    const predicates = { field: "attestation_type", op: "eq", value: "authorship" } as const;
+    await target.client.policies.publish({ predicates, default_action_on_failure: "decline" });
+    const ask = () =>
+      asking.client.requests.create({ target_fingerprint: target.fingerprint, attestation_type: "publication" });
+    const { response } = await ask();
+    expect(response).toMatchObject({ decision: "decline", reason: expect.any(String) });
+    const lies = [
+      ...[{ reason: "You are not welcome." }, { decision: "accept" }, { attestation_id: "1" }],
+      ...[{ responder_fingerprint: target.fingerprint }, { responded_at: "2025-01-01T00:00:00.000000+00:00" }],
+      { by_target: true },
+      // That of the request before.
+      { ...response },
+    ];
+    for (const lie of lies) {
+      proxy.lie = (path, answer) => {
+        if (path !== "/log/attestation-requests") return answer;
+        const told = { ...answer.response, ...lie };
+        return { ...answer, response: told, responses: [told] };
+      };
+      await conviction(ask());
+    }
+  });
+
   test("an endorsement of another key is none: the service refuses what the proof does not name", async () => {
     const { client } = await acquainted();
     await client.keys.register({ pseudonym: "Ada" });
