@@ -77,12 +77,14 @@ const LONG = [
   "log/write/budgets",
   "contract/log/tlog",
   "contract/service/openapi",
-  "monitor/command",
   "client/areas",
   "contract/identity/accounts",
   "contract/service/pages",
   "contract/log/anchoring",
-  "store/gate",
+  "server/replication/role",
+  "contract/identity/signatures",
+  "verify/tree/merkle",
+  "webhooks/deliverer",
 ];
 
 /**
