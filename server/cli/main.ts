@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The `cairnlog` command as a process. */
 import { loadEnvFile } from "./operate/env-file.js";
-import { leaveClosedTerminals, watchOutput } from "./terminal/output.js";
+import { leaveClosedTerminals, outliveHangUps, watchOutput } from "./terminal/output.js";
 
 leaveClosedTerminals();
 
@@ -9,6 +9,7 @@ const argv = process.argv.slice(2);
 // What a service writes is its log, without which it goes on.
 const isService = argv[0] === "serve" && !argv.some((word) => ["--help", "-h"].includes(word));
 if (!isService) watchOutput();
+if (["serve", "witness"].includes(argv[0] ?? "")) outliveHangUps();
 const isWatched = isService && !argv.includes("--no-parent");
 const refusal = loadEnvFile(argv);
 if (refusal !== null) {

@@ -112,6 +112,7 @@ export async function spawnWitness(
   more: readonly string[] = [],
   stderr: "inherit" | "pipe" | "ignore" = "inherit",
   environment: Readonly<Record<string, string>> = {},
+  started: (child: ChildProcess) => void = () => {},
 ): Promise<WitnessProcess> {
   const args = ["witness", "--data", dataDir, "--logs", logs, "--name", NAME, "--port", "0", "--json", ...more];
   const child = spawn(process.execPath, [MAIN, ...args], {
@@ -119,6 +120,7 @@ export async function spawnWitness(
     stdio: ["ignore", "pipe", stderr],
   });
   children.add(child);
+  started(child);
   const exited = once(child, "exit").then(([code, signal]): number | string | null => signal ?? code);
   const [line] = (await Promise.race([
     once(createInterface({ input: child.stdout! }), "line"),

@@ -1,5 +1,8 @@
 /** SIGHUP: a witness reads the file of logs again, and a file that cannot be used ends nothing. */
-import { rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../server/harness.js";
@@ -42,5 +45,27 @@ test("after each file that cannot be used the logs are as before, and after a go
   writeFileSync(file, `log ${second.signer.vkey}\n`);
   witness.child.kill("SIGHUP");
   await expect.poll(gauges).toEqual([...of("tree_size", [second]), ...of("cosigned_seconds", [second])]);
+  expect(await witness.end("SIGTERM")).toBe(0);
+});
+
+test("SIGHUP while it starts ends nothing, and what it had read by then is read again", async () => {
+  const trees = [newTree("log.example/first"), newTree("log.example/second")];
+  const text = (of: readonly WitnessedTree[]) => of.map(({ signer }) => `log ${signer.vkey}\n`).join("");
+  const folder = temporaryFolder();
+  const [file, other] = [join(folder, "logs.txt"), join(folder, "other.txt")];
+  execFileSync("mkfifo", [file]);
+  writeFileSync(other, text(trees));
+  let pid = 0;
+  const spawned = spawnWitness(temporaryFolder(), file, [], "inherit", {}, (child) => {
+    pid = child.pid!;
+  });
+  // It waits for what comes through the pipe.
+  const pipe = await open(file, "w");
+  process.kill(pid, "SIGHUP");
+  renameSync(other, file);
+  await pipe.writeFile(text(trees.slice(0, 1)));
+  await pipe.close();
+  const witness = await spawned;
+  await expect.poll(async () => (await witness.add(trees[1]!.body(0, 1))).status).toBe(200);
   expect(await witness.end("SIGTERM")).toBe(0);
 });

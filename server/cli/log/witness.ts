@@ -46,12 +46,20 @@ The file of logs has a line "log VKEY" for each key of a log, or is a log list o
   examples: "cairnlog witness --data /var/lib/witness --logs logs.txt --name witness.example/w1",
   async run(positionals, values) {
     none(positionals);
-    const running = await startWitness(settingsOf(values), createLogger("warn"));
-    const { url, vkey, logs } = running;
-    // Whoever reads the line may send a signal at once: it must find its handler.
-    const ended = untilTold(running);
-    console.log(values.json ? printableJson({ url, vkey, logs }) : `listening on ${url}\nvkey ${vkey}\nlogs ${logs}`);
-    return ended;
+    const starting = startWitness(settingsOf(values), createLogger("warn"));
+    // Also at one that comes while it starts: what it has read by then may be old.
+    const reload = () => void starting.then(readAgain, () => {});
+    process.on("SIGHUP", reload);
+    try {
+      const running = await starting;
+      const { url, vkey, logs } = running;
+      // Whoever reads the line may send a signal at once: it must find its handler.
+      const ended = untilTold(running);
+      console.log(values.json ? printableJson({ url, vkey, logs }) : `listening on ${url}\nvkey ${vkey}\nlogs ${logs}`);
+      return await ended;
+    } finally {
+      process.off("SIGHUP", reload);
+    }
   },
 });
 
@@ -84,9 +92,8 @@ function settingsOf(values: Given): WitnessSettings {
   };
 }
 
-/** Serves until a signal comes or a row could not be written. @returns the exit code */
-async function untilTold(running: RunningWitness): Promise<number> {
-  /** What cannot be used keeps nothing else from being read. */
+/** Reads the files again. What cannot be used keeps nothing else from being read. */
+function readAgain(running: RunningWitness): void {
   const attempt = (work: () => void, otherwise: string) => {
     try {
       work();
@@ -94,11 +101,12 @@ async function untilTold(running: RunningWitness): Promise<number> {
       console.error(`cairnlog: ${otherwise}. ${(error as Error).message}`);
     }
   };
-  const reload = () => {
-    attempt(() => running.reload(), "the logs stay as they were");
-    attempt(() => running.renewCertificate(), "the old certificate stays");
-  };
-  process.on("SIGHUP", reload);
+  attempt(() => running.reload(), "the logs stay as they were");
+  attempt(() => running.renewCertificate(), "the old certificate stays");
+}
+
+/** Serves until a signal comes or a row could not be written. @returns the exit code */
+async function untilTold(running: RunningWitness): Promise<number> {
   let stop = () => {};
   const told = new Promise<null>((resolve) => {
     stop = () => {
@@ -108,7 +116,6 @@ async function untilTold(running: RunningWitness): Promise<number> {
     process.on("SIGINT", stop).on("SIGTERM", stop);
   });
   const failure = await Promise.race([told, running.failed]);
-  process.off("SIGHUP", reload);
   if (failure) {
     // Nothing is closed: that would call LMDB, whose memory may be damaged.
     console.error(`cairnlog: ${failure.message}`);

@@ -161,7 +161,7 @@ class Watched {
     });
   }
 
-  /** A service that has reported how it is to be stopped takes SIGHUP. Before that, it would end by it. */
+  /** A service that has reported how it is to be stopped takes SIGHUP. Before that, it may end by it. */
   #passHangUpOn(): void {
     if (!this.#isHangUpDue || this.#reports.stopMs === undefined) return;
     this.#isHangUpDue = false;

@@ -30,6 +30,16 @@ export function watchOutput(): void {
   });
 }
 
+const STDOUT = 1;
+
+/**
+ * Has a service outlive SIGHUP, which asks it to read files again, from before it has read any. On a terminal the signal says that
+ * this is closed.
+ */
+export function outliveHangUps(): void {
+  if (!isatty(STDOUT)) process.on("SIGHUP", () => {});
+}
+
 /**
  * Writes a text to stdout.
  * @param otherwise called if it was not written, before the process ends for that
