@@ -67,6 +67,8 @@ export interface CheckedEntry extends Predecessor {
   /** The entry as it will be served, without `ots_proof`. */
   readonly json: Buffer;
   readonly entryHash: string;
+  /** Whether it comes without its payload, or without the name in it. */
+  readonly isCut: boolean;
   readonly event: LoggedEvent;
   /** Every digest in `entry_hashes`. */
   readonly digests: readonly string[];
@@ -163,6 +165,7 @@ export class HistoryReader {
       chainVersion: version,
       canonicalTimestamp: canonical,
       isEnd: event_type === LOG_FROZEN,
+      isCut: preimage === null,
       json,
       event: { id, leafIndex, timestamp: instant, event_type, payload },
       digests: entry_hashes.map(({ digest_hex }) => digest_hex),

@@ -10,7 +10,6 @@ import type { Batch, HeadInfo, HeadRecord } from "../../store/schema/batch.js";
 import { HASH } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
 import { checkServiceEntry } from "../../verify/events/eventcheck.js";
-import { isShownAs } from "../../verify/events/withheld.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/tree/entry.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
@@ -18,7 +17,7 @@ import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { behindTheEnd, LOG_CONTINUES, LOG_FROZEN, NOT_THE_FIRST } from "../operator/entries.js";
 import { OPERATOR_ROTATION, Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
-import { mayBeWithheld } from "../read/withheld.js";
+import { isAnsweredFor, NOT_ANSWERED_FOR } from "../read/withheld.js";
 import { formatTimestamp, instantOf, parseTimestamp } from "../state/clock.js";
 import type { LoggedEvent } from "../state/projection.js";
 import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
@@ -166,14 +165,8 @@ class Chunk {
 
   /** The row follows from the entry that withholds the payload, which is checked where it is. */
   #checkWithheld(entry: Entry): void {
-    const row = this.#derived.get("withheld", entry.id);
-    const isSo = row?.withheld_by === entry.withheld_by && row?.entry_hash === entry.entry_hash;
-    if (!isSo || !mayBeWithheld(entry, row!) || !isShownAs(entry.payload, row!))
-      this.#entryError(
-        entry.id,
-        "payload-missing",
-        "The payload is missing, and no entry of the operator withholds it.",
-      );
+    if (!isAnsweredFor(entry, this.#derived.get("withheld", entry.id)))
+      this.#entryError(entry.id, "payload-missing", NOT_ANSWERED_FOR);
   }
 
   /** Ids are dense, except where imported history has a seam. */

@@ -23,6 +23,7 @@ import { migrate } from "../../store/migrations.js";
 import { packBatch } from "../../store/schema/batch.js";
 import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../store/schema/schema.js";
 import type { Store } from "../../store/store.js";
+import type { Entry } from "../../verify/tree/entry.js";
 import type { OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { isProofOf, openPromises, putAnchor, statusOf } from "../anchor/proof.js";
@@ -43,6 +44,7 @@ import { Operators } from "../operator/operators.js";
 import { SIGNING_VERSION } from "../read/frontier.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
+import { isAnsweredFor } from "../read/withheld.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../state/clock.js";
 import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../state/projection.js";
 import { LayeredState } from "../state/rows.js";
@@ -145,6 +147,8 @@ export class HistoryWriter {
   /** Timestamp of the newest head, microseconds; null before the first. */
   #lastHead: number | null = null;
   #size = 0;
+  /** Leaf indexes of the entries that were added without their payload. */
+  readonly #cut: number[] = [];
   readonly #adding = new Lock();
   #closed = false;
 
@@ -204,6 +208,12 @@ export class HistoryWriter {
     // Only what was read from disk is in `lastTimestamp`.
     const micros = Math.max(lastTimestamp, this.#last.micros, parseTimestamp(head.timestamp));
     return { head, rootHash: trees[SIGNING_VERSION].rightEdge(this.#size).rootHex, micros };
+  }
+
+  /** The first entry that was added here without its payload, and that no entry on disk withholds; undefined if there is none. */
+  get unanswered(): Entry | undefined {
+    const cut = this.#cut.map((leafIndex) => this.#entries.entry(leafIndex)!);
+    return cut.find((entry) => !isAnsweredFor(entry, this.#store.get("withheld", entry.id)));
   }
 
   /** A row of state, as it is on disk. */
@@ -365,6 +375,7 @@ export class HistoryWriter {
     const head = heads.at(-1);
     if (head) this.#lastHead = parseTimestamp(head.timestamp);
     this.#size = size;
+    for (const [i, { isCut }] of entries.entries()) if (isCut) this.#cut.push(firstIndex + i);
   }
 
   /** The rows and terms derived from the entries, and the rows of the proofs that came with them. */

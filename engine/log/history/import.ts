@@ -24,6 +24,7 @@ import { openStore, postingsFolder, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/tree/entry.js";
 import { refilingFor } from "../apply/derive.js";
 import { MAX_ENTRY_BYTES } from "../apply/entry.js";
+import { NOT_ANSWERED_FOR } from "../read/withheld.js";
 import { noProjection, type Projection } from "../state/projection.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
@@ -176,6 +177,9 @@ async function build(
       progress({ entries: batches.size, bytes: done });
     }
     const imported = await batches.finish();
+    // What withholds a payload comes later than the entry.
+    const lost = writer.unanswered;
+    if (lost) throw new CairnlogError("invalid-input", `Entry ${lost.id}: ${NOT_ANSWERED_FOR} Nothing was imported.`);
     await writer.settled();
     return { imported, inodes };
   } finally {

@@ -166,10 +166,20 @@ export function withheldIn(
 }
 
 /** Whether an entry, as it is stored, may be without what a row withholds of it. */
-export const mayBeWithheld = ({ event_type, payload }: Entry, row: WithheldRow): boolean =>
+const mayBeWithheld = ({ event_type, payload }: Entry, row: WithheldRow): boolean =>
   row.shown_hash === undefined
     ? isWithholdable(event_type)
     : payload !== null && namesKey(event_type) && isShownAs(withoutName(payload), row);
+
+/** Whether the row of an entry that is stored without its payload, or without the name in it, answers for that. */
+export const isAnsweredFor = (entry: Entry, row: WithheldRow | undefined): boolean =>
+  row?.withheld_by === entry.withheld_by &&
+  row?.entry_hash === entry.entry_hash &&
+  mayBeWithheld(entry, row) &&
+  isShownAs(entry.payload, row);
+
+/** What is said of an entry if it does not. */
+export const NOT_ANSWERED_FOR = "The payload is missing, and no entry of the operator withholds it.";
 
 const isOf = (kinds: readonly PostingKind[], term: string): boolean =>
   kinds.some((kind) => kind === term.charCodeAt(0));

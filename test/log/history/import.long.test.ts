@@ -25,6 +25,33 @@ async function imported(entries: readonly MadeEntry[]) {
   return (await openTestLog({ path })).log;
 }
 
+test("a payload that is missing is taken from a history only if another entry of it withholds that", async () => {
+  const event_type = "payload_withheld";
+  const said = { event_type, entry_id: 1, payload_hash: "0".repeat(64), reason: "An order.", basis: null };
+  const [first, second] = chain([{ chain_version: 2 }, { chain_version: 2 }]) as [MadeEntry, MadeEntry];
+  const cut = { ...first, payload: null, withheld_by: 3 };
+  const historyWith = (payload: Record<string, unknown> | null) => {
+    const last = payload ? { event_type, payload: { ...said, ...payload } } : {};
+    return [cut, second, ...chain([{ chain_version: 2, ...last }], second)];
+  };
+  const path = newPath();
+  for (const history of [
+    historyWith(null),
+    historyWith({ entry_hash: second.entry_hash }),
+    historyWith({ entry_id: 2, entry_hash: second.entry_hash }),
+    [cut, second],
+  ])
+    await expect(importInto(path, [ndjson(history)])).rejects.toMatchObject({
+      code: "invalid-input",
+      message: "Entry 1: The payload is missing, and no entry of the operator withholds it. Nothing was imported.",
+    });
+  expect([existsSync(path), existsSync(`${path}.importing`)]).toEqual([false, false]);
+  await importInto(path, [ndjson(historyWith({ entry_hash: first.entry_hash }))]);
+  const { log } = await openTestLog({ path });
+  expect(log.entryAt(0)).toMatchObject({ payload: null, withheld_by: 3 });
+  await log.close();
+});
+
 test("how far it has come is said in entries and in bytes of the source", async () => {
   const lines = chain([{}, {}, {}]).map((entry) => JSON.stringify(entry));
   const source = [`${lines[0]}\n\r\n${lines[1]}`, `\n${lines[2]}`];
