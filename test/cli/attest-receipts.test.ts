@@ -80,17 +80,6 @@ describe("before anything is sent, the receipt has a place", () => {
     expect(readdirSync(folder).sort()).toEqual(["a", "a.attestation.json"]);
   });
 
-  test("and one that a killed run left beside a receipt takes nothing from that", async () => {
-    write("a");
-    expect(await attest(at("a"))).toMatchObject({ code: 0 });
-    // That of an attestation which nobody tries again.
-    writeFileSync(at("a.attestation.2.json"), "");
-    for (const paths of [[at("a")], [folder], [at("a"), at("a.attestation.2.json")]])
-      expect(await verify(...paths)).toMatchObject({ code: 0, stderr: "" });
-    const receipt = await cairnlog(["receipt", at("a"), "--server", proxy.url]);
-    expect([receipt.code, readdirSync(folder)], receipt.stderr).toEqual([0, expect.arrayContaining(["a.tlog-proof"])]);
-  });
-
   test("whatever numbers are in the names beside it", () => {
     for (const number of ["9007199254740993", "100000000000000000000", "123456789"])
       writeFileSync(at(`a.attestation.${number}.json`), "{}");

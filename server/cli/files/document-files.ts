@@ -55,11 +55,10 @@ export class DocumentFiles {
     this.#baseOf = baseOf;
   }
 
-  /** The receipts of a document, in the order of their numbers. An empty file is none: a run that was killed has left it. */
+  /** The receipts of a document, in the order of their numbers. */
   receipts(document: string): readonly string[] {
     const base = this.#baseOf(document);
-    const paths = this.#numbers(base, "receipt").map((number) => pathOf(base, "receipt", number));
-    return paths.filter((path) => !isEmptyFile(path));
+    return this.#numbers(base, "receipt").map((number) => pathOf(base, "receipt", number));
   }
 
   /**
