@@ -7,7 +7,7 @@ import { type Client, createClient, memoryStore, type Store } from "#cairnlog/se
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
-import { all, conviction, failure, newClient } from "./clients.js";
+import { all, asSigner, conviction, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
 /** Two services with one operator key. Each signs and shows another history. */
@@ -166,6 +166,28 @@ describe("the operator key", () => {
     const { public_key } = (await stranger.get("/log/operator-key")).body;
     const pinned = createClient({ server: proxy.url, store, operatorKey: public_key });
     expect(await failure(pinned.log.head())).toMatchObject({ code: "operator-key-mismatch" });
+  });
+
+  test("where one is known, another log at that address is sent nothing but questions without a session", async () => {
+    const { store, signer } = await acquainted();
+    const known = createClient({ server: service.url, store, signer: asSigner(signer) });
+    await known.keys.register({ pseudonym: "Ada" });
+    const session = await known.login();
+    proxy.upstream = (await startTestService()).url;
+    const writes: [string, (client: Client) => Promise<unknown>][] = [
+      ["a sign-in", (client) => client.login()],
+      ["an attestation", (client) => client.attest(document())],
+      ["a list that needs a session", (client) => client.webhooks.list()],
+    ];
+    for (const [what, write] of writes) {
+      proxy.asked.length = 0;
+      const client = createClient({ server: proxy.url, store, signer: asSigner(signer), session });
+      await conviction(write(client), "operator-key-mismatch");
+      expect(
+        proxy.asked.filter((asked) => !/^GET \/(?:log|keys)\//.test(asked)),
+        what,
+      ).toEqual([]);
+    }
   });
 });
 
