@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../../engine/base/error.js";
+import { Lock } from "../../engine/base/lock.js";
 import { toHex } from "../../engine/verify/bytes/encoding.js";
 import { isCut, withholdingFault, withholdingIn } from "../../engine/verify/events/withheld.js";
 import {
@@ -66,6 +67,7 @@ class Check {
   #operators: OperatorKeys | null = null;
   #hasEntries = false;
   readonly #records: Uint8Array[] = [];
+  readonly #unpacking = new Lock();
   /** Entries without their payload, and those by which one is withheld: by id, with the path of the bundle. */
   readonly #withheld = new Map<number, { readonly entry: Entry; readonly path: string }>();
   readonly #withholding = new Map<number, Entry>();
@@ -163,11 +165,22 @@ class Check {
       hashes: tilePath({ level: "entries", index, width }),
       entries: entriesPath(index, width),
     };
-    const [tile, hashes, bytes] = await Promise.all([
+    const read = await Promise.all([
       this.#read(paths.tile),
       this.#read(paths.hashes),
       this.#hasEntries ? this.#read(paths.entries) : undefined,
     ]);
+    // What is unpacked of one bundle may be hundreds of megabytes: there is one of them at a time.
+    return this.#unpacking.run(() => this.#judged(index, width, paths, read, upper));
+  }
+
+  async #judged(
+    index: number,
+    width: number,
+    paths: { readonly tile: string; readonly hashes: string; readonly entries: string },
+    [tile, hashes, bytes]: readonly (Uint8Array | undefined)[],
+    upper: Uint8Array | undefined,
+  ): Promise<Uint8Array> {
     const entries = bytes && (await parseBundle(bytes));
     const bundle = hashes && readBundle(hashes, width);
     const candidates = [

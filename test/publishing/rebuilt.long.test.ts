@@ -6,8 +6,11 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test, vi } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
+import { parsePolicy } from "#cairnlog/engine/verify/index.js";
+import { filesAt } from "#cairnlog/server/cli/static/place.js";
+import { checkPublished } from "#cairnlog/server/publishing/check.js";
 import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
@@ -15,6 +18,8 @@ import { newManifest, newSigner } from "../server/signers.js";
 import { MAIN } from "../service.js";
 import { newNoteSigner } from "../verify/note/notes.js";
 import { LiveLog, listening, served } from "./logs.js";
+
+const UNPACKING = DecompressionStream;
 
 let log: LiveLog;
 let vkey: string;
@@ -195,4 +200,26 @@ test("a tree that contradicts its checkpoint, and what is no such place", async 
     code: 2,
     stderr: expect.stringContaining("--vkey or --policy"),
   });
+});
+
+test("one bundle after the other is unpacked for a check, since each may be hundreds of megabytes", async () => {
+  let [under, most, unpacked] = [0, 0, 0];
+  vi.stubGlobal(
+    "DecompressionStream",
+    class {
+      readonly writable: WritableStream;
+      readonly readable: ReadableStream;
+      constructor(format: CompressionFormat) {
+        most = Math.max(most, ++under);
+        unpacked++;
+        const stream = new UNPACKING(format);
+        this.writable = stream.writable;
+        this.readable = stream.readable.pipeThrough(new TransformStream({ flush: () => void under-- }));
+      }
+    },
+  );
+  const files = filesAt(folder, () => fetch);
+  const policy = parsePolicy(`log ${vkey}\nquorum none`);
+  const report = await checkPublished({ files, policy, signal: new AbortController().signal });
+  expect([report.differences, unpacked, most]).toEqual([[], 3, 1]);
 });
