@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { eventOf } from "#cairnlog/engine/verify/events/kinds.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { type Client, createClient } from "#cairnlog/server/client/index.js";
-import { failedFilter } from "#cairnlog/server/client/log/filters.js";
+import { type EntryCriteria, failedFilter } from "#cairnlog/server/client/log/filters.js";
 import { anyEvent, sayingEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { all } from "./clients.js";
@@ -50,4 +50,16 @@ describe.each(["tags", "event_type"] as const)("by %s", (name) => {
     expect(entries.filter((entry) => failedFilter(entry, { [name]: text }) === undefined)).toEqual(wanted);
     expect(await all(client.log.entries({ [name]: text }))).toEqual(wanted);
   });
+});
+
+test("an entry without its payload is held against what it shows, by every filter of that", () => {
+  const unlike: Record<keyof EntryCriteria, string | number> = {
+    ...{ tags: "none", search: "none", title: "none", fingerprint: "none", document_hash: "none", event_type: "none" },
+    ...{ start_date: "2999-01-01", end_date: "1999-01-01", scope: "keys", after_id: entries.at(-1)!.id },
+  };
+  const of = (entry: Entry) =>
+    Object.entries(unlike).flatMap(([name, value]) => failedFilter(entry, { [name]: value }) ?? []);
+  expect(of(entries[0]!).sort()).toEqual(Object.keys(unlike).sort());
+  const shown = ["after_id", "end_date", "event_type", "scope", "start_date"];
+  expect(of({ ...entries[0]!, payload: null }).sort()).toEqual(shown);
 });

@@ -82,3 +82,19 @@ test("one that was withheld while a list was read stands in it, where the filter
     Array.isArray(answer.entries) ? { ...answer, entries: [{ ...shown, withheld_by: withheld + 1 }] } : answer;
   expect(await failure(all(client.log.entries({ title })))).toMatchObject({ code: "log-misbehaved" });
 });
+
+test("it stands in no list whose filter it does not pass by what it still shows, nor a second time", async () => {
+  const shown = (await service.get(`/log/${withheld}`)).body;
+  const proxy = await LyingProxy.before(service.url);
+  proxy.lie = (_, answer) => (Array.isArray(answer.entries) ? { ...answer, entries: [shown, shown] } : answer);
+  const { client } = newClient(proxy.url);
+  for (const list of [
+    client.log.entries({ event_type: "encrypted_claim" }),
+    client.audit.entries({ start_date: "2999-01-01" }),
+    client.audit.entries({ scope: "keys" }),
+    client.audit.entries({ after_id: withheld }),
+    // A service that goes on so would be asked for ever.
+    client.audit.entries({ scope: "attestations" }),
+  ])
+    expect(await failure(all(list))).toMatchObject({ code: "log-misbehaved" });
+});

@@ -31,38 +31,50 @@ export interface EntryCriteria {
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const PREFIX = "sha256:";
 
-/** The name of a filter that an entry does not match; undefined if it matches all. */
+/**
+ * The name of a filter that an entry does not match; undefined if it matches all. One without its payload shows no member of it
+ * (it may have been withheld while a list was read), so it is held against what it shows.
+ */
 export function failedFilter(entry: Entry, criteria: EntryCriteria): string | undefined {
-  const checks: Readonly<Record<keyof EntryCriteria, (entry: Entry, value: never) => boolean>> = CHECKS;
-  return (Object.keys(CHECKS) as (keyof EntryCriteria)[]).find(
-    (name) => criteria[name] !== undefined && !checks[name](entry, criteria[name] as never),
+  const checks: Partial<Record<string, (entry: Entry, value: never) => boolean>> = {
+    ...OF_ENTRY,
+    ...(entry.payload && OF_PAYLOAD),
+  };
+  return (Object.keys(checks) as (keyof EntryCriteria)[]).find(
+    (name) => criteria[name] !== undefined && !checks[name]!(entry, criteria[name] as never),
   );
 }
 
-const CHECKS = {
+const OF_ENTRY = {
   // A comma separates names, or belongs to a single one.
   event_type: ({ event_type }: Entry, types: string) => [types, ...types.split(",")].includes(event_type),
-  tags: (entry: Entry, wanted: string) => {
+  start_date: ({ timestamp }: Entry, start: string) => isInOrder(start, timestamp, "T00:00:00Z"),
+  end_date: ({ timestamp }: Entry, end: string) => isInOrder(timestamp, end, "T23:59:59.999999Z"),
+  scope: ({ event_type }: Entry, scope: string) =>
+    !AUDIT_SCOPES.some((name) => name === scope) || kindOf(event_type)?.scope === scope,
+  after_id: ({ id }: Entry, after: number) => id > after,
+};
+
+const OF_PAYLOAD: Readonly<
+  Record<Exclude<keyof EntryCriteria, keyof typeof OF_ENTRY>, (entry: Entry, value: string) => boolean>
+> = {
+  tags: (entry, wanted) => {
     const { tags } = membersIn(entry);
     const folded = wanted.toLowerCase();
     const has = (name: string) => Array.isArray(tags) && tags.some((tag) => `${tag}`.toLowerCase() === name);
     return has(folded) || folded.split(",").every((name) => !name || has(name));
   },
-  search: (entry: Entry, term: string) => {
+  search: (entry, term) => {
     const folded = term.toLowerCase();
-    const values = [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)];
-    return values.some((value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)));
+    return [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)].some(
+      (value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)),
+    );
   },
-  title: (entry: Entry, title: string) => matchesTitle(membersIn(entry), title),
-  fingerprint: (entry: Entry, fingerprint: string) =>
+  title: (entry, title) => matchesTitle(membersIn(entry), title),
+  fingerprint: (entry, fingerprint) =>
     texts(entry, FINGERPRINT_MEMBERS).some((value) => asLogged(value) === asLogged(fingerprint).toLowerCase()),
-  document_hash: (entry: Entry, hash: string) =>
+  document_hash: (entry, hash) =>
     texts(entry, ["document_hash"]).some((value) => bare(value) === bare(hash.toLowerCase())),
-  start_date: ({ timestamp }: Entry, start: string) => isInOrder(start, timestamp, "T00:00:00.000000Z"),
-  end_date: ({ timestamp }: Entry, end: string) => isInOrder(timestamp, end, "T23:59:59.999999Z"),
-  scope: ({ event_type }: Entry, scope: string) =>
-    !AUDIT_SCOPES.some((name) => name === scope) || kindOf(event_type)?.scope === scope,
-  after_id: ({ id }: Entry, after: number) => id > after,
 };
 
 const bare = (hash: string): string => (hash.startsWith(PREFIX) ? hash.slice(PREFIX.length) : hash);

@@ -257,15 +257,12 @@ export class Watch {
     if (entry.id !== id) throw await this.misbehaved(`Asked for entry ${id}, the log showed another.`, { entry });
   }
 
-  /**
-   * Checks an entry of a list: its content, and the filters that were sent. One without its payload shows no member: it may have
-   * been withheld while the list was read. @throws ClientError `log-misbehaved`
-   */
+  /** Checks an entry of a list: its content, and the filters that were sent. @throws ClientError `log-misbehaved` */
   async checkListed(entry: Entry, criteria: EntryCriteria): Promise<void> {
     await this.checkContent(entry);
     const failed = failedFilter(entry, criteria);
-    if (failed === undefined || !entry.payload) return;
-    throw await this.misbehaved(`Entry ${entry.id} was not asked for: it does not pass ${failed}.`, { entry });
+    if (failed)
+      throw await this.misbehaved(`Entry ${entry.id} was not asked for: it does not pass ${failed}.`, { entry });
   }
 
   /** The proof of a leaf in the tree of a size, verified against that size's head. @throws ClientError */
