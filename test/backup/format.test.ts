@@ -416,8 +416,9 @@ test.each<[string, (path: string) => void]>([
 ])("a segment whose file is %s is written again, and the others stay as they are", async (_, damage) => {
   const [{ log, path }, to] = [await openTestLog(), temporaryFolder()];
   const given = { path, to, operatorKey: testOperator.public.pem };
-  for (const n of [1, 2, 3]) {
-    await log.append([anyEvent({ n }), anyEvent({ n })]);
+  // Each is longer than what follows it.
+  for (const n of [4, 2, 1]) {
+    await log.append(Array(n).fill(anyEvent({ n })));
     await backUp(given);
   }
   const linesIn = ({ segments }: BackupManifest) => Promise.all(segments.map((segment) => read(to, segment)));

@@ -1,7 +1,8 @@
 /**
  * Makes backups of a log, also while its service runs in another process. Each backup writes the entries since the
  * previous one into a new segment, and the private rows of one moment beside it. Payloads that the operator withholds are left
- * out: a segment that has one is written again, and so is one whose file was lost or cut.
+ * out: a segment that has one is written again, and so is one whose file was lost or cut. Short segments become part of the new
+ * one: a backup a minute would else make half a million files in a year, which the manifest names each time.
  *
  * Only the private rows and the size of the log are read at one moment, because they belong together. Entries and heads
  * never change, so they are read afterwards, a stretch at a time. LMDB maps its file: the pages that were read count as
@@ -31,6 +32,7 @@ import {
   type BackupManifest,
   type BackupSegment,
   HashedFile,
+  linesOf,
   readBackupManifest,
   removeDrafts,
   replaceManifest,
@@ -40,6 +42,8 @@ import {
 const STEP = 1024;
 /** Bytes of entries that are read before the log is opened again. */
 const STRETCH_BYTES = 32 * 2 ** 20;
+/** Bytes of earlier segments that become part of a new one, at most: whoever copies a backup elsewhere copies them again. */
+const MERGED_BYTES = 32 * 2 ** 20;
 
 interface BackupOptions {
   /** Directory of the log. */
@@ -137,15 +141,22 @@ async function write(moment: Moment, earlier: BackupManifest | undefined, option
   const isCurrent = (segment: BackupSegment) =>
     isWhole(segment) &&
     withheld.leaves.every((leaf) => leaf < segment.from || leaf >= segment.to || isLeftOut.has(leaf));
+  const kept = [...(earlier?.segments ?? [])];
+  const merged = size > from ? takeShort(kept, size) : [];
   const segments: BackupSegment[] = [];
   try {
-    for (const segment of earlier?.segments ?? [])
+    for (const segment of kept)
       segments.push(
         isCurrent(segment)
           ? segment
           : await writeSegment({ ...segment, digest: ends.get(segment.to)!, isAnew: true }, withheld, options),
       );
-    if (size > from) segments.push(await writeSegment({ from, to: size, digest: entryHash }, withheld, options));
+    if (size > from) {
+      const copied: BackupSegment[] = [];
+      for (const segment of merged) if (isCurrent(segment) && (await isSound(to, segment))) copied.push(segment);
+      const all = { from: merged[0]?.from ?? from, to: size, digest: entryHash, copied };
+      segments.push(await writeSegment(all, withheld, options));
+    }
   } catch (error) {
     return closeAfter(error, () => rows.abandon());
   }
@@ -196,6 +207,31 @@ function checkContinues(
     );
 }
 
+/**
+ * Removes from the end of `segments` those that become part of the segment up to `size`: as long as each has no more entries
+ * than what follows it. So the backups of a log leave a logarithmic number of segments below `MERGED_BYTES`.
+ */
+function takeShort(segments: BackupSegment[], size: number): readonly BackupSegment[] {
+  let [at, bytes] = [segments.length, 0];
+  for (; at > 0; at--) {
+    const before = segments[at - 1]!;
+    bytes += before.bytes;
+    if (bytes > MERGED_BYTES || before.to - before.from > size - before.to) break;
+  }
+  return segments.splice(at);
+}
+
+/** Whether the file of a segment is the one that was written. */
+async function isSound(to: string, segment: BackupSegment): Promise<boolean> {
+  try {
+    for await (const _ of linesOf(to, segment));
+    return true;
+  } catch (error) {
+    if (error instanceof CairnlogError && error.code === "corrupt-log") return false;
+    throw error;
+  }
+}
+
 /** A stretch of the log that is written. */
 interface Written {
   readonly from: number;
@@ -204,35 +240,22 @@ interface Written {
   readonly digest: string | null;
   /** Whether the previous backup has a file of it, which stays until the new manifest is there. */
   readonly isAnew?: true;
+  /** Sound segments of the previous backup, whose lines are copied: a log that was damaged since has no say in them. */
+  readonly copied?: readonly BackupSegment[];
 }
 
 async function writeSegment(written: Written, withheld: Withheld, options: BackupOptions): Promise<BackupSegment> {
-  const { from, to: size, isAnew = false } = written;
-  const { path, to, progress, signal } = options;
+  const { from, to: size, isAnew = false, copied = [] } = written;
+  const { path, to } = options;
   const file = await HashedFile.create(to, "entries");
   try {
-    let digest: string | undefined;
-    for (let index = from; index < size; ) {
-      // The file was looked at when the moment was read.
-      const store = openStore({ path, readOnly: true, isInspected: true });
-      try {
-        const reader = new EntryReader(store, withheld);
-        for (let read = 0; index < size && read < STRETCH_BYTES; index++) {
-          if ((index - from) % STEP === 0) {
-            signal?.throwIfAborted();
-            progress?.(index - from, size - from);
-          }
-          const entry = reader.json(index);
-          if (!entry) throw new CairnlogError("corrupt-log", `The entry at leaf ${index} is missing in the log.`);
-          read += entry.length;
-          await file.line(entry);
-          await file.line(JSON.stringify(reader.head(index + 1) ?? null));
-          digest = reader.digest(index);
-        }
-      } finally {
-        await store.close();
-      }
+    let index = from;
+    for (const segment of copied) {
+      await writeEntries(file, index, segment.from, withheld, options);
+      for await (const line of linesOf(to, segment)) await file.line(line);
+      index = segment.to;
     }
+    const digest = await writeEntries(file, index, size, withheld, options);
     if (digest !== written.digest)
       throw new CairnlogError("corrupt-log", `Another log was put in the place of the one in ${path}.`);
   } catch (error) {
@@ -241,6 +264,39 @@ async function writeSegment(written: Written, withheld: Withheld, options: Backu
   const name = `entries-${from}-${size}`;
   const kept = await file.keep((sha256) => `${isAnew ? `${name}-${sha256.slice(0, 16)}` : name}.ndjson`);
   return { ...kept, from, to: size };
+}
+
+/** Writes the entries [from, to) of the log, and their heads. @returns the digest of the last one, hex; undefined if there is none */
+async function writeEntries(
+  file: HashedFile,
+  from: number,
+  to: number,
+  withheld: Withheld,
+  { path, progress, signal }: BackupOptions,
+): Promise<string | undefined> {
+  let digest: string | undefined;
+  for (let index = from; index < to; ) {
+    // The file was looked at when the moment was read.
+    const store = openStore({ path, readOnly: true, isInspected: true });
+    try {
+      const reader = new EntryReader(store, withheld);
+      for (let read = 0; index < to && read < STRETCH_BYTES; index++) {
+        if ((index - from) % STEP === 0) {
+          signal?.throwIfAborted();
+          progress?.(index - from, to - from);
+        }
+        const entry = reader.json(index);
+        if (!entry) throw new CairnlogError("corrupt-log", `The entry at leaf ${index} is missing in the log.`);
+        read += entry.length;
+        await file.line(entry);
+        await file.line(JSON.stringify(reader.head(index + 1) ?? null));
+        digest = reader.digest(index);
+      }
+    } finally {
+      await store.close();
+    }
+  }
+  return digest;
 }
 
 async function writePrivateRows(store: Store, { to, signal }: BackupOptions): Promise<HashedFile> {
