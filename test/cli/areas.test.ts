@@ -158,7 +158,7 @@ test("trust create, show, list, revoke, standing and graph", async () => {
 });
 
 test("policy publish and show, request, inbox list and read", async () => {
-  const [ada, bob] = [await registered(), await registered("Bob")];
+  const [ada, bob, eve] = [await registered(), await registered("Bob"), await registered("Eve")];
   const predicates = { field: "attestation_type", op: "eq", value: "authorship" };
   writeFileSync(at("predicates.json"), JSON.stringify(predicates));
   const published = await run("policy", "publish", at("predicates.json"), "--otherwise", "hold", "--key", bob.key);
@@ -185,10 +185,12 @@ test("policy publish and show, request, inbox list and read", async () => {
   );
   await run("inbox", "read", row.split(" ")[0]!, "--key", bob.key);
   expect(await run("inbox", "list", "--key", bob.key)).toBe(told.replace(/ {2}no {2}/, "  yes "));
-  const answered = ["respond", asked.request_id, "decline", "--reason", "No time", "--key", bob.key];
-  expect(await answer(...answered)).toMatchObject({ decision: "decline" });
-  const [, mine] = (await run("inbox", "list", "--key", ada.key)).split("\n");
+  const declines = ["respond", asked.request_id, "decline"];
+  expect(await answer(...declines, "--reason", "Spam", "--key", eve.key)).toMatchObject({ decision: "decline" });
+  expect(await answer(...declines, "--reason", "No time", "--key", bob.key)).toMatchObject({ decision: "decline" });
+  const [, mine, before] = (await run("inbox", "list", "--key", ada.key)).split("\n");
   expect(mine).toMatch(/“Bob” \S+ has declined your request for peer_review: “No time”$/);
+  expect(before).toMatch(/“Eve” \S+ has declined your request for peer_review: “Spam”$/);
   expect(await run("inbox", "list", "--unread", "--key", bob.key)).toBe("none");
 });
 

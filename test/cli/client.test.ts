@@ -154,6 +154,25 @@ test("login reads a password from a file, and is refused without it", async () =
   );
 });
 
+test("a key with a password does all that a key does: by the password, or by its session", async () => {
+  const { key, fingerprint } = await registered();
+  const others = await registered("Bob");
+  await setPassword(key, fingerprint, "correct horse battery");
+  const password = ["--password-file", at("its-password")];
+  writeFileSync(at("its-password"), "correct horse battery\n");
+  await answer("login", "--key", others.key);
+  expectFailure(await run("inbox", "list", "--key", key), 1, /password.* the session of cairnlog login/);
+  const { file } = await answer("login", "--key", key, ...password);
+  const kept = readFileSync(file, "utf8");
+  expect(await answer("inbox", "list", "--key", key)).toEqual([]);
+  expect(await answer("webhook", "list", "--key", key)).toEqual([]);
+  expect(readFileSync(file, "utf8")).toBe(kept);
+  const next = await newKey();
+  const succeed = ["succeed", "--key", key, "--new-key", next];
+  expectFailure(await run(...succeed), 1, /password.* --password-file FILE gives it/);
+  expect(await answer(...succeed, ...password)).toMatchObject({ old_fingerprint: fingerprint });
+});
+
 async function setPassword(key: string, fingerprint: string, password: string): Promise<void> {
   const post = async (path: string, body: object) => {
     const response = await fetch(`${service.url}/api/v1${path}`, { method: "POST", body: JSON.stringify(body) });

@@ -112,7 +112,7 @@ describe("accounts", () => {
   });
 });
 
-test("a password is set, changed, and taken by sign-in and attestation", async () => {
+test("a password is set, changed, and taken by sign-in, attestation and succession", async () => {
   const { client, fingerprint } = await registered();
   expect(await client.setPassword("correct horse")).toEqual({ fingerprint, password_set: true });
   expect(await failure(client.setPassword("battery staple"))).toMatchObject({ status: 403 });
@@ -122,6 +122,12 @@ test("a password is set, changed, and taken by sign-in and attestation", async (
   const { document } = newManifest();
   expect(await failure(client.attest(document))).toMatchObject({ status: 403 });
   expect((await client.attest(document, { password: "battery staple" })).receipt.duplicate).toBe(false);
+  const successor = newSigner();
+  expect(await failure(client.keys.succeed(asSigner(successor)))).toMatchObject({ status: 403 });
+  expect(await client.keys.succeed(asSigner(successor), { password: "battery staple" })).toMatchObject({
+    old_fingerprint: fingerprint,
+    new_fingerprint: successor.fingerprint,
+  });
 });
 
 describe("encrypted claims", () => {

@@ -190,9 +190,9 @@ describe("sessions", () => {
       await guest.requests.create({ target_fingerprint: fingerprint, attestation_type: "authorship" }),
     ).toMatchObject({ requester_fingerprint: fingerprint, status: "open" });
     const stale = { ...session, token: "a.b.c" };
-    const healed = createClient({ server: service.url, signer: asSigner(signer), session: stale });
-    const [notification] = await all(client.inbox.list());
-    expect(await healed.inbox.markRead(notification!.id)).toMatchObject({ read: true });
+    const healed = () => createClient({ server: service.url, signer: asSigner(signer), session: stale });
+    const [notification] = await all(healed().inbox.list());
+    expect(await healed().inbox.markRead(notification!.id)).toMatchObject({ read: true });
     const lost = createClient({ server: service.url, session: stale });
     expect(await failure(all(lost.inbox.list()))).toMatchObject({ status: 401 });
     expect(() => newClient(service.url, { session })).toThrow(/another key/);

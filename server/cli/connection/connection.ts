@@ -3,7 +3,15 @@
 import { isOrigin } from "../../../engine/contract/check.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { sparingStore } from "../../client/base/demonstration.js";
-import { type Client, ClientError, createClient, type Evidence, type Store } from "../../client/index.js";
+import {
+  type Client,
+  ClientError,
+  createClient,
+  type Evidence,
+  type Session,
+  type Signer,
+  type Store,
+} from "../../client/index.js";
 import { type Patience, patientFetch, throughLimits } from "../../outgoing/patience.js";
 import { readPublicKey } from "../files/public-key.js";
 import { fileSigner } from "../files/secrets.js";
@@ -70,7 +78,7 @@ export async function withClient<T>(
   const folder = new StateFolder(server, values.state);
   const file = keyFileOf(values);
   const signer = file === undefined ? undefined : await fileSigner(file, values["passphrase-file"]);
-  const kept = folder.loadSession();
+  const kept = keptFor(folder, signer);
   const operatorKey = values["operator-key"]
     ? readPublicKey(values["operator-key"]).pem
     : rememberedFor(server).operator_key;
@@ -80,13 +88,12 @@ export async function withClient<T>(
     fetch: patientFetch(throughLimits(isEndless), patience),
     store: telling(folder.store, server, operatorKey !== undefined || values.json === true, patience.say),
     signer,
-    // A command with a key needs no session, and the session may be another key's.
-    session: signer ? undefined : kept,
+    session: kept,
     operatorKey,
   });
   try {
     const result = await work(client, folder);
-    if (!signer && client.session && client.session !== kept) folder.saveSession(client.session);
+    if (kept && client.session && client.session !== kept) folder.saveSession(client.session);
     return result;
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
@@ -106,6 +113,12 @@ export async function withClient<T>(
     const anew = ` Only if you know that a new log was started at this address: "${forget}" begins anew.`;
     throw new ClientError(code, message + kept + anew, { cause: error });
   }
+}
+
+/** The session that is kept, but for one of another key than the signer's. One of its own has taken the password of the key. */
+function keptFor(folder: StateFolder, signer: Signer | undefined): Session | undefined {
+  const kept = folder.loadSession();
+  return !signer || parsePublicKey(signer.publicKeyPem).fingerprint === kept?.fingerprint ? kept : undefined;
 }
 
 /** Says where the evidence is; if no file takes it, what it is: the log may behave from now on. */

@@ -16,7 +16,10 @@ export function explain(error: unknown): string {
 
 /** What a sentence of the service means for whoever types commands. */
 const HINTS: readonly (readonly [sentence: RegExp, hint: string])[] = [
-  [/has a password, which must come/, "--password-file FILE gives it (of password set: --current-password-file)."],
+  [
+    /has a password, which must come/,
+    "--password-file FILE gives it (of password set: --current-password-file); commands without that option take the session of cairnlog login.",
+  ],
   [/ is expired\.|^The key is expired;/, "cairnlog succeed --recovery replaces an expired key."],
 ];
 

@@ -7,7 +7,7 @@ import {
   withClient,
 } from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
-import { fileSigner } from "../files/secrets.js";
+import { fileSigner, readSecret } from "../files/secrets.js";
 import { flag, subcommand, text } from "../line/subcommand.js";
 import { none, required, timeOption, UsageError } from "../line/usage.js";
 
@@ -48,6 +48,7 @@ export const succeed = subcommand({
   options: {
     "new-key": text("NEW.pem", "its successor, not registered yet (cairnlog keygen); it stays here"),
     "new-passphrase-file": text("FILE", "the passphrase of NEW.pem, where it is encrypted"),
+    "password-file": text("FILE", "a file that holds OLD's password, where it has one; - reads standard input"),
     recovery: flag("OLD has expired"),
     pseudonym: text("NAME", "display name of the new key (default: that of the old one)"),
     expires: text("TIMESTAMP", "when the new key expires (ISO 8601; default: never)"),
@@ -59,10 +60,11 @@ export const succeed = subcommand({
     none(operands);
     requireKeyFile(values);
     const successor = await fileSigner(required(values["new-key"], "--new-key"), values["new-passphrase-file"]);
-    const { pseudonym, recovery } = values;
+    const { pseudonym, recovery, "password-file": file } = values;
     const expirationDate = timeOption(values.expires, "--expires");
+    const password = file === undefined ? undefined : readSecret(file);
     const receipt = await withClient(values, (client) =>
-      client.keys.succeed(successor, { pseudonym, expirationDate, recovery }),
+      client.keys.succeed(successor, { pseudonym, expirationDate, recovery, password }),
     );
     const { old_fingerprint, new_fingerprint, log_entry_id } = receipt;
     printAnswer(values, receipt, `${old_fingerprint} is succeeded by ${new_fingerprint}: entry ${log_entry_id}`);

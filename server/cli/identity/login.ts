@@ -55,8 +55,8 @@ const ACTIONS = {
 } satisfies Record<string, Action<typeof OPTIONS>>;
 
 export const password = subcommandWithActions({
-  about: `The second factor of a key, which login and attest take from then on beside KEY (--password-file). It is another thing than the
-passphrase that KEY.pem may be encrypted under: the service knows it, as a hash.`,
+  about: `The second factor of a key, which login, attest and succeed take from then on beside KEY (--password-file). It is another thing than
+the passphrase that KEY.pem may be encrypted under: the service knows it, as a hash.`,
   options: OPTIONS,
   actions: {
     set: { form: "--key KEY.pem --password-file FILE", about: "Sets the password of a key." },

@@ -108,7 +108,8 @@ async function told(client: Client, names: Names, notification: Notification): P
   // The list stands without what one of its requests says.
   const request = await client.requests.find(request_id).catch(() => null);
   if (!request) return kind;
-  const { requester_fingerprint, target_fingerprint, attestation_type, intent_statement, deadline, response } = request;
+  const { requester_fingerprint, target_fingerprint, attestation_type, intent_statement, deadline, responses } =
+    request;
   const why = (text: string | null | undefined) => (text ? `: ${quoted(text)}` : "");
   const isToMe = kind === "attestation_request" || kind === "attestation_request_held";
   if (isToMe) {
@@ -116,8 +117,10 @@ async function told(client: Client, names: Names, notification: Notification): P
     return `${await names.person(requester_fingerprint)} asks for ${attestation_type} until ${deadline}${held}${why(intent_statement)}`;
   }
   const decision = kind === "attestation_request_accepted" ? "accepted" : "declined";
-  const who = await names.person(responder_fingerprint ?? target_fingerprint);
-  return `${who} has ${decision} your request for ${attestation_type}${why(response?.reason)}`;
+  const by = responder_fingerprint ?? target_fingerprint;
+  // Anybody may answer: nobody's reason is another's.
+  const answer = responses.find((one) => one.responder_fingerprint === by);
+  return `${await names.person(by)} has ${decision} your request for ${attestation_type}${why(answer?.reason)}`;
 }
 
 export const inbox = subcommandWithActions({

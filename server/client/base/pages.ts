@@ -2,6 +2,7 @@
 import type { Static, TSchema } from "typebox";
 import { ClientError, isOversized } from "./error.js";
 import type { Headers, Http, Query } from "./http.js";
+import type { Authority } from "./session.js";
 
 /** Items on a page, and the smaller pages that are requested if an answer is too long. */
 const PAGE_SIZES = [200, 40, 1] as const;
@@ -16,7 +17,8 @@ interface Listing<S extends TSchema, K extends keyof Static<S>> {
   /** The member of the page that holds its items. */
   readonly member: K;
   readonly query?: Query;
-  readonly headers?: () => Promise<Headers>;
+  /** Whose list it is, if it is one's own. */
+  readonly auth?: Pick<Authority, "withSession">;
   /** Number of items to skip at the beginning. Pages of skipped items are not requested. */
   readonly skip?: number;
   /** The number by which the items are ordered, which is different for each item; absent if they have none. */
@@ -39,7 +41,7 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   http: Http,
   listing: Listing<S, K>,
 ): AsyncGenerator<Item<Static<S>[K]>, void, undefined> {
-  const { schema, path, member, query = {}, headers, skip = 0, place = () => undefined, newestFirst = false } = listing;
+  const { schema, path, member, query = {}, auth, skip = 0, place = () => undefined, newestFirst = false } = listing;
   const { perPage: widest = PAGE_SIZES[0], hasGaps } = listing;
   const sizes = [widest, ...PAGE_SIZES.filter((narrower) => narrower < widest)];
   let previous: number | undefined;
@@ -49,12 +51,9 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
     const perPage = sizes[size]!;
     let answer: Static<S>;
     try {
-      answer = await http.get(
-        schema,
-        path,
-        { ...query, page: Math.floor(at / perPage) + 1, per_page: perPage },
-        await headers?.(),
-      );
+      const asked = { ...query, page: Math.floor(at / perPage) + 1, per_page: perPage };
+      const ask = (headers?: Headers) => http.get(schema, path, asked, headers);
+      answer = await (auth ? auth.withSession(ask) : ask());
     } catch (error) {
       if (!isOversized(error) || perPage === 1) throw error;
       size++;

@@ -26,6 +26,8 @@ export interface SucceedOptions {
   readonly expirationDate?: string | undefined;
   /** Whether the old key has expired. It then needs a recovery challenge. */
   readonly recovery?: boolean;
+  /** Required if the old key has a password. */
+  readonly password?: string | undefined;
 }
 
 export class KeysClient extends Area {
@@ -83,7 +85,7 @@ export class KeysClient extends Area {
 
   /** Replaces the signer's key by another one. Both sign. @throws ClientError */
   async succeed(successor: Signer, options: SucceedOptions = {}): Promise<KeySucceeded> {
-    const { pseudonym, expirationDate, recovery = false } = options;
+    const { pseudonym, expirationDate: expiration_date, recovery, password } = options;
     const old_fingerprint = this.auth.key.fingerprint;
     const { fingerprint, pem, algorithm } = parsePublicKey(successor.publicKeyPem);
     const message = successionMessage(old_fingerprint, fingerprint);
@@ -95,9 +97,10 @@ export class KeysClient extends Area {
         new_public_key: pem,
         new_algorithm: algorithm,
         new_key_signature,
-        ...(pseudonym === undefined ? {} : { pseudonym }),
-        ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
+        pseudonym,
+        expiration_date,
       },
+      password,
     };
     const purpose = recovery ? "recovery" : "general";
     const receipt = await this.auth.postProven(wire.KeySucceeded, "/keys/succeed", body, purpose);
@@ -109,7 +112,7 @@ export class KeysClient extends Area {
         public_key: pem,
         pseudonym: pseudonym?.normalize("NFC") ?? CHOSEN,
         key_algorithm: algorithm,
-        expiration_date: moment(expirationDate),
+        expiration_date: moment(expiration_date),
         new_key_signature,
       },
     });

@@ -145,7 +145,7 @@ export class InboxClient extends Area {
       path: "/inbox",
       member: "notifications",
       query: { unread: unread === undefined ? undefined : `${unread}` },
-      headers: () => this.auth.bearer(),
+      auth: this.auth,
       place: (notification) => notification.id,
       newestFirst: true,
     });
