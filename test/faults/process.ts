@@ -27,7 +27,7 @@ export class ServiceProcess {
         SERVICE_DATA_DIR: dataDir,
         SERVICE_RATE_LIMITS: "off",
         SERVICE_WORKERS: "1",
-        LOG_LEVEL: "silent",
+        LOG_LEVEL: "error",
         ...environment,
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -31,7 +31,7 @@ export type Outcome =
   /** The same, after a failed page write whose message was not shortened: docs/reliability.md, "Faults of lmdb". */
   | "exit code 74, SIGABRT of lmdb named"
   /** The same, because LMDB could not open an environment: docs/reliability.md, "Faults of lmdb". */
-  | "exit code 74, SIGSEGV of lmdb named"
+  | "exit code 74, failed opening of lmdb named"
   | "wrong";
 
 export interface RoundReport {
@@ -57,6 +57,7 @@ export interface World {
   readonly folder: string;
 }
 
+const ERASING_PUT_OFF = '"msg":"withheld payloads stay on the disk"';
 const STACK = /^\s+at .+:\d+:\d+\)?$/m;
 const isPageWrite = ({ call, path, hasFailed }: Call): boolean =>
   hasFailed && path.endsWith("data.mdb") && (call === "pwrite64@lmdb" || call === "writev@lmdb");
@@ -64,6 +65,9 @@ const isPageWrite = ({ call, path, hasFailed }: Call): boolean =>
 const OPENING = new Set(["open", "create", "lock", "ftruncate64", "mmap64", "pread64", "pwrite64"]);
 const isOpening = ({ call, hasFailed }: Call): boolean =>
   hasFailed && call.endsWith("@lmdb") && OPENING.has(nameOf(call));
+
+/** How a process ends that uses memory which it has freed, or frees it again. */
+const OF_FREED_MEMORY: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGFPE"]);
 
 export async function runRound(world: World, one: Case): Promise<RoundReport> {
   const folder = mkdtempSync(join(world.folder, "round-"));
@@ -106,7 +110,7 @@ class Round {
     let outcome = await this.#meetFault();
     const { injected } = this.#injector;
     if (!injected && outcome !== "wrong") outcome = "not reached";
-    if (injected && outcome === "no effect" && mustBeHeeded(this.#case))
+    if (injected && outcome === "no effect" && mustBeHeeded(this.#case) && !this.#putsOffErasing())
       this.#problems.push("the error was ignored: nobody was refused anything");
     if (injected && outcome === "refused, went on" && this.#case.phase !== "stop" && endsAll(this.#case))
       this.#problems.push("it went on after a write of LMDB that failed");
@@ -186,13 +190,20 @@ class Round {
     return outcome;
   }
 
+  /** Where there is no room to make the log anew without withheld payloads, a service starts with them, and says so. */
+  #putsOffErasing(): boolean {
+    const { path, error } = this.#case;
+    const isFull = error === "ENOSPC" || error === "EDQUOT";
+    return isFull && path.startsWith("log/erasing") && this.#service!.stderr.includes(ERASING_PUT_OFF);
+  }
+
   /** The fault of lmdb that has ended the service by a signal, if its parent has named it. */
   #namedSignal(code: number | null): Outcome | undefined {
     if (code !== FAILED_EXIT_CODE) return undefined;
     const [, named] = /^cairnlog: The service was ended by (SIG[A-Z]+) /m.exec(this.#service!.stderr) ?? [];
     const calls = this.#injector.calls();
     if (named === "SIGABRT" && calls.some(isPageWrite)) return "exit code 74, SIGABRT of lmdb named";
-    if (named === "SIGSEGV" && calls.some(isOpening)) return "exit code 74, SIGSEGV of lmdb named";
+    if (OF_FREED_MEMORY.has(named!) && calls.some(isOpening)) return "exit code 74, failed opening of lmdb named";
     if (named !== undefined) this.#problems.push(`it was ended by ${named}`);
     return undefined;
   }

@@ -25,6 +25,7 @@ interface EndBySignal {
 const MEANINGS: Partial<Record<NodeJS.Signals, string>> = {
   SIGABRT: "its own code or a library gave up",
   SIGBUS: "a mapped file could not be read: a broken disk, or a file that was made shorter",
+  SIGFPE: "a fault in native code",
   SIGKILL: "somebody has killed it",
   SIGSEGV: "a fault in native code",
 };

@@ -48,6 +48,7 @@ const hasEnded = (pid: number) => () => {
 
 test.each([
   ["SIGSEGV", "a fault in native code"],
+  ["SIGFPE", "a fault in native code"],
   ["SIGBUS", "a mapped file could not be read: a broken disk, or a file that was made shorter"],
   ["SIGABRT", "its own code or a library gave up"],
   ["SIGKILL", "(?:somebody has killed it|the kernel has killed a process because memory was short)"],
