@@ -1,5 +1,5 @@
 /** docs/operating.md and docs/deploy: the metrics, settings and paths in them exist, and the samples are valid. */
-import { execFile, spawnSync } from "node:child_process";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -167,17 +167,24 @@ test("new-log.sh makes none in the data directory of a single log, which would c
   expect([statSync(data).mode & 0o777, readdirSync(data), existsSync(`${root}/etc`)]).toEqual([0o700, ["log"], false]);
 });
 
-test("the image's health check tells a service that lives from one that does not", async () => {
-  const check = /^ {2}CMD (\[.*\])$/m.exec(sample("Dockerfile"))![1]!;
-  const [command, ...args] = JSON.parse(check) as string[];
-  const service = await startTestService();
-  const { port } = service.server.address;
-  const run = promisify(execFile);
-  const env = { ...process.env, PORT: `${port}` };
-  await run(command!, args, { env });
-  await service.close();
-  await expect(run(command!, args, { env })).rejects.toMatchObject({ code: 1 });
-});
+test.each([["HTTP"], ["TLS, with a certificate for another name"]])(
+  "the image's health check tells a service that lives from one that does not, over %s",
+  async (over) => {
+    const check = /^ {2}CMD (\[.*\])$/m.exec(sample("Dockerfile"))![1]!;
+    const [command, ...args] = JSON.parse(check) as string[];
+    const [key, cert] = ["key.pem", "cert.pem"].map((name) => `${temporaryFolder()}/${name}`) as [string, string];
+    const made = `-newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj /CN=log.example -keyout ${key} -out ${cert}`;
+    const tls = over === "HTTP" ? {} : { SERVICE_TLS_CERT: cert, SERVICE_TLS_KEY: key };
+    if (over !== "HTTP") execFileSync("openssl", ["req", "-x509", ...made.split(" ")], { stdio: "pipe" });
+    const service = await startTestService(tls);
+    const { port } = service.server.address;
+    const run = promisify(execFile);
+    const env = { ...process.env, ...tls, PORT: `${port}` };
+    await run(command!, args, { env });
+    await service.close();
+    await expect(run(command!, args, { env })).rejects.toMatchObject({ code: 1 });
+  },
+);
 
 test("the proxies of the samples close idle connections before the service does, and take its largest body", () => {
   const largest = (BULK_BODIES * Number(TABLE.maxBodyBytes.fallback)) / 2 ** 20;
