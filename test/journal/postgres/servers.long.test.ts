@@ -143,9 +143,9 @@ test("what only the primary has is not shown until its standby has it, too", asy
 describe("a check of all servers", () => {
   const HEX = (bytes: Uint8Array) => `'\\x${Buffer.from(bytes).toString("hex")}'`;
   /** Records that follow one another; those from the third on are of a branch. */
-  const recordsOf = (branch: string): Columns[] => {
+  const recordsOf = (branch: string, count = 3): Columns[] => {
     const records: Columns[] = [];
-    for (let sequence = 1; sequence <= 3; sequence++) {
+    for (let sequence = 1; sequence <= count; sequence++) {
       const previous = records.at(-1)?.hash ?? NO_HASH;
       const row = { table: "meta", key: `${sequence}`, row: { name: sequence < 3 ? "" : branch } } as never;
       records.push(columnsOf({ sequence, epoch: 1, firstIndex: 0, previous, batch: null, rows: [row] }, 0));
@@ -157,7 +157,7 @@ describe("a check of all servers", () => {
   /** Gives a primary, and its standbys with it, these records, and then changes them. */
   const fill = (server: PostgresServer, records: readonly Columns[], change = "") =>
     server.query(`SET synchronous_commit TO local; DROP SCHEMA cairnlog CASCADE; ${SCHEMA_SQL}
-      INSERT INTO cairnlog.lead (epoch, sequence, hash, size, acked) VALUES (1, 3, ${HEX(records.at(-1)!.hash)}, 0, 3);
+      INSERT INTO cairnlog.lead (epoch, sequence, hash, size, acked) VALUES (1, ${records.length}, ${HEX(records.at(-1)!.hash)}, 0, 3);
       INSERT INTO cairnlog.record VALUES ${records.map(rowOf).join(", ")}; ${change}`);
   const addressOf = ({ port }: PostgresServer) => `127.0.0.1:${port}`;
   /** The report on servers, when the standby has what its primary has. */
@@ -182,12 +182,21 @@ describe("a check of all servers", () => {
     expect((await at(3, NO_HASH)).faults).toEqual([expect.stringMatching(/was written without the journal/)]);
   });
 
-  test("finds a record that differs, on whichever server", async () => {
+  test("finds the first record that the primary has otherwise, or not at all, and names the server that has it", async () => {
     await fill(primary, ours);
-    await fill(old, theirs);
-    const { faults } = await checked([old, primary, standby]);
-    const differs = (server: PostgresServer) => `${addressOf(server)}: record 3 differs from that of the others.`;
-    expect(faults).toEqual([differs(primary), differs(standby)]);
+    const fault = (sequence: number, what: string) => `${addressOf(old)}: record ${sequence} ${what}.`;
+    const at = { sequence: 3, epoch: 1, hash: ours[2]!.hash };
+    for (const order of [
+      [old, primary, standby],
+      [standby, old, primary],
+    ]) {
+      await fill(old, recordsOf("theirs", 5));
+      expect((await checked(order, at)).faults).toEqual([fault(3, "differs from that of the others")]);
+      await fill(old, recordsOf("ours", 5));
+      expect((await checked(order, at)).faults).toEqual([fault(4, "is not in the journal")]);
+      await fill(old, ours.slice(0, 2));
+      expect((await checked(order, at)).faults).toEqual([]);
+    }
   });
 
   test.each([

@@ -26,43 +26,71 @@ export async function checkJournal(url: string, position: JournalPosition | null
   const statuses = servers.statuses;
   servers.close();
   const faults: string[] = [];
+  const primary = statuses.filter(({ role }) => role === "primary").sort(byTimeline)[0];
+  if (!primary) faults.push("No server is a primary.");
+  const reports = statuses.map((status) => ({ ...status, records: 0 }));
+  const on = async <T>(i: number, question: (connection: PgConnection) => Promise<T>): Promise<T> => {
+    const connection = await PgConnection.open(target, target.places[i]!);
+    try {
+      return await question(connection);
+    } finally {
+      connection.close();
+    }
+  };
+  // Of several primaries, the one of the newest timeline says what the others must have.
+  const reached = [...statuses.keys()]
+    .filter((i) => statuses[i]!.role !== "unreachable")
+    .sort((a, b) => Number(statuses[b] === primary) - Number(statuses[a] === primary));
+  // How far it is, it is asked last: whoever had more before then has what is not the journal's.
+  const ends = new Map<number, number | Error>();
+  for (const i of reached.toReversed()) ends.set(i, await on(i, newestRecord).catch((error: Error) => error));
   /** Hashes by sequence, as the first server told them. */
   const hashes: Buffer[] = [];
-  const reports = [];
-  // The primary first: standbys may be behind it, and not ahead.
-  for (const i of [...statuses.keys()].sort((a, b) => rank(statuses[a]!) - rank(statuses[b]!))) {
-    const status = statuses[i]!;
-    if (status.role === "unreachable") {
-      reports.push({ ...status, records: 0 });
-      continue;
-    }
-    let records = 0;
+  let isWhole = false;
+  for (const i of reached)
     try {
-      const connection = await PgConnection.open(target, target.places[i]!);
-      try {
-        records = await readAll(connection, status.address, hashes, faults);
-      } finally {
-        connection.close();
-      }
-      reports.push({ ...status, records });
+      const { address } = statuses[i]!;
+      const end = ends.get(i)!;
+      if (end instanceof Error) throw end;
+      const others = { address, hashes, isWhole, faults };
+      reports[i]!.records = await on(i, (connection) => readAll(connection, end, others));
+      isWhole ||= statuses[i] === primary;
     } catch (error) {
-      faults.push(`${status.address}: ${(error as Error).message}`);
-      reports.push({ ...status, records });
+      faults.push(`${statuses[i]!.address}: ${(error as Error).message}`);
     }
-  }
-  if (!statuses.some(({ role }) => role === "primary")) faults.push("No server is a primary.");
   if (position?.sequence) faults.push(...placeOf(position, hashes));
   return { servers: reports, faults };
 }
 
-const rank = ({ role }: ServerStatus): number => ["primary", "standby", "unreachable"].indexOf(role);
+const byTimeline = (a: ServerStatus, b: ServerStatus): number => b.timeline! - a.timeline!;
 
-/** @returns how many records the server has */
-async function readAll(connection: PgConnection, address: string, hashes: Buffer[], faults: string[]): Promise<number> {
+async function newestRecord(connection: PgConnection): Promise<number> {
   const [row] = await connection.query(LEAD, STATEMENT_MS);
   if (!row) throw new CairnlogError("corrupt-log", "it has no row in cairnlog.lead");
-  const { sequence } = leadOf(row);
+  return leadOf(row).sequence;
+}
+
+/** What was read of the servers before. */
+interface Others {
+  /** Of the server that is compared with them. */
+  readonly address: string;
+  readonly hashes: Buffer[];
+  /** Whether these are all of the journal. */
+  readonly isWhole: boolean;
+  readonly faults: string[];
+}
+
+/**
+ * Reads the records of a server up to `sequence`. Of the first that is not as others have it, it says so: none behind it is.
+ * @returns how many there are
+ */
+async function readAll(
+  connection: PgConnection,
+  sequence: number,
+  { address, hashes, isWhole, faults }: Others,
+): Promise<number> {
   let at: JournalPosition = ORIGIN;
+  let isSame = true;
   while (at.sequence < sequence) {
     const end = Math.min(sequence, at.sequence + STEP);
     const rows = await connection.copy(recordsText(at.sequence, end, true), STATEMENT_MS);
@@ -71,9 +99,12 @@ async function readAll(connection: PgConnection, address: string, hashes: Buffer
       const { record, hash } = recordOf(body!, [], false);
       checkNext(at, record);
       const known = hashes[record.sequence];
-      if (known && !known.equals(hash))
-        faults.push(`${address}: record ${record.sequence} differs from that of the others.`);
-      hashes[record.sequence] ??= Buffer.from(hash);
+      const fault = known
+        ? !known.equals(hash) && "differs from that of the others"
+        : isWhole && "is not in the journal";
+      if (fault && isSame) faults.push(`${address}: record ${record.sequence} ${fault}.`);
+      if (fault) isSame = false;
+      else hashes[record.sequence] = Buffer.from(hash);
       at = { sequence: record.sequence, epoch: record.epoch, hash };
     }
   }
