@@ -16,8 +16,11 @@ export interface ConnectionString {
   readonly user: string;
   readonly password: string | undefined;
   readonly database: string;
-  /** False for a connection without TLS. */
-  readonly tls: ConnectionOptions | false;
+  /**
+   * False for a connection without TLS. To be called for each connection: files are read again, and may have been renewed.
+   * @throws Error for a file that cannot be read
+   */
+  readonly tls: () => ConnectionOptions | false;
 }
 
 const DEFAULT_PORT = 5432;
@@ -40,12 +43,18 @@ export function parseConnectionString(text: string): ConnectionString {
   for (const name of parameters.keys())
     if (!KNOWN.has(name)) throw misfit(`without the parameter ${name}: ${[...KNOWN].join(", ")} are known`);
   const places = hosts.split(",").map(placeOf);
+  const tls = tlsOf(parameters, places);
+  try {
+    tls();
+  } catch (error) {
+    throw misfit(`a connection string whose files can be read: ${(error as Error).message}`);
+  }
   return {
     places,
-    user: decodeURIComponent(user),
-    password: password ? decodeURIComponent(password) : undefined,
-    database: decodeURIComponent(database),
-    tls: tlsOf(parameters, places),
+    user: decoded(user),
+    password: password ? decoded(password) : undefined,
+    database: decoded(database),
+    tls,
   };
 }
 
@@ -53,35 +62,43 @@ export function parseConnectionString(text: string): ConnectionString {
 export const hostAndPort = ({ host, port }: ServerAddress): string =>
   `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw misfit("a connection string in which each % begins the code of a character (%25 is %)");
+  }
+}
+
 function placeOf(text: string): ServerAddress {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text);
   const port = Number(match?.[3] ?? DEFAULT_PORT);
   if (!match || port < 1 || port > 65_535) throw misfit("a connection string whose hosts are host or host:port");
-  return { host: decodeURIComponent(match[1] ?? match[2]!), port };
+  return { host: decoded(match[1] ?? match[2]!), port };
 }
 
-function tlsOf(parameters: URLSearchParams, places: readonly ServerAddress[]): ConnectionOptions | false {
+function tlsOf(parameters: URLSearchParams, places: readonly ServerAddress[]): ConnectionString["tls"] {
   const isHere = places.every(({ host }) => LOOPBACK.test(host));
   const given = parameters.get("sslmode") ?? (isHere ? "disable" : "verify-full");
   const mode = MODES.find((known) => known === given);
   if (!mode) throw misfit(`a connection string whose sslmode is one of ${MODES.join(", ")}`);
-  if (mode === "disable") return false;
+  if (mode === "disable") return () => false;
   const files = Object.entries(FILES).flatMap(([name, option]) => {
     const path = parameters.get(name);
-    return path === null ? [] : [[option, readFile(name, path)] as const];
+    return path === null ? [] : [{ name, option, path }];
   });
-  return {
-    ...Object.fromEntries(files),
+  return () => ({
+    ...Object.fromEntries(files.map(({ name, option, path }) => [option, readFile(name, path)])),
     rejectUnauthorized: mode !== "require",
     ...(mode === "verify-ca" && { checkServerIdentity: () => undefined }),
-  };
+  });
 }
 
 function readFile(name: string, path: string): Buffer {
   try {
     return readFileSync(path);
-  } catch (error) {
-    throw misfit(`a connection string whose ${name} can be read (${(error as NodeJS.ErrnoException).code})`);
+  } catch (cause) {
+    throw new Error(`${name} cannot be read (${(cause as NodeJS.ErrnoException).code})`, { cause });
   }
 }
 

@@ -90,7 +90,8 @@ export class PgConnection {
   /** @throws Error if the server cannot be reached, or refuses */
   static async open(target: ConnectionString, place: ServerAddress): Promise<PgConnection> {
     const Driver = await loadDriver();
-    const { user, password, database, tls: ssl } = target;
+    const { user, password, database } = target;
+    const ssl = target.tls();
     const limits = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "cairnlog" };
     const client = new Driver({ ...place, user, password, database, ssl, ...limits });
     const connection = new PgConnection(client, place);
