@@ -40,6 +40,12 @@ const settings = Object.fromEntries(
     .map((line) => /^(\w+) = '?(.*?)'?$/.exec(line)!.slice(1) as [string, string]),
 );
 
+test("no file of a server is where pg_basebackup and pg_rewind put that of another one", () => {
+  const files = Object.entries(settings).filter(([name]) => name.endsWith("_file"));
+  expect(files.map(([name]) => name)).toEqual(["hba_file", "ssl_cert_file", "ssl_key_file"]);
+  for (const [, path] of files) expect(path).toMatch(/^\/etc\/postgresql\//);
+});
+
 test("the samples make a server that lets nodes in by TLS and a password, and nobody else", async () => {
   const { primary } = cluster;
   const openssl = (args: string) => execFileSync("openssl", args.split(" "), { cwd: folder.path, stdio: "ignore" });
@@ -53,7 +59,8 @@ test("the samples make a server that lets nodes in by TLS and a password, and no
   const rules = readFileSync(sample("pg_hba.conf"), "utf8").replaceAll("10.0.0.0/24", "127.0.0.1/32");
   // The test itself asks as ever.
   place("pg_hba.conf", `host all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n${rules}`);
-  primary.configure(settings);
+  const here = (text: string) => text.replace("/etc/postgresql", primary.dataDir);
+  primary.configure(Object.fromEntries(Object.entries(settings).map(([name, text]) => [name, here(text)])));
   await primary.stop();
   await primary.start();
   await cluster.settled();
