@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { closeAfter } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
 import { takeWriterLock } from "../store/lmdb/writerlock.js";
-import { checkFormat, MIGRATIONS } from "../store/migrations.js";
+import { checkConverted } from "../store/migrations.js";
 import { openStore } from "../store/store.js";
 import { LogFollower, type WriterLink } from "./follow/follower.js";
 import { openErased } from "./history/erase.js";
@@ -55,7 +55,8 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
 
 /**
  * Opens a log that another thread or process writes, to be read. It shows the moment of the call until `refresh`.
- * @throws CairnlogError `not-found` when it is not there; `invalid-key`; otherwise as `openLog` does
+ * @throws CairnlogError `not-found` when it is not there; `invalid-key`; `precondition-failed` for a log of an older format, which
+ *   its writer converts; otherwise as `openLog` does
  */
 export async function openLogReader(options: LogReaderOptions): Promise<LogReader> {
   checkText("openLogReader", "path", options?.path, "the directory of the log");
@@ -67,7 +68,7 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
     store.pin();
     const meta = soundMeta(store, path);
     if (!meta) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
-    checkFormat(meta, MIGRATIONS.length + 1);
+    checkConverted(meta);
     return new LogReader({ path, store, projection, operatorKey, pool, mapSize });
   } catch (error) {
     return closeAfter(error, () => store.close());

@@ -47,6 +47,20 @@ export function checkFormat(meta: LogMeta, format: number = FORMAT): void {
 }
 
 /**
+ * Checks that a log can be read as it is. One that is not converted, or not to its end, has rows that say too little: of keys, for
+ * example, that nobody registered them.
+ * @throws CairnlogError `precondition-failed` for a log of an older format; as `checkFormat` does
+ */
+export function checkConverted(meta: LogMeta): void {
+  checkFormat(meta);
+  if (meta.format !== FORMAT)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The log is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once, or the monitor of a mirror: it converts the log.`,
+    );
+}
+
+/**
  * Converts a log to the newest format that `migrations` can reach.
  * @returns its meta row after that
  * @throws CairnlogError `corrupt-log` for a log of a newer format, `storage-failed`

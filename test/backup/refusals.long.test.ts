@@ -78,6 +78,12 @@ describe("no backup is made", () => {
       new RegExp(`is in format ${FORMAT - 1}, but this version uses format ${FORMAT}\\. Start the service once`),
     ],
     [
+      "whose conversion was interrupted",
+      (meta) => ({ ...meta, format: FORMAT - 1, rebuilding: true, migrating: true }),
+      "precondition-failed",
+      new RegExp(`is in format ${FORMAT - 1}, but this version uses format ${FORMAT}\\. Start the service once`),
+    ],
+    [
       "in a newer format",
       (meta) => ({ ...meta, format: FORMAT + 1 }),
       "corrupt-log",

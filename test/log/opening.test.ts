@@ -158,6 +158,22 @@ describe("by its format", () => {
     });
   });
 
+  test.each([
+    ["an earlier one", {}],
+    ["one whose conversion is under way, or was interrupted,", { rebuilding: true, migrating: true } as const],
+  ])("%s is not read before its writer has converted it", async (_, marks) => {
+    const path = await closedLog(1);
+    await changeMeta(path, { format: FORMAT - 1, ...marks });
+    await expect(openTestReader(path)).rejects.toMatchObject({
+      code: "precondition-failed",
+      message: expect.stringMatching(
+        `^The log is in format ${FORMAT - 1}, but this version uses format ${FORMAT}\\. Start the service once, or the monitor`,
+      ),
+    });
+    await (await openTestLog({ path })).log.close();
+    expect((await openTestReader(path)).size).toBe(1);
+  });
+
   test("an earlier one becomes this version's, but not for a key that is not the log's", async () => {
     const path = await closedLog(1);
     await changeMeta(path, { format: FORMAT - 1 });

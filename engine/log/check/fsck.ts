@@ -10,7 +10,7 @@ import { leastWhere } from "../../base/search.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { ChangeSet } from "../../store/changeset.js";
-import { checkFormat } from "../../store/migrations.js";
+import { checkConverted } from "../../store/migrations.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
@@ -333,12 +333,7 @@ function checkMeta(store: Store, size: number, { current, first }: Operators, fi
     wrong("the row is missing on disk.");
     return;
   }
-  checkFormat(meta);
-  if (meta.format >= 1 && meta.format < FORMAT)
-    throw new CairnlogError(
-      "precondition-failed",
-      `The log is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
-    );
+  if (meta.format >= 1) checkConverted(meta);
   if (meta.format !== FORMAT) wrong(`the stored format is ${meta.format}, but these tables are in format ${FORMAT}.`);
   if (meta.key_id !== current.fingerprint)
     wrong(`the stored operator key is ${meta.key_id}, not ${current.fingerprint}.`);

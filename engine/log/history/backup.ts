@@ -18,9 +18,9 @@ import { CairnlogError } from "../../base/error.js";
 import { flushFolders, makeFolders } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { rowLine } from "../../journal/rows.js";
-import { checkFormat } from "../../store/migrations.js";
+import { checkConverted } from "../../store/migrations.js";
 import type { LogMeta } from "../../store/schema/rows.js";
-import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
+import { PRIVATE_TABLES } from "../../store/schema/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { Operators } from "../operator/operators.js";
@@ -116,16 +116,11 @@ async function readMoment(store: Store, earlier: BackupManifest | undefined, opt
 function soundMeta(store: Store, { path }: BackupOptions): LogMeta {
   const meta = store.get("meta", "log");
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
-  checkFormat(meta);
+  checkConverted(meta);
   if (meta.rebuilding)
     throw new CairnlogError(
       "corrupt-log",
       `A rebuild of the log in ${path} was interrupted: run cairnlog fsck --rebuild first.`,
-    );
-  if (meta.format !== FORMAT)
-    throw new CairnlogError(
-      "precondition-failed",
-      `The log in ${path} is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
     );
   return meta;
 }
