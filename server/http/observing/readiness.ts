@@ -78,14 +78,13 @@ export class Readiness {
     const { log, freeBytes, minFreeBytes, isReadOnly = false } = this.#parts;
     this.checkAlive();
     if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
-    // Nothing can be appended any more, and all is served.
-    if (isReadOnly || log.frozen) return [];
     const stuck = this.#parts.stuck();
     if (stuck.length) throw unready(`Threads that serve HTTP do not answer: ${stuck.join(", ")}.`);
     const { node } = this.#parts;
     const trouble = node?.trouble();
     if (trouble) throw unready(trouble);
-    if (node?.leads() === false) return [];
+    // Nothing is appended here, or to this log any more, and all is served.
+    if (isReadOnly || log.frozen || node?.leads() === false) return [];
     const { writer } = this.#parts;
     const disbelief = writer?.refuted ?? writer?.clockRefusal;
     if (disbelief) throw unready(disbelief.message);

@@ -161,6 +161,20 @@ test("a mirror needs neither the operator key nor much free disk", async () => {
   expect(await readiness.check()).toEqual([]);
 });
 
+test("of a log that has ended, what keeps it from being read counts, and what keeps it from growing does not", async () => {
+  const log = { ...(parts().log as object), frozen: { reason: "The end.", successor: null } };
+  const operator = { ...parts().operator, sign: () => Promise.reject(new Error("It is put away.")) };
+  const ended = (more: object) => new Readiness(parts({ log, operator, freeBytes: () => 1, ...more })).check();
+  const node = (trouble: string | null) => ({ leads: () => true, trouble: () => trouble });
+  expect(await ended({ minFreeBytes: 2, node: node(null) })).toEqual([]);
+  await expect(ended({ stuck: () => ["front-1"] })).rejects.toMatchObject({
+    status: 503,
+    message: "Threads that serve HTTP do not answer: front-1.",
+  });
+  const trouble = "This node has had no news of the log for 61 seconds.";
+  await expect(ended({ node: node(trouble) })).rejects.toMatchObject({ status: 503, message: trouble });
+});
+
 test("a log that can no longer be used says so, to both probes", async () => {
   const failure = new CairnlogError("storage-failed", "The disk is gone.");
   const { log } = parts();
