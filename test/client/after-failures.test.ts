@@ -69,7 +69,11 @@ test("a refusal of the first attestation leaves the key to name itself with the 
   expect(await client.keys.find(fingerprint)).toMatchObject({ pseudonym: "Ada", named: true });
 });
 
-test.each(["/auth/login", "/auth/renew"])("the session of another key, which %s answers, is not kept", async (path) => {
+test.each([
+  ["/auth/login", "a signer"],
+  ["/auth/renew", "a signer"],
+  ["/auth/renew", "its session alone"],
+])("the session of another key, which %s answers, is not kept by a client with %s", async (path, holds) => {
   const theirs = newClient(service.url);
   await theirs.client.keys.register({ pseudonym: "Eve" });
   const session = await theirs.client.login();
@@ -82,8 +86,8 @@ test.each(["/auth/login", "/auth/renew"])("the session of another key, which %s 
   const own = { ...(await client.login()), expires_at: new Date(Date.now() + 1_000).toISOString() };
   const again = createClient({
     server: service.url,
-    signer: asSigner(signer),
     fetch: lying,
+    ...(holds === "a signer" && { signer: asSigner(signer) }),
     ...(path === "/auth/renew" && { session: own }),
   });
   isLie = true;
@@ -94,6 +98,46 @@ test.each(["/auth/login", "/auth/renew"])("the session of another key, which %s 
   await ask();
   expect(again.session).toMatchObject({ fingerprint });
 });
+
+test.each<[what: string, times: number, answer: () => Response]>([
+  ["breaks off", 1, () => fail()],
+  ["is answered with something else", 1, () => Response.json({ id: 1 })],
+  ["is answered by a gateway", 1, () => new Response("Bad Gateway", { status: 502 })],
+  ["meets a busy service", 1, () => refusal(503, "overloaded")],
+  ["meets a limit", 1, () => refusal(429, "rate-limited")],
+  ["is forbidden", 1, () => refusal(403, "forbidden")],
+  ["is there already", 1, () => refusal(409, "already-exists")],
+  ["has a session that has ended", 2, () => refusal(401, "unauthorized")],
+])(
+  "a write with a session that %s is sent %i time(s), and the next one is like the first",
+  async (_, times, answer) => {
+    let sent = 0;
+    let isFailing = true;
+    const failing: typeof fetch = async (input, init) => {
+      if (!String(input).endsWith("/webhooks") || !isFailing) return fetch(input, init);
+      sent++;
+      return answer();
+    };
+    const { client } = newClient(service.url, { fetch: failing });
+    await client.keys.register({ pseudonym: "Ada" });
+    await client.login();
+    const subscribe = () => client.webhooks.create({ url: "https://example.org/hook", events: ["key.revoked"] });
+    await failure(subscribe());
+    expect(sent).toBe(times);
+    isFailing = false;
+    expect(await subscribe()).toMatchObject({ active: true });
+    expect(await client.webhooks.list()).toHaveLength(1);
+  },
+);
+
+function fail(): never {
+  throw new TypeError("fetch failed");
+}
+
+function refusal(status: number, code: string): Response {
+  const problem = { type: "about:blank", title: "No", status, detail: "Not now.", code };
+  return Response.json(problem, { status, headers: { "content-type": "application/problem+json" } });
+}
 
 const nodes: Server[] = [];
 afterAll(() => {
