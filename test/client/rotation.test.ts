@@ -183,15 +183,32 @@ describe("a chain", () => {
     proxy.repent();
   });
 
-  test("whose rotations the log does not have is refused, though both keys signed it", async () => {
-    proxy.lie = (path, answer) =>
-      path === `/log/${rotations[0]!.log_entry_id}` ? { ...answer, payload: { ...answer.payload, note: 1 } } : answer;
-    await conviction(createClient({ server: proxy.url, operatorKey: first.pem }).log.head());
-    proxy.lie = (path, answer) =>
-      path.startsWith(`/log/proof/${rotations[0]!.tree_size}?`) ? { ...answer, leaf_index: 0 } : answer;
-    await conviction(createClient({ server: proxy.url, operatorKey: first.pem }).log.head());
-    proxy.repent();
-  });
+  test.each<[string, Lie]>([
+    [
+      "have another entry",
+      (path, answer) =>
+        path === `/log/${rotations[0]!.log_entry_id}` ? { ...answer, payload: { ...answer.payload, note: 1 } } : answer,
+    ],
+    [
+      "are elsewhere",
+      (path, answer) =>
+        path.startsWith(`/log/proof/${rotations[0]!.tree_size}?`) ? { ...answer, leaf_index: 0 } : answer,
+    ],
+  ])(
+    "whose rotations %s on the log is refused, though both keys signed it, each time that it is shown",
+    async (_, lie) => {
+      const store = memoryStore();
+      const { log } = createClient({ server: proxy.url, operatorKey: first.pem, store });
+      proxy.lie = lie;
+      for (const _ of [1, 2]) {
+        await conviction(log.head());
+        expect((await log.knownOperators()).chain).toHaveLength(1);
+      }
+      expect(await store.load()).toEqual({ operator_key: first.pem, head: null });
+      proxy.repent();
+      expect(await log.head()).toMatchObject({ key_id: third.fingerprint });
+    },
+  );
 });
 
 test("a head by a retired key, of a later size than its term has, is refused", async () => {
