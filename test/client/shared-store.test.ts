@@ -28,33 +28,34 @@ const head = (tree_size: number): NonNullable<State["head"]> => ({
 });
 const END = { entry_id: 5, tree_size: 5 };
 
-/** Everything that there is to note, and half of it. */
-const NOTES = [false, true].flatMap((chain) =>
-  [false, true].flatMap((end) => [null, 2, 5].map((size) => ({ chain, end, size }))),
+/** Everything that there is to note, and parts of it: a client may know the chain from before the rotation. */
+const NOTES = [0, 1, 2].flatMap((terms) =>
+  [false, true].flatMap((end) => [null, 2, 5].map((size) => ({ terms, end, size }))),
 );
 type Note = (typeof NOTES)[number];
 
 test("the store has the largest head, the longest chain and the end that any of them has noted, in whichever order", async () => {
   const nobody = new Http("http://log.invalid", () => Promise.reject(new Error("nobody is asked")));
-  const long = await OperatorKeys.verify(CHAIN, first);
+  const chains = [null, OperatorKeys.of(first), await OperatorKeys.verify(CHAIN, first)] as const;
   for (const a of NOTES)
     for (const b of NOTES) {
       const store = memoryStore();
       const pins = [a, b].map(() => new OperatorPins(nobody, store, first.pem));
       // Both have read the store before either writes.
       for (const each of pins) await each.key();
-      const keep = (each: OperatorPins, { chain, end, size }: Note) => {
-        if (chain) each.believe(long);
+      const keep = (each: OperatorPins, { terms, end, size }: Note) => {
+        each.believe(chains[terms]!);
         if (end) each.end = END;
         return each.keep(size === null ? null : head(size));
       };
       await keep(pins[0]!, a);
       await keep(pins[1]!, b);
       const size = Math.max(a.size ?? 0, b.size ?? 0);
+      const terms = Math.max(a.terms, b.terms);
       expect(await store.load(), JSON.stringify([a, b])).toEqual({
         operator_key: first.pem,
         head: size ? head(size) : null,
-        ...((a.chain || b.chain) && { operators: CHAIN }),
+        ...(terms && { operators: chains[terms]!.chain }),
         ...((a.end || b.end) && { frozen: END }),
       });
       // The end is believed by those, too, that have not noted it.
