@@ -157,16 +157,19 @@ describe("the operator key", () => {
     expect(proxy.asked).toEqual(["GET /log/sth", "GET /log/operator-key"]);
   });
 
-  test("the one seen first stays; another one pinned later is an error of its own", async () => {
-    const { store } = await acquainted();
-    const stranger = await startTestService();
-    await grow(stranger, 9);
-    proxy.upstream = stranger.url;
-    await conviction(newClient(proxy.url, { store }).client.log.head(), "operator-key-mismatch");
-    const { public_key } = (await stranger.get("/log/operator-key")).body;
-    const pinned = createClient({ server: proxy.url, store, operatorKey: public_key });
-    expect(await failure(pinned.log.head())).toMatchObject({ code: "operator-key-mismatch" });
-  });
+  test.each([9, 0])(
+    "the one seen first stays before another log of %i entries; another one pinned later is an error of its own",
+    async (entries) => {
+      const { store } = await acquainted();
+      const stranger = await startTestService();
+      if (entries) await grow(stranger, entries);
+      proxy.upstream = stranger.url;
+      await conviction(newClient(proxy.url, { store }).client.log.head(), "operator-key-mismatch");
+      const { public_key } = (await stranger.get("/log/operator-key")).body;
+      const pinned = createClient({ server: proxy.url, store, operatorKey: public_key });
+      expect(await failure(pinned.log.head())).toMatchObject({ code: "operator-key-mismatch" });
+    },
+  );
 
   test("where one is known, another log at that address is sent nothing but questions without a session", async () => {
     const { store, signer } = await acquainted();
