@@ -15,12 +15,12 @@ import {
   parsePublicKey,
   verifyBundle,
 } from "#cairnlog/engine/verify/index.js";
-import { createClient, memoryStore, type State, type Store } from "#cairnlog/server/client/index.js";
+import { type Client, createClient, memoryStore, type State, type Store } from "#cairnlog/server/client/index.js";
 import type { Misconduct } from "#cairnlog/server/monitor/alarm.js";
 import { anyEvent } from "../anyevent.js";
 import { caught, newMonitor } from "../monitor/monitors.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { conviction, failure, newClient } from "./clients.js";
+import { all, conviction, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
 /** An operator key: of the log (a, then b), of a thief of a (x). */
@@ -307,6 +307,31 @@ describe("while a chain is checked against the log, a head of yet another key", 
     expect(await store.load()).toEqual({ operator_key: a.publicPem, head: null });
     await conviction(clientWith(store).log.head());
     expect(await store.load()).toEqual({ operator_key: a.publicPem, head: null });
+  });
+});
+
+describe("a client that has seen the chain of before the rotation", () => {
+  const READS: Readonly<Record<string, (client: Client, size: number) => Promise<unknown>>> = {
+    "the newest head": ({ log }) => log.head(),
+    "the head of a size": ({ log }, size) => log.headOf(size),
+    "heads of both keys": ({ log }, size) => log.heads(1, size),
+    "a summary": ({ log }) => log.summary(),
+    "a checkpoint": ({ log }) => log.checkpoint(),
+    "an entry": ({ log }) => log.entry(1),
+    "every entry": ({ log }) => all(log.since(0)),
+    "a list": ({ log }) => all(log.entries()),
+    "a proof": ({ log }) => log.proof(0),
+    "the consistency of heads of both keys": ({ log }, size) => log.consistency(PLACE, size),
+    "whether the log has ended": ({ shards }) => shards.end(),
+  };
+  test.each(Object.entries(READS))("reads %s of after it, and accuses nobody", async (_, read) => {
+    let isBefore = true;
+    const before = { fingerprint: a.fingerprint, public_key: a.publicPem, operators: chainOf({ key: a, from: 1 }) };
+    proxy.lie = (path, answer) => (isBefore && path === "/log/operator-key" ? { ...answer, ...before } : answer);
+    const client = createClient({ server: proxy.url, operatorKey: a.publicPem });
+    expect((await client.log.operators()).chain).toHaveLength(1);
+    isBefore = false;
+    await read(client, await honest.entryCount());
   });
 });
 
