@@ -1,13 +1,21 @@
 /** A frozen log under a monitor: told of once, silent for good, and caught when it goes on. */
 import { expect, test } from "vitest";
 import { freeze } from "#cairnlog/engine/log/operator/entries.js";
-import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { type Entry, parsePolicy } from "#cairnlog/engine/verify/index.js";
+import { cairnlogFollower, tiledFollower } from "#cairnlog/server/cli/log/follower.js";
+import { Http } from "#cairnlog/server/client/base/http.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { ServedTiles } from "#cairnlog/server/client/log/served.js";
+import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
+import { Publisher } from "#cairnlog/server/publishing/publisher.js";
+import { ServiceEntries } from "#cairnlog/server/publishing/source.js";
 import { anyEvent } from "../anyevent.js";
 import { conviction, failure, newClient } from "../client/clients.js";
 import { LyingProxy } from "../client/proxy.js";
-import { startTestService } from "../server/harness.js";
+import { MemoryTarget } from "../publishing/memory.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
 import { caught, newMonitor } from "./monitors.js";
+import { serving, URL_OF_LOG } from "./tiled/staticlog.js";
 
 const reason = "The year is over.";
 const end = { entry_id: 3, tree_size: 3, reason, successor: null };
@@ -30,6 +38,44 @@ test("a monitor tells of the end, and goes on with its rounds", async () => {
   await later.monitor.round();
   expect(later.monitor.isFrozen).toBe(true);
   await later.monitor.close();
+});
+
+test("an end of which nobody could be told is told by the next monitor, of a log and of its published files", async () => {
+  const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  const { log } = service.server.registry;
+  await log.append([anyEvent({ n: 1 }), anyEvent({ n: 2 })]);
+  await freeze(log, { reason, successor: null });
+  await service.checkpointed(3);
+  const policy = parsePolicy(`log ${(await service.send("GET", "/tlog/vkey")).text.trim()}\nquorum none\n`);
+  const target = new MemoryTarget();
+  const [source, entries] = [
+    new ServedTiles(new Http(`${service.url}/tlog`, fetch)),
+    new ServiceEntries(new Http(service.url, fetch)),
+  ];
+  await new Publisher({ source, target, entries, policy, isPinned: true, keepPartial: false }).round();
+  for (const kind of ["log", "files"]) {
+    const folder = new MonitorFolder(temporaryFolder());
+    const told: number[] = [];
+    let isDeaf = true;
+    const onFrozen = async ({ id }: Entry) => {
+      told.push(id);
+      if (isDeaf) throw new Error("nobody heard");
+    };
+    const round = async () => {
+      const follower =
+        kind === "log"
+          ? cairnlogFollower({ server: service.url, folder, fetch, onFrozen })
+          : tiledFollower({
+              ...{ server: URL_OF_LOG, folder, fetch: serving(target.objects), policy, isUnpruned: false },
+              onFrozen,
+            });
+      await follower.round({ audit: false }).finally(() => follower.close());
+    };
+    for (const _ of [1, 2]) await expect(round(), kind).rejects.toThrow("nobody heard");
+    isDeaf = false;
+    for (const _ of [1, 2]) await round();
+    expect(told, kind).toEqual([3, 3, 3]);
+  }
 });
 
 /**
