@@ -11,9 +11,10 @@ import {
   type Store,
   type Subject,
 } from "#cairnlog/server/client/index.js";
+import { manifestToSign } from "#cairnlog/server/client/signing/attestations.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { newManifest } from "../server/signers.js";
+import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, asSigner, conviction, failure, newClient } from "./clients.js";
 
 let service: TestService;
@@ -223,8 +224,7 @@ describe("where the service takes less at once", () => {
 describe("a service that lies", () => {
   /** A client whose service answers a path with something else. */
   // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
-  function lied(path: RegExp, lie: (answer: any) => unknown, store: Store = memoryStore()) {
-    const { signer } = newClient(service.url);
+  function lied(path: RegExp, lie: (answer: any) => unknown, store: Store = memoryStore(), signer = newSigner()) {
     return createClient({
       server: service.url,
       store,
@@ -321,6 +321,40 @@ describe("a service that lies", () => {
       });
       const [subject] = documents(1) as [Subject];
       await conviction(all(client.attestAll([subject, subject])));
+    },
+  );
+
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  const DISGUISES: Readonly<Record<string, (registration: any) => unknown>> = {
+    "as it is": () => {},
+    "with another signature of the key": ({ payload }) => Object.assign(payload, { possession_signature: zeros }),
+    "as something else": (registration) => Object.assign(registration, { event_type: "note" }),
+    "without its payload": (registration) => Object.assign(registration, { payload: null, withheld_by: 1 }),
+  };
+  test.each(Object.entries(DISGUISES))(
+    "the name that the key was registered under, the registration listed %s: is convicted",
+    async (_, disguise) => {
+      // A stranger has recorded the key, and it has attested without naming itself.
+      const signer = newSigner();
+      const payload = { public_key: signer.publicKey, pseudonym: "Mallory", key_algorithm: "ed25519" };
+      expect((await service.post("/keys/register", { payload })).status).toBe(200);
+      const [old, next] = documents(2) as [Subject, Subject];
+      await service.post("/attestations", submission(signer, manifestToSign(old, {}) as never));
+      let listed = 0;
+      const client = lied(
+        /^\/attestations\/batch$|^\/log\?/,
+        ({ results, entries }) => {
+          if (results) results[1].receipt.pseudonym = "Mallory";
+          else if (entries.at(-2).event_type === "key_registration") {
+            listed++;
+            disguise(entries.at(-2));
+          }
+        },
+        memoryStore(),
+        signer,
+      );
+      await conviction(all(client.attestAll([old, next], { pseudonym: "Ada" })));
+      expect(listed).toBe(1);
     },
   );
 
