@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { OperatorKeys, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { startTestService } from "../server/harness.js";
-import { at, COMMON, grow, headAt, Liar, newestAt, noSignature, otherHash } from "./liar.js";
+import { at, COMMON, grow, headAt, isPage, Liar, newestAt, noSignature, otherHash } from "./liar.js";
 import { caught, expectFork, isSigned, older } from "./monitors.js";
 
 const liar = Liar.forTests();
@@ -98,6 +98,24 @@ describe("heads of the sizes in between", () => {
     expectFork(await caught(monitor.round(), "fork"));
     await liar.expectUnharmed(monitor, folder, size);
   });
+});
+
+test("an older head of the same log is no lie, whether the mirror has come so far or not", async () => {
+  for (const isBehind of [false, true]) {
+    const { monitor, folder, size } = await liar.acquainted();
+    const [old, known]: TreeHead[] = await Promise.all(
+      [size + 1, size + 3].map(async (treeSize) => (await liar.service.get(`/log/sth/${treeSize}`)).body),
+    );
+    if (isBehind) {
+      // The newest head is known then, and its entries are not.
+      liar.proxy.lie = at(isPage, () => "<html>");
+      await expect(monitor.round()).rejects.toMatchObject({ code: "malformed-answer" });
+    } else await monitor.round();
+    liar.proxy.lie = newestAt(() => old);
+    expect(await older(monitor.round()), `${isBehind}`).toMatchObject({ known, shown: old });
+    expect(await monitor.newestHead()).toEqual(known);
+    await liar.expectUnharmed(monitor, folder, isBehind ? size : size + 3);
+  }
 });
 
 describe("heads from the future", () => {
