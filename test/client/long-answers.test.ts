@@ -8,20 +8,23 @@ import { all, failure, newClient } from "./clients.js";
 const LIMIT = 256 * (2 + 65_535);
 
 describe("an answer that is longer than the largest entry bundle", () => {
-  test("is not read to its end", async () => {
+  test("is not read to its end, and its connection is let go", async () => {
     let read = 0;
+    let left = 0;
     const body = () =>
       new ReadableStream({
         pull(controller) {
           read += 2 ** 20;
           controller.enqueue(new Uint8Array(2 ** 20).fill(0x20));
         },
+        cancel: () => void left++,
       });
     const client = createClient({ server: "http://127.0.0.1:1", fetch: async () => new Response(body()) });
     const error = await failure(client.health());
     expect(error).toMatchObject({ code: "malformed-answer", message: expect.stringContaining(`${LIMIT} bytes`) });
     expect(read).toBeLessThan(LIMIT + 4 * 2 ** 20);
     expect(await failure(client.log.tile(2, 0, 0))).toMatchObject({ code: "malformed-answer" });
+    expect(left).toBe(2);
   });
 
   test("is asked for again in smaller parts, down to one item, without losing any", async () => {
@@ -82,6 +85,27 @@ describe("the inbox", () => {
   test("tells each notification once, also when new ones move it to the next page", async () => {
     const list = inbox((page) => (page === 1 ? down(500, 200) : down(303, 100)));
     expect((await all(list)).map(({ id }) => id)).toEqual(down(500, 297));
+  });
+
+  test("goes on with the session of its moment, also when the one that it began with has ended", async () => {
+    const soon = { ...session, expires_at: new Date(Date.now() + 60_000).toISOString() };
+    let renewed = 0;
+    const asked: (string | null)[] = [];
+    const client = createClient({
+      server: "http://127.0.0.1:1",
+      session: soon,
+      fetch: async (input, init) => {
+        const url = new URL(String(input));
+        if (url.pathname.endsWith("/log/operator-key")) return Response.json(operator);
+        if (url.pathname.endsWith("/auth/renew")) return Response.json({ ...soon, token: `a.b.${++renewed}` });
+        asked.push(new Headers(init?.headers).get("authorization"));
+        const page = Number(url.searchParams.get("page"));
+        const notifications = down(700 - 200 * page, page < 3 ? 200 : 1).map(notification);
+        return Response.json({ notifications, page, per_page: 200, total: 401 });
+      },
+    });
+    expect(await all(client.inbox.list())).toHaveLength(401);
+    expect(asked).toEqual([1, 2, 3].map((n) => `Bearer a.b.${n}`));
   });
 
   test("that gives the same page for ever, or is out of order, is refused", async () => {
