@@ -30,6 +30,7 @@ import { KeyLifecycle } from "./keys/lifecycle.js";
 import { Inbox } from "./requests/inbox.js";
 import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA, RequestQueries, Requests } from "./requests/requests.js";
+import { serviceWriter } from "./service-writer.js";
 import { Slices } from "./shared/slices.js";
 import { DEFAULT_TRUST_CONFIG_QUOTA, TrustConfigs } from "./trust/configs.js";
 import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
@@ -150,7 +151,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
   // Without the pool: a verification of the log starts threads of its own, which let all others go first.
   const { pool, operator, replicated, ...given } = options;
   const log = await openLog({ ...given, signer: operator, projection, ...replicated });
-  return registryOver(log, log, options);
+  return { ...registryOver(log, log, options), writer: serviceWriter(log) };
 }
 
 /**

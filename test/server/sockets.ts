@@ -1,6 +1,7 @@
 /** Slow clients, over TCP connections. */
 import { connect, type Socket } from "node:net";
 import type { Writer } from "#cairnlog/engine/log/state/executor.js";
+import { anyEvent } from "../anyevent.js";
 
 export interface SlowClient {
   readonly socket: Socket;
@@ -47,5 +48,5 @@ export async function metric(url: string, name: string): Promise<number> {
 /** Appends 100 entries of 100 KB: a page of them is more than the socket buffers of both sides hold. */
 export async function fillLog(log: Pick<Writer, "append">): Promise<void> {
   const text = "x".repeat(100_000);
-  await log.append(Array.from({ length: 100 }, (_, n) => ({ event_type: "note", payload: { n, text } })));
+  await log.append(Array.from({ length: 100 }, (_, n) => anyEvent({ n, text })));
 }

@@ -2,9 +2,10 @@
  * The way to a log's writer: commands go in, receipts come out. Whoever has one need not know where the writer is: in this
  * thread (`writer.ts`), or in another one (`follower.ts`).
  */
-import { CairnlogError } from "../../base/error.js";
+import { inputError } from "../../base/error.js";
 import type { TableChange } from "../../store/changeset.js";
 import type { TableName } from "../../store/schema/schema.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { appendEvents, type Command, type PlainEvent } from "./commands.js";
 import type { EventInput } from "./projection.js";
@@ -51,8 +52,9 @@ export interface Writer {
   /**
    * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
    * signed head of the size it made.
-   * @throws CairnlogError as `execute` does; `not-i-json` for a payload that has no canonical form. Nothing was appended
-   *   then, unless the disk failed: then look before trying again. `invalid-input` for what is no event.
+   * @throws CairnlogError as `execute` does; `not-i-json` for what has no canonical form; `payload-too-large` for what makes
+   *   an entry above 16 MiB. Nothing was appended then, unless the disk failed: then look before trying again.
+   *   `invalid-input` for what is no event.
    */
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
@@ -104,18 +106,19 @@ const isEvent = (event: PlainEvent | null | undefined): boolean =>
   !Array.isArray(event.payload);
 
 /** Appends one event or several by `writer`, and gives one receipt or several. */
-export function appendBy(
+export async function appendBy(
   writer: Pick<Writer, "execute">,
   input: EventInput | readonly EventInput[],
 ): Promise<Receipt | readonly Receipt[]> {
   const isList = Array.isArray(input);
   // Whatever in a payload is no plain data has no canonical form, and is refused for that.
   const events = (isList ? input : [input]) as readonly PlainEvent[];
-  if (!events.every(isEvent)) {
-    const reason = "append takes events: { event_type, payload }, a text that is not empty and an object.";
-    return Promise.reject(new CairnlogError("invalid-input", reason));
-  }
-  return writer.execute(appendEvents, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
+  if (!events.every(isEvent))
+    throw inputError("append takes events: { event_type, payload }, a text that is not empty and an object.");
+  // It stands in the entry, which must be I-JSON.
+  for (const { event_type } of events) canonicalJson(event_type);
+  const { receipts } = await writer.execute(appendEvents, { events });
+  return isList ? receipts : receipts[0]!;
 }
 
 /**

@@ -14,6 +14,7 @@ import { HASH, isRecorded, type RecordedTable } from "../../store/schema/schema.
 import type { Store } from "../../store/store.js";
 import { canonicalJsonWithin, MAX_DEPTH } from "../../verify/json/canonical.js";
 import type { Applier } from "../apply/applier.js";
+import { MAX_ENTRY_BYTES } from "../apply/entry.js";
 import { applyWithholding, checkShard, type Frozen, frozenBy, logFrozen } from "../operator/entries.js";
 import { OPERATOR_ROTATION } from "../operator/operators.js";
 import type { Frontier } from "../read/frontier.js";
@@ -199,6 +200,18 @@ export interface SignedHeads {
 const MAX_PAYLOAD_LEVELS = MAX_DEPTH - 8;
 /** Bytes that a UTF-16 unit becomes at most. */
 const MOST_BYTES = 3;
+/** Bytes of an entry beside its type and payload, at most. */
+const FRAME_BYTES = 4096;
+
+/** A backup with a longer entry could not be restored. @throws CairnlogError `payload-too-large` */
+function checkLength(event_type: string, canonicalPayload: string): void {
+  const most = MAX_ENTRY_BYTES - FRAME_BYTES;
+  // Most are far from the limit. An escape of JSON takes six bytes.
+  if (6 * (event_type.length + canonicalPayload.length) <= most) return;
+  const bytes = Buffer.byteLength(JSON.stringify(event_type), "utf8") + Buffer.byteLength(canonicalPayload, "utf8");
+  if (bytes > most)
+    throw new CairnlogError("payload-too-large", `The event is longer than ${most} bytes, which no entry can be.`);
+}
 
 /** The transaction of one batch, lent to its commands one after the other. */
 class BatchTransaction extends LayeredState implements Transaction {
@@ -253,6 +266,7 @@ class BatchTransaction extends LayeredState implements Transaction {
       timestamp: this.timestamp,
     };
     const canonicalPayload = canonicalJsonWithin(payload, MAX_PAYLOAD_LEVELS);
+    checkLength(event_type, canonicalPayload);
     this.events.push(event);
     this.payloads.push(canonicalPayload);
     this.#units += canonicalPayload.length;

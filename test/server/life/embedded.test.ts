@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { type GivenSettings, type LogSink, startServer } from "#cairnlog/server/index.js";
 import { completeSettings, readSettings } from "#cairnlog/server/settings/settings.js";
+import { anyEvent } from "../../anyevent.js";
 import { temporaryFolder, WANTED_TRANSPORT } from "../harness.js";
 
 type Line = readonly [level: string, details: Readonly<Record<string, unknown>>, sentence: string];
@@ -149,7 +150,7 @@ async function startedWithout() {
 test("a log that is behind what was shown of it is refused, as often as it is started", async () => {
   const given = { ...small(), dataDir: temporaryFolder(), logLevel: "silent" } as const;
   const service = await startServer(given);
-  const { sth } = await service.registry.writer.append({ event_type: "note", payload: {} });
+  const { sth } = await service.registry.writer.append(anyEvent());
   await service.close();
   const file = join(given.dataDir, "published.json");
   const shown = JSON.stringify({ ...sth, tree_size: sth.tree_size + 1 });

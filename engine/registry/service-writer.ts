@@ -1,0 +1,37 @@
+/**
+ * The writer of a service's log, as a program gets it that runs the service. Whatever is on the log must be an event of the
+ * service: otherwise each check of the log names the entry, and no backup can be restored.
+ */
+import { inputError } from "../base/error.js";
+import type { Receipt, Writer } from "../log/state/executor.js";
+import type { EventInput } from "../log/state/projection.js";
+import { eventMisfit } from "../verify/events/eventcheck.js";
+import { isObject } from "../verify/json/shape.js";
+
+/** The same writer, whose `append` refuses other events with `invalid-input`. */
+export function serviceWriter(log: Writer): Writer {
+  function append(event: EventInput): Promise<Receipt>;
+  function append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  async function append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    for (const event of [input].flat()) {
+      // What is no event at all, `append` refuses.
+      const isEvent = typeof event?.event_type === "string" && isObject(event.payload);
+      const misfit = isEvent ? eventMisfit({ ...event, chain_version: 2 }) : undefined;
+      if (misfit !== undefined) throw inputError(`The log of a service takes the service's events alone. ${misfit}`);
+    }
+    return log.append(input as EventInput);
+  }
+  return {
+    append,
+    execute: log.execute.bind(log),
+    enqueue: log.enqueue.bind(log),
+    signHead: log.signHead.bind(log),
+    observeRows: log.observeRows.bind(log),
+    get queued() {
+      return log.queued;
+    },
+    get batches() {
+      return log.batches;
+    },
+  };
+}
