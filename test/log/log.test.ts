@@ -236,6 +236,24 @@ describe("limits of a log", () => {
   });
 });
 
+test("what is no whole number is no place in a log", async () => {
+  const { log } = await openTestLog();
+  await log.append([event(1), event(2), event(3)]);
+  for (const wrong of [0.5, 1.5, Number.NaN, "1"] as number[]) {
+    expect(() => log.inclusionProof(wrong)).toThrow(failsWith("invalid-input"));
+    expect(() => log.inclusionProofJson(wrong)).toThrow(failsWith("invalid-input"));
+    expect(() => log.inclusionProof(0, { treeSize: wrong })).toThrow(failsWith("invalid-input"));
+    expect(() => log.consistencyProof(wrong, 3)).toThrow(failsWith("invalid-input"));
+    expect(() => log.consistencyProof(1, wrong)).toThrow(failsWith("invalid-input"));
+    expect([log.treeHead(wrong), log.receipt(wrong), log.entryAt(wrong)]).toEqual([null, null, undefined]);
+    expect([log.tile(2, 0, wrong, 1), log.tile(2, 0, 0, wrong), log.digests(0, wrong)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  }
+});
+
 describe("opening", () => {
   test("a log continues where it was, over many tiles", async () => {
     const path = temporaryFolder();

@@ -42,7 +42,7 @@ export function inclusionPath(tree: Tree, leafIndex: number, size: number): Incl
 
 /** @throws CairnlogError `invalid-input` unless 0 <= leafIndex < size <= tree size */
 export function checkLeaf(tree: Tree, leafIndex: number, size: number): void {
-  if (!(leafIndex >= 0 && leafIndex < size && size <= tree.size))
+  if (!(Number.isInteger(leafIndex) && leafIndex >= 0 && leafIndex < size && size <= tree.size))
     throw new CairnlogError("invalid-input", `A tree of ${size} leaves has no leaf ${leafIndex}.`);
 }
 
@@ -75,7 +75,7 @@ interface ConsistencyPath {
 
 /** @throws CairnlogError `invalid-input` unless 1 <= from <= to <= tree size */
 export function consistencyPath(tree: Tree, from: number, to: number): ConsistencyPath {
-  if (!(from >= 1 && from <= to && to <= tree.size))
+  if (!(Number.isInteger(from) && Number.isInteger(to) && from >= 1 && from <= to && to <= tree.size))
     throw new CairnlogError("invalid-input", `There is no consistency proof from size ${from} to size ${to}.`);
   const nodes = (positions: readonly { level: number; index: number }[]) =>
     positions.map(({ level, index }) => tree.nodeHex(level, index));
@@ -102,7 +102,12 @@ interface TileRequest {
 /** A copy of the hashes, or undefined if not all of them are complete nodes of the first `size` leaves. */
 export function publishedTile(tree: Tree, size: number, { level, index, width }: TileRequest): Uint8Array | undefined {
   const isPublished =
-    index >= 0 && width >= 1 && width <= TILE_WIDTH && index * TILE_WIDTH + width <= nodesAt(size, level);
+    Number.isInteger(index) &&
+    Number.isInteger(width) &&
+    index >= 0 &&
+    width >= 1 &&
+    width <= TILE_WIDTH &&
+    index * TILE_WIDTH + width <= nodesAt(size, level);
   // The memory of the newest tile is reused for the next one.
   return isPublished ? new Uint8Array(tree.tile(level, index).subarray(0, width * HASH)) : undefined;
 }

@@ -221,6 +221,7 @@ export abstract class LogView {
   entryJsonAt(leafIndex: number): Buffer | undefined {
     // Also for what is beyond the end: after a failure nobody is told that something is not there.
     this.#parts.store.health.check();
+    if (!Number.isInteger(leafIndex)) return undefined;
     const json = leafIndex >= 0 && leafIndex < this.#size ? this.#reader.json(leafIndex) : undefined;
     return json && this.anchors.join(leafIndex, json);
   }
@@ -323,11 +324,12 @@ export abstract class LogView {
   /** The signed head of a tree size (default: the newest), or null where there is none. */
   treeHead(treeSize: number = this.#size): TreeHead | null {
     this.#parts.store.health.check();
-    return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;
+    return (Number.isInteger(treeSize) && treeSize <= this.#size && this.#reader.head(treeSize)) || null;
   }
 
   /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */
   receipt(leafIndex: number): Receipt | null {
+    if (!Number.isInteger(leafIndex)) return null;
     const entry = leafIndex < this.#size ? this.#reader.entry(leafIndex) : undefined;
     const sth = this.treeHead(leafIndex + 1);
     if (!entry || !sth) return null;
@@ -420,7 +422,8 @@ export abstract class LogView {
    */
   digests(from: number, to: number): Buffer | undefined {
     this.#parts.store.health.check();
-    return from >= 0 && from <= to && to <= this.#size ? this.#reader.digests(from, to) : undefined;
+    const isThere = Number.isInteger(from) && Number.isInteger(to) && from >= 0 && from <= to && to <= this.#size;
+    return isThere ? this.#reader.digests(from, to) : undefined;
   }
 
   /** Called before the trees, or the postings, are asked for anything. */
@@ -429,7 +432,7 @@ export abstract class LogView {
 
   /** A size that is on its way to disk must not be proved yet: its head might never exist. */
   #checkSize(treeSize: number): void {
-    if (!(treeSize >= 1 && treeSize <= this.#size))
+    if (!(Number.isInteger(treeSize) && treeSize >= 1 && treeSize <= this.#size))
       throw new CairnlogError("invalid-input", `The tree size must lie between 1 and ${this.#size}.`);
   }
 
