@@ -139,6 +139,46 @@ test("a fork that grows is one alarm, with its first evidence; of two, one is di
   await reader.leave();
 });
 
+test("tabs share their alarms: each shows those of the others, and takes no evidence away", async () => {
+  const { reader, page: one } = await known();
+  const other = await reader.open(honest.url);
+  await other.getByText("Nothing has been rewritten").waitFor();
+  // A tab that the browser has put to sleep is told nothing.
+  await other.evaluate(() => {
+    const asleep = (event: Event) => event.stopImmediatePropagation();
+    window.addEventListener("storage", asleep, true);
+    window.addEventListener("focus", () => window.removeEventListener("storage", asleep, true));
+  });
+  await one.route(/\/log\/(?:sth|consistency|head)(?:\?|$)/, async (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    return route.fulfill({ response: await route.fetch({ url: forked.url + pathname + search }) });
+  });
+  await lookNow(one);
+  await alarms(one).getByText(FORK).waitFor();
+  await other.route("**/api/v1/log/sth", (route) =>
+    route.fulfill({
+      status: 404,
+      contentType: "application/problem+json",
+      json: { type: "about:blank", title: "Not found", status: 404, code: "not-found", detail: "There is none." },
+    }),
+  );
+  const EMPTY = "The log shows no head any more.";
+  await lookNow(other);
+  for (const page of [other, one]) for (const words of [EMPTY, FORK]) await alarms(page).getByText(words).waitFor();
+  await one.unrouteAll();
+  await other.unrouteAll();
+  await other.evaluate(() => window.dispatchEvent(new Event("focus")));
+  await alarms(one).filter({ hasText: EMPTY }).getByRole("button", { name: "Dismiss the alarm" }).click();
+  for (const page of [one, other]) await alarms(page).filter({ hasText: EMPTY }).waitFor({ state: "detached" });
+  for (const page of [one, other]) {
+    await page.reload();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    expect(await alarms(page).count()).toBe(1);
+    expect((await evidenceOf(page, FORK)).proof).not.toBeNull();
+  }
+  await reader.leave();
+});
+
 test("a browser that has no room for what it saw last remembers that until the page is closed", async () => {
   const growing = await startTestService();
   await append(growing, 3, "first");

@@ -1,5 +1,5 @@
 /** The shell around every view. */
-import { alarms } from "../state/alarm.js";
+import { alarmId, alarms } from "../state/alarm.js";
 import { announcement } from "../state/announcements.js";
 import { useCell } from "../state/cell.js";
 import { hasService } from "../state/source.js";
@@ -18,7 +18,7 @@ export function App({ routes }: { readonly routes: readonly ViewRoute[] }) {
       </button>
       <Header routes={routes} />
       {raised.map((alarm) => (
-        <AlarmBanner key={alarm.raised_at + alarm.detail} alarm={alarm} />
+        <AlarmBanner key={alarmId(alarm)} alarm={alarm} />
       ))}
       <ConnectionBar />
       <main id="main" tabIndex={-1}>

@@ -6,7 +6,7 @@ import Type, { type Static } from "typebox";
 import { ClientError, type Evidence } from "../../client/index.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
-import { forget, forgetLog, recall, remember } from "./memory.js";
+import { forget, forgetLog, recall, remember, watchOthers } from "./memory.js";
 
 const ShownAlarm = Type.Object({
   detail: Type.String(),
@@ -25,13 +25,31 @@ type Wrong = Pick<ShownAlarm, "detail" | "evidence" | "code"> & Partial<Pick<Sho
 /** A hostile log may misbehave in ever new ways: this many are shown, the first ones. */
 const MAX_ALARMS = 8;
 
-/** All that were raised and not dismissed, oldest first. */
-export const alarms = new Cell<readonly ShownAlarm[]>(
-  [recall("alarm", Type.Union([ShownAlarm, Type.Array(ShownAlarm)])) ?? []].flat(),
-);
+const kept = (): readonly ShownAlarm[] =>
+  [recall("alarm", Type.Union([ShownAlarm, Type.Array(ShownAlarm)])) ?? []].flat();
+
+/** All that were raised and not dismissed, in this tab or another, oldest first. */
+export const alarms = new Cell<readonly ShownAlarm[]>(kept());
+
+const newestOf = (all: readonly ShownAlarm[]): number =>
+  Math.max(0, ...all.map(({ raised_at }) => Date.parse(raised_at)));
 
 /** When the log misbehaved last, in milliseconds since 1970; 0 if it has not. */
-export const misbehavedAt = new Cell(Math.max(0, ...alarms.value.map(({ raised_at }) => Date.parse(raised_at))));
+export const misbehavedAt = new Cell(newestOf(alarms.value));
+
+watchOthers("alarm", () => {
+  alarms.value = kept();
+  misbehavedAt.value = newestOf(alarms.value);
+});
+
+/** What identifies an alarm. */
+export const alarmId = ({ raised_at, detail }: ShownAlarm): string => raised_at + detail;
+
+/** Those of this tab, and those that another one has kept and of which this one was not told yet: no evidence may be lost. */
+function known(): readonly ShownAlarm[] {
+  const own = new Set(alarms.value.map(alarmId));
+  return [...kept().filter((alarm) => !own.has(alarmId(alarm))), ...alarms.value];
+}
 
 /**
  * Raises an alarm, unless there is one of the same kind: a log that grows is wrong in the same way again with every head, and
@@ -40,11 +58,12 @@ export const misbehavedAt = new Cell(Math.max(0, ...alarms.value.map(({ raised_a
 export function raise({ keys = null, ...wrong }: Wrong): void {
   misbehavedAt.value = Date.now();
   const raised = { ...wrong, keys, raised_at: new Date().toISOString() };
-  if (alarms.value.some((known) => kindOf(known) === kindOf(raised) || follows(raised, known))) return;
-  const others = alarms.value.filter((known) => !follows(known, raised));
+  const before = known();
+  if (before.some((other) => kindOf(other) === kindOf(raised) || follows(raised, other))) return;
+  const others = before.filter((other) => !follows(other, raised));
   if (others.length >= MAX_ALARMS) return;
   keep([...others, raised]);
-  announce(`ShownAlarm: ${raised.detail}`);
+  announce(`Alarm: ${raised.detail}`);
 }
 
 /** What is wrong, without the sizes, entries and hashes with which it is. */
@@ -68,7 +87,7 @@ export function raiseFor(error: unknown): boolean {
 
 /** Removes only this alarm. The memory of the log stays, so a log that still misbehaves raises it again. */
 export function putAway(dismissed: ShownAlarm): void {
-  keep(alarms.value.filter((alarm) => alarm !== dismissed));
+  keep(known().filter((alarm) => alarmId(alarm) !== alarmId(dismissed)));
   if (!alarms.value.length) misbehavedAt.value = 0;
 }
 

@@ -73,6 +73,13 @@ export function forget(name: string): void {
   }
 }
 
+/** Has `observer` called when another tab has remembered, or forgotten, something by this name. */
+export function watchOthers(name: string, observer: () => void): void {
+  window.addEventListener("storage", ({ key }) => {
+    if (key === PREFIX + name) observer();
+  });
+}
+
 /** Forgets everything about the log. */
 export function forgetLog(): void {
   for (const name of OF_LOG) forget(name);
