@@ -5,7 +5,7 @@
  */
 
 import { CairnlogError } from "../base/error.js";
-import { type JournalPosition, NO_HASH, type RowChange, type TileChange } from "../store/changeset.js";
+import { isInJournal, type JournalPosition, NO_HASH, type RowChange, type TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
 import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema/schema.js";
 import type { JournalRecord } from "./record.js";
@@ -221,6 +221,19 @@ const NOTHING: Consequences = { rows: [], tiles: [] };
 // The journal of a log on one machine: LMDB itself. The transaction that applies a record also decides it: it changes
 // the position only if the position is the one that the writer knows (`Store.commit`). So there is nothing to encode,
 // no second write to wait for, and nothing to catch up with: every decided record is applied.
+
+/**
+ * Checks that a log is in no journal of several nodes, which entries made without it would fork.
+ * @param path directory of the log
+ * @throws CairnlogError `precondition-failed`
+ */
+export function checkAlone(position: JournalPosition, path: string): void {
+  if (!isInJournal(position)) return;
+  throw new CairnlogError(
+    "precondition-failed",
+    `The log in ${path} is that of a node of a replicated log, which an entry made here alone would fork. Set SERVICE_REPLICATION, send what is the operator's to the leader (--server), or leave the replicated log first: cairnlog replicate leave.`,
+  );
+}
 
 export const localJournal: Journal = {
   propose: async () => NO_HASH,

@@ -5,8 +5,7 @@ import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
-import { type Journal, localJournal } from "../journal/ledger.js";
-import { isInJournal } from "../store/changeset.js";
+import { checkAlone, type Journal, localJournal } from "../journal/ledger.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import { MIGRATIONS, migrate } from "../store/migrations.js";
 import type { LogMeta } from "../store/schema/rows.js";
@@ -58,7 +57,7 @@ export async function startLog(
 ): Promise<LogWriter> {
   try {
     const { path, signer, projection = noProjection, digests, pool, mapSize } = options;
-    if (!options.journal && isInJournal(store.position())) throw notAlone(path);
+    if (!options.journal) checkAlone(store.position(), path);
     const meta = soundMeta(store, path);
     if (meta) {
       const operators = Operators.read(store, meta, Operators.of(importPublicKey(signer.public.pem)));
@@ -105,10 +104,3 @@ export function soundMeta(store: StoreReader, path: string): LogMeta | undefined
     );
   return meta;
 }
-
-/** Why the log of a node is not written without its journal. */
-const notAlone = (path: string): CairnlogError =>
-  new CairnlogError(
-    "precondition-failed",
-    `The log in ${path} is that of a node of a replicated log, which an entry made here alone would fork. Set SERVICE_REPLICATION, send what is the operator's to the leader (--server), or leave the replicated log first: cairnlog replicate leave.`,
-  );

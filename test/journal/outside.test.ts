@@ -5,6 +5,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { Decided } from "#cairnlog/engine/journal/ledger.js";
 import { encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import { leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { formatTimestamp, microsOf, systemClock } from "#cairnlog/engine/log/state/clock.js";
 import { noProjection, type Projection } from "#cairnlog/engine/log/state/projection.js";
@@ -247,6 +248,7 @@ test("a node that has missed a rotation refuses the retired key, and goes on wit
   const [path, ahead] = [temporaryFolder(), temporaryFolder()];
   for (const folder of [path, ahead]) await (await openTestLog({ journal, path: folder })).log.close();
   const next = operatorKey(generatePrivateKey("ed25519"));
+  await leaveRecords(ahead, async () => {});
   await rotateOperatorKey({ path: ahead, from: testOperator, to: next, projection: noProjection });
 
   const store = openStore({ path: ahead, mapSize: 2 ** 30 });

@@ -16,7 +16,7 @@ import { Lock } from "../../base/lock.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { type Pool, SignatureVerifier } from "../../crypto/pool/pool.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
-import { localJournal } from "../../journal/ledger.js";
+import { checkAlone, localJournal } from "../../journal/ledger.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
 import { migrate } from "../../store/migrations.js";
@@ -89,6 +89,7 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const lock = await takeWriterLock(options.path);
   const store = await openErased({ ...options, projection }).catch((error) => closeAfter(error, () => lock.release()));
   try {
+    checkAlone(store.position(), options.path);
     const meta = store.get("meta", "log");
     if (meta) {
       Operators.read(store, meta, known);

@@ -13,7 +13,7 @@ import { CairnlogError } from "../../base/error.js";
 import { flushFolder, flushFolders } from "../../base/files.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
-import { commitRows, Ledger, localJournal } from "../../journal/ledger.js";
+import { checkAlone, commitRows, Ledger, localJournal } from "../../journal/ledger.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { makePrivateFolder } from "../../store/lmdb/private.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
@@ -121,6 +121,7 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
   if (!existsSync(join(path, DATA_FILE)) && !existsSync(postingsFolder(path))) return;
   const store = opened(options);
   try {
+    checkAlone(store.position(), path);
     const meta = store.get("meta", "log");
     if (meta && meta.key_id !== signer.fingerprint)
       throw new CairnlogError("wrong-operator", `This log is signed by operator key ${meta.key_id}.`);

@@ -5,7 +5,8 @@ import { expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
-import { beginRecords } from "#cairnlog/engine/log/history/first-records.js";
+import { beginRecords, leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
+import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
@@ -154,6 +155,34 @@ test("logs whose heads a node could not check are refused: after a rotation, and
     expect(make).not.toHaveBeenCalled();
     await expectLetGo(path);
   }
+});
+
+test.each([
+  ["empty", 0],
+  ["with entries", 3],
+])("a log in a journal, %s, takes nothing that is made without it until it is taken out", async (_, entries) => {
+  const path = entries ? await builtLog() : join(temporaryFolder(), "log");
+  if (!entries) await (await openTestLog({ path })).log.close();
+  expect(await begin(path, async () => position)).toBe(entries);
+  const before = await stateOf(path);
+  const history = { path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE };
+  const ways: (() => Promise<unknown>)[] = [
+    () => openTestLog({ path }),
+    () => openHistory(history),
+    () => importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, chain([{}])),
+    () => rotateOperatorKey({ path, from: testOperator, to: stranger, projection: noProjection }),
+  ];
+  for (const way of ways)
+    await expect(way()).rejects.toMatchObject({
+      code: "precondition-failed",
+      message: expect.stringContaining("replicate leave"),
+    });
+  expect(await stateOf(path)).toEqual(before);
+  await expectLetGo(path);
+  await leaveRecords(path, async () => {});
+  const writer = await openHistory(history);
+  expect(writer.size).toBe(entries);
+  await writer.close();
 });
 
 test("a log that is written is refused, and goes on", async () => {
