@@ -10,6 +10,7 @@ import { createClient, webCryptoSigner } from "cairnlog/client";
 import { type RunningServer, startServer } from "cairnlog/server";
 import { parsePublicKey } from "cairnlog/verify";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { claim } from "./claim.js";
 import { median, spread } from "./stats.js";
 import type { Suite } from "./suite.js";
 
@@ -24,19 +25,6 @@ const VIEWS = ["#/", "#/entries"];
 const PEOPLE = 40;
 /** The tick beside "signed": the head is shown, and its signature was verified. */
 const PROVEN = ".head-verdicts .verdict-good";
-
-/** Events that the log may contain and that change no row: claims that nobody can look up. */
-const claim = (artifact: string) => {
-  const empty = {
-    commitment_alg: "",
-    ephemeral_public_key: "",
-    nonce: "",
-    ciphertext: "",
-    commitment: "",
-    lookup_key: "",
-  };
-  return { event_type: "encrypted_claim", payload: { event_type: "encrypted_claim", ...empty, artifact } };
-};
 
 const append = ({ registry }: RunningServer, count: number, what: string) =>
   registry.writer.append(Array.from({ length: count }, (_, i) => claim(`${what} ${i}.tar.gz`)));

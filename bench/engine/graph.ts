@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunningServer, readSettings, startServer } from "cairnlog/server";
+import { claim } from "../claim.js";
 import { median, quantile, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 
@@ -101,8 +102,7 @@ async function appendRate({ writer: log }: Registry): Promise<number> {
   const started = performance.now();
   let appended = 0;
   const client = async () => {
-    for (; performance.now() < until; appended++)
-      await log.append({ event_type: "note", payload: { n: appended, text: "a note of about the usual length" } });
+    for (; performance.now() < until; appended++) await log.append(claim(`artifact ${appended}`));
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, client));
   return appended / ((performance.now() - started) / 1000);

@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunningServer, readSettings, startServer } from "cairnlog/server";
+import { claim } from "../claim.js";
 import { cpuMicros, median, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
-import { event } from "./growthprobe.js";
 
 const LARGE = 1_000_000;
 const IN_FLIGHT = 64;
@@ -41,7 +41,7 @@ async function turn({ registry: { writer } }: RunningServer, milliseconds: numbe
   const end = performance.now() + milliseconds;
   let appends = 0;
   const client = async () => {
-    while (performance.now() < end) await writer.append(event(appends++));
+    while (performance.now() < end) await writer.append(claim(`artifact ${appends++}`));
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, client));
   return cpuMicros(before) / appends;
@@ -98,7 +98,9 @@ async function measureBackfill(folder: string, entries: number, append: number) 
   const { log, writer } = filled.registry;
   try {
     while (log.size < entries)
-      await writer.append(Array.from({ length: Math.min(BATCH, entries - log.size) }, (_, i) => event(log.size + i)));
+      await writer.append(
+        Array.from({ length: Math.min(BATCH, entries - log.size) }, (_, i) => claim(`artifact ${log.size + i}`)),
+      );
   } finally {
     await filled.close();
   }

@@ -35,7 +35,7 @@ type Order = (Fill | Subscribe | Unsubscribe) & { readonly dataDir: string };
 export function attestation(n: number) {
   const document = hash("sha256", `document ${n}`);
   return {
-    event_type: "https://example.org/predicates/authorship",
+    event_type: "https://example.org/predicates/authorship/v1",
     payload: {
       attestation_id: `attestation-${n}`,
       attestation_type: "authorship",

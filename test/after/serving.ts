@@ -7,12 +7,12 @@ import { MessagePort } from "node:worker_threads";
 import { expect, vi } from "vitest";
 import { readPublishedHead } from "#cairnlog/engine/log/tlog/published.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
+import { anyEvent } from "../anyevent.js";
 import { temporaryFolder, testEnvironment } from "../server/harness.js";
 import { begunBy, held } from "./held.js";
 import type { Row } from "./rows.js";
 
 const THREADS = "server/front/threads.ts";
-const note = { event_type: "note", payload: {} };
 
 /** The status of an answer, over a connection of its own; 0 without an answer. */
 const statusOf = (url: string): Promise<number> =>
@@ -51,13 +51,13 @@ const serviceRow = (transport: "uws" | "node", ...files: string[]): Row => ({
     return {
       around,
       async call() {
-        await writer.append(note);
+        await writer.append(anyEvent());
         await expect.poll(() => readPublishedHead(file)?.tree_size, { interval: 20 }).toBe(log.size);
         return statusOf(`${server.url}/api/v1/health`);
       },
       async fail() {
         mkdirSync(`${file}.new`);
-        await writer.append(note);
+        await writer.append(anyEvent());
         await Promise.all(["NONSENSE\r\n\r\n", HALF].map((bytes) => breakOff(server.url, bytes)));
       },
       recover: async () => rmSync(`${file}.new`, { recursive: true }),
@@ -90,7 +90,7 @@ export const SERVING_ROWS: readonly Row[] = [
       return {
         around,
         async call() {
-          await writer.append(note);
+          await writer.append(anyEvent());
           // Who reads the log keeps its file open from then on: the writer for the published head, and each front end, which
           // the system chooses by chance.
           await expect.poll(() => readPublishedHead(join(dataDir, "published.json"))?.tree_size).toBe(log.size);
