@@ -46,6 +46,12 @@ test("no file of a server is where pg_basebackup and pg_rewind put that of anoth
   for (const [, path] of files) expect(path).toMatch(/^\/etc\/postgresql\//);
 });
 
+test("a standby that does not come back keeps only so much of the primary's log of writes", () => {
+  const patroni = readFileSync(sample("patroni.yml"), "utf8");
+  expect(settings.max_slot_wal_keep_size).toMatch(/^\d+GB$/);
+  expect(patroni).toContain(`max_slot_wal_keep_size: ${settings.max_slot_wal_keep_size}\n`);
+});
+
 test("the samples make a server that lets nodes in by TLS and a password, and nobody else", async () => {
   const { primary } = cluster;
   const openssl = (args: string) => execFileSync("openssl", args.split(" "), { cwd: folder.path, stdio: "ignore" });
