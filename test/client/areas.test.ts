@@ -152,6 +152,13 @@ describe("encrypted claims", () => {
     });
   });
 
+  test("are posted without what is no member of a claim", async () => {
+    const { client } = await withHardware();
+    const { payload } = encryptClaim(plaintext, { recipient, lookupKey: sha256(randomUUID()), nameRecipient: true });
+    const { log_entry_id } = await client.claims.post({ ...payload, comment: "for Bob" } as typeof payload);
+    expect(await client.claims.payload(log_entry_id)).toEqual(payload);
+  });
+
   test("one that was changed, on its way there or in the list, convicts", async () => {
     const { client } = await withHardware(proxy.url);
     const { payload } = sealed();

@@ -228,8 +228,12 @@ describe("sessions", () => {
 test("endorsements are offered, accepted, withdrawn, ended and warned of", async () => {
   const [endorser, endorsed] = [await registered(), await registered()];
   const category = "x-service:human_attestation";
-  const offer = () => endorser.client.endorsements.offer({ endorsed_fingerprint: endorsed.fingerprint, category });
+  // More than an identifier has, as a record of another system may.
+  const external_identifiers = [{ type: "github", value: "octocat", label: "Mona" }];
+  const content = { endorsed_fingerprint: endorsed.fingerprint, category, external_identifiers } as const;
+  const offer = () => endorser.client.endorsements.offer(content);
   const { entry } = await offer();
+  expect(entry.payload).toMatchObject({ external_identifiers: [{ type: "github", value: "octocat" }] });
   expect((await endorsed.client.endorsements.accept(entry.id, "thanks")).endorsement).toMatchObject({
     offer_entry_id: entry.id,
     accepted_at: expect.any(String),

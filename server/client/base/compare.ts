@@ -27,12 +27,24 @@ export function confirmed<T extends object>(answer: T, expected: Members<T>, wha
   throw new ClientError("malformed-answer", `${what} is not what was asked for: it differs in ${member}.`);
 }
 
-/** Items of a list, each of which must have these values. @throws ClientError `malformed-answer` */
+/**
+ * Items of a list, each of which must have these values.
+ * @param isOfState whether an item leaves the list when its state changes. Then all are read before the first is given: whoever
+ *   gets one may change it, and those on the next page would move up to places that were read
+ * @throws ClientError `malformed-answer`
+ */
 export async function* matching<T extends object>(
   items: AsyncIterable<T>,
   expected: Members<T>,
+  isOfState = false,
 ): AsyncGenerator<T, void, undefined> {
-  for await (const item of items) yield confirmed(item, expected, "An item of the list");
+  const all: T[] = [];
+  for await (const item of items) {
+    confirmed(item, expected, "An item of the list");
+    if (isOfState) all.push(item);
+    else yield item;
+  }
+  yield* all;
 }
 
 /**

@@ -107,9 +107,7 @@ export class Authority {
     const { challenge_id, nonce, origin } = await this.#http.post(wire.AnyChallenge, "/auth/challenge", asked);
     const { origins, server } = this.#http;
     if (origin === undefined)
-      throw unsafe(
-        `The service at ${server} is of an older version: its challenges do not say for which service they are.`,
-      );
+      throw unsafe(`The service at ${server} is older: its challenges do not say for which service they are.`);
     if (!origins.includes(origin)) throw unsafe(foreign(server, origin, origins));
     if (!isChallengeNonce(nonce, { origin, purpose, fingerprint, act }))
       throw unsafe(
@@ -123,7 +121,7 @@ export class Authority {
     const signed = await this.#signed("login", null);
     const session = await this.#http.post(wire.LoginResult, "/auth/login", {
       ...signed,
-      ...(password === undefined ? {} : { password }),
+      password,
     });
     return this.#keep(session);
   }
@@ -131,7 +129,7 @@ export class Authority {
   /** Sets the key's password, or changes it. @throws ClientError */
   async setPassword(password: string, current?: string): Promise<PasswordSet> {
     const path = "/auth/password";
-    const body = { password, ...(current === undefined ? {} : { current_password: current }) };
+    const body = { password, current_password: current };
     const answer = await this.#http.post(wire.PasswordSet, path, { ...body, ...(await this.proof(path, body)) });
     return confirmed(answer, { fingerprint: this.key.fingerprint }, "The password");
   }
@@ -178,7 +176,7 @@ const unsafe = (why: string): ClientError => new ClientError("unsafe-challenge",
 /** Why a challenge is refused that says it is another service's. The server chose `origin`. */
 function foreign(server: string, origin: string, named: readonly string[]): string {
   const whose = isOrigin(origin) ? origin : "something that is no origin";
-  return `The challenge from ${server} is one of ${whose}, and you named ${named.join(", ")}: it may be relayed to use your signature elsewhere. If you know that this service is called ${whose}, and a tunnel or a proxy changes its address, say so (--as ${whose}; publicOrigin in a client).`;
+  return `The challenge from ${server} is one of ${whose}, and you named ${named.join(", ")}: it may be relayed to use your signature elsewhere. If that is its name, and a tunnel or a proxy gives it another, say so (--as ${whose}; publicOrigin in a client).`;
 }
 
 const noSigner = (): ClientError =>

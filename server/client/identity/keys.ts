@@ -64,8 +64,8 @@ export class KeysClient extends Area {
       public_key: pem,
       pseudonym,
       key_algorithm: algorithm,
-      ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
-      ...(possession_signature === null ? {} : { possession_signature }),
+      expiration_date: expirationDate,
+      possession_signature,
     };
     const receipt = await this.http.post(wire.KeyRegistered, "/keys/register", { payload }, headers);
     const name = pseudonym.normalize("NFC");

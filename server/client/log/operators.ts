@@ -162,7 +162,7 @@ export class OperatorPins {
   #otherKey(pinned: PublicKey, shown: PublicKey): ClientError {
     return new ClientError(
       "operator-key-mismatch",
-      `The log at ${this.#http.server} shows another operator key than the pinned one, and no rotation leads from that to it. Pinned: ${pinned.fingerprint}. Shown: ${shown.fingerprint}. A log may have been made anew at this address, it may be another log, or somebody may answer in its place.`,
+      `The log at ${this.#http.server} shows another operator key than the pinned one, and no rotation leads from that to it. Pinned: ${pinned.fingerprint}. Shown: ${shown.fingerprint}. A log may have been made anew at this address, or another log may answer in its place.`,
     );
   }
 

@@ -198,11 +198,12 @@ export class AttestationsClient extends Area {
       public_key_pem: this.auth.key.pem,
       signature: await this.auth.sign(signingPayload(manifest)),
       attestation_type: type,
-      ...(pseudonym === undefined ? {} : { pseudonym }),
-      ...(possession_signature === undefined ? {} : { possession_signature }),
-      ...(intent === undefined ? {} : { intent_statement: intent }),
-      ...(password === undefined ? {} : { password }),
-    };
+      pseudonym,
+      possession_signature,
+      intent_statement: intent,
+      password,
+      // What is undefined is not sent.
+    } as Submitted;
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import * as wire from "../../../engine/contract/signing/claims.js";
-import type { PayloadOf } from "../../../engine/verify/events/kinds.js";
+import { EVENT_KINDS, type PayloadOf } from "../../../engine/verify/events/kinds.js";
 import { membersIn } from "../../../engine/verify/events/withheld.js";
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../base/error.js";
@@ -17,13 +17,21 @@ import { receiptPlace } from "../log/proven.js";
 const PER_PAGE = 20;
 
 export class ClaimsClient extends Area {
-  /** Posts a payload that `encryptClaim` made. Needs the session of a key in hardware. @throws ClientError */
-  async post(payload: SealedClaim): Promise<ClaimReceipt> {
+  /**
+   * Posts a payload that `encryptClaim` made: its members of a claim, and nothing else that is in it. Needs the session of a key
+   * in hardware. @throws ClientError
+   */
+  async post(sealed: SealedClaim): Promise<ClaimReceipt> {
+    const names = [
+      ...Object.keys(EVENT_KINDS.encrypted_claim.payload),
+      "recipient_fingerprint",
+    ] as (keyof SealedClaim)[];
+    const payload = Object.fromEntries(names.map((name) => [name, sealed[name]]));
     const floor = await this.watch.sizeBefore();
     const receipt = await this.auth.withSession((headers) =>
       this.http.post(wire.ClaimReceipt, "/claims", { payload }, headers),
     );
-    const claim = payload as unknown as PayloadOf<"encrypted_claim">;
+    const claim = payload as PayloadOf<"encrypted_claim">;
     const proven = await this.watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "encrypted_claim",
       payload: { ...claim },

@@ -28,7 +28,9 @@ export class EndorsementsClient extends Area {
   async offer(offer: Offer): Promise<ProvenEntry> {
     const { fingerprint } = this.auth.key;
     const floor = await this.watch.sizeBefore();
-    const body = { ...offer, endorser_fingerprint: fingerprint };
+    // What is not of an identifier, the log does not take over.
+    const external_identifiers = offer.external_identifiers?.map(({ type, value }) => ({ type, value })) ?? null;
+    const body = { ...offer, external_identifiers, endorser_fingerprint: fingerprint };
     const receipt = await this.auth.postProven(Entry, "/endorsements/offer", body);
     const proven = await this.watch.recorded(receipt.id, null, floor, {
       event_type: "endorsement_offer",
@@ -38,7 +40,7 @@ export class EndorsementsClient extends Area {
         category: offer.category,
         valid_until: endOf(offer.valid_until),
         institutional_metadata: offer.institutional_metadata ?? null,
-        external_identifiers: offer.external_identifiers ?? null,
+        external_identifiers,
       },
     });
     await this.watch.agreed(receipt, bareEntry(proven), proven);
@@ -48,7 +50,7 @@ export class EndorsementsClient extends Area {
   /** Accepts an offer to the signer's key. @throws ClientError */
   accept(offerEntryId: number, note?: string): Promise<EndorsementReceipt> {
     const endorsed_fingerprint = this.auth.key.fingerprint;
-    const body = { offer_entry_id: offerEntryId, endorsed_fingerprint, ...(note === undefined ? {} : { note }) };
+    const body = { offer_entry_id: offerEntryId, endorsed_fingerprint, note };
     const parties = { endorsed_key_fingerprint: endorsed_fingerprint };
     return this.#change("accept", body, "endorsement_acceptance", { offerEntryId, parties, note: note ?? null });
   }
@@ -85,7 +87,7 @@ export class EndorsementsClient extends Area {
       endorser_fingerprint: fingerprint,
       compromised_fingerprint,
       reason,
-      ...(evidence === undefined ? {} : { evidence }),
+      evidence,
     });
     const proven = await this.watch.recorded(receipt.log_entry.id, null, floor, {
       event_type: "endorser_revocation_alert",
@@ -141,7 +143,7 @@ export class EndorsementsClient extends Area {
   ): AsyncGenerator<Endorsement, void, undefined> {
     const listing = { schema: wire.EndorsementPage, path, member: "endorsements", query: { ...filter } } as const;
     const items = pages(this.http, { ...listing, place: (endorsement) => endorsement.offer_entry_id });
-    return matching(items, { ...party, ...given(filter) });
+    return matching(items, { ...party, ...given(filter) }, !!filter.status);
   }
 
   /** Accepts or ends an endorsement. The entry repeats the content of the offer, so the offer is checked, too. */

@@ -100,11 +100,15 @@ export class RequestsClient extends Area {
     const listing = { schema: wire.RequestPage, path, member: "requests", query: { ...filter } } as const;
     const items = pages(this.http, { ...listing, place: (request) => request.log_entry_id });
     const { target, requester, status } = filter;
-    return matching(items, {
-      ...(target === undefined ? {} : { target_fingerprint: asLogged(target) }),
-      ...(requester === undefined ? {} : { requester_fingerprint: asLogged(requester) }),
-      ...(status === undefined ? {} : { status }),
-    });
+    return matching(
+      items,
+      {
+        ...(target === undefined ? {} : { target_fingerprint: asLogged(target) }),
+        ...(requester === undefined ? {} : { requester_fingerprint: asLogged(requester) }),
+        ...(status === undefined ? {} : { status }),
+      },
+      !!status,
+    );
   }
 
   /** Checks the immediate answer by the target's policy: a decline by the operator, with its own entry. */
@@ -149,7 +153,7 @@ export class InboxClient extends Area {
       place: (notification) => notification.id,
       newestFirst: true,
     });
-    return matching(items, unread === undefined ? {} : { read: !unread });
+    return unread === undefined ? items : matching(items, { read: !unread }, true);
   }
 
   /** @throws ClientError */
