@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { Health } from "#cairnlog/engine/contract/service/health.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
@@ -285,6 +285,34 @@ test("every question says how much of the log was seen, and never less than befo
   expect(sizes.length).toBeGreaterThan(4);
   expect(new Set(sizes)).toEqual(new Set([`${tree_size}`]));
 });
+
+test.each([
+  ["", 31],
+  ["3", 11],
+  ["86400", 7],
+])(
+  "a node that stays behind, with Retry-After %j, is asked %i times in the half minute that is given to it",
+  async (retryAfter, times) => {
+    let asked = 0;
+    const behind: typeof fetch = async () => {
+      if (++asked > 100) throw new TypeError("It is asked again and again.");
+      const headers = { "content-type": "application/problem+json", "retry-after": retryAfter };
+      return new Response(await refusal(503, "behind").text(), { status: 503, headers });
+    };
+    const http = new Http("http://127.0.0.1:1", behind);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    try {
+      for (const ask of [() => http.get(Health, "/a"), () => http.post(Health, "/a", {})]) {
+        asked = 0;
+        const refused = failure(ask());
+        await vi.advanceTimersByTimeAsync(1_000_000);
+        expect([await refused, asked]).toMatchObject([{ code: "behind" }, times]);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  },
+);
 
 test("a service that calls its log ended whatever it is asked is asked for the proof of that once", async () => {
   let asked = 0;
