@@ -8,12 +8,12 @@ import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { type Rotated, rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { type AttestationBundle, parsePublicKey, type TreeHead, verifyBundle } from "#cairnlog/engine/verify/index.js";
-import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { createClient, memoryStore, type Signer } from "#cairnlog/server/client/index.js";
 import { operatorPublicKeyPath } from "#cairnlog/server/settings/settings.js";
 import { anyEvent } from "../anyevent.js";
 import { caught, newMonitor } from "../monitor/monitors.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { conviction, failure, newClient } from "./clients.js";
+import { all, asSigner, conviction, failure, newClient } from "./clients.js";
 import { type Lie, LyingProxy } from "./proxy.js";
 
 const PEMS = (["ed25519", "ecdsa-p256", "rsa-2048"] as const).map((algorithm) => generatePrivateKey(algorithm));
@@ -35,6 +35,7 @@ const early = () => createClient({ server: proxy.url, operatorKey: first.pem, st
 const earlyMonitor = () => monitors;
 let monitors: ReturnType<typeof newMonitor>;
 let sessionOfFirst: string;
+let eve: Signer;
 
 async function start(term: number): Promise<void> {
   rmSync(join(folder, "operator.pem"), { force: true });
@@ -66,7 +67,8 @@ beforeAll(async () => {
     if (term === 0) {
       await early().log.head();
       await monitors.monitor.round();
-      const { client } = newClient(service.url);
+      const { client, signer } = newClient(service.url);
+      eve = asSigner(signer);
       await client.attest({ title: "S", content_hash: HASH }, { pseudonym: "Eve" });
       sessionOfFirst = (await client.login()).token;
     }
@@ -301,6 +303,19 @@ describe("a bundle", () => {
     expect(await verdict(c, second)).toBe(true);
     expect(await verdict(b, third)).toBe(false);
     expect(await verdict(c, third)).toBe(true);
+  });
+
+  test("of what was attested under the first key, got again, holds for those who pin any key now", async () => {
+    const old = { title: "S", content_hash: HASH };
+    for (const [title, key] of Object.entries({ first, second, third })) {
+      const client = createClient({ server: service.url, operatorKey: key.pem, signer: eve });
+      const outcomes = await all(client.attestAll([old, { title, content_hash: HASH }]));
+      for (const { receipt, bundle } of [...outcomes, await client.attest(old)])
+        expect([receipt?.duplicate, await verdict(bundle!, key)], title).toEqual([
+          receipt !== outcomes[1]?.receipt,
+          true,
+        ]);
+    }
   });
 
   test("without its chain, or with a forged one, does not hold", async () => {
