@@ -31,6 +31,12 @@ const monitorOf = (checkpoint: string, path = "/tlog/checkpoint", folder?: Monit
   });
 };
 
+/** What a node answers that has less than the asker has seen. */
+function behind(): Response {
+  const problem = { type: "about:blank", title: "Behind", status: 503, detail: "Not yet.", code: "behind" };
+  return Response.json(problem, { status: 503, headers: { "content-type": "application/problem+json" } });
+}
+
 const kept = (mirror: string, file = "tlog-checkpoint.txt") => readFileSync(join(mirror, file), "utf8");
 
 test.each([
@@ -55,6 +61,29 @@ test.each([
     expect(kept(first.folder.mirror, file)).toBe(older);
   },
 );
+
+test("a node that has less than the checkpoint that another one has shown is waited for, in the first round, too", async () => {
+  const old = (await service.get("/log/sth/5")).body;
+  const fetcher = hastyFetch();
+  const { monitor, folder } = newMonitor(service.url);
+  await monitor.round();
+  await monitor.close();
+  for (const known of [undefined, folder]) {
+    let isBehind = true;
+    const late = newMonitor(service.url, {
+      ...(known && { folder: known }),
+      fetch: async (input, init) => {
+        if (!isBehind || !String(input).endsWith("/log/sth")) return fetcher(input, init);
+        isBehind = false;
+        const seen = Number(new Headers(init?.headers).get("cairnlog-size"));
+        return seen > old.tree_size ? behind() : Response.json(old);
+      },
+    });
+    await late.monitor.round();
+    expect([isBehind, late.monitor.size]).toEqual([false, 300]);
+    await late.monitor.close();
+  }
+});
 
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
