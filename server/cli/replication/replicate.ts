@@ -161,7 +161,7 @@ async function check({ replication, dataDir }: Replicated, { json }: Given): Pro
     for (const { address, role, records, trouble } of report.servers)
       console.log(`${address}  ${role}  ${trouble ?? `${records} records`}`);
     for (const fault of report.faults) console.log(fault);
-    if (isSound) console.log("sound: every record follows the one before, and all copies agree");
+    if (isSound) console.log("sound: every record follows the one before, and all copies that were read agree");
   }
   return isSound ? 0 : 1;
 }
