@@ -5,6 +5,7 @@ import { define, type Transaction } from "../../log/state/commands.js";
 import type { KeyRow } from "../../store/schema/rows.js";
 import { eventOf } from "../../verify/events/kinds.js";
 import {
+  defaultPseudonym,
   givesWay,
   type NewKey,
   type PlainKey,
@@ -63,7 +64,7 @@ export const succeedKey = define(
         old_fingerprint,
         fingerprint: key.fingerprint,
         public_key: key.pem,
-        pseudonym: pseudonym ?? old.pseudonym,
+        pseudonym: pseudonym ?? inheritedName(transaction, old, key),
         key_algorithm: key.algorithm,
         expiration_date,
         new_key_signature,
@@ -87,6 +88,10 @@ function rowOf(transaction: Transaction, fingerprint: string): KeyRow {
   if (!row) throw unknownKey();
   return row;
 }
+
+/** What stands in place of a name that the operator withholds is no name: the successor would have signed that it is. */
+const inheritedName = (transaction: Transaction, old: KeyRow, { fingerprint }: PlainKey): string =>
+  transaction.get("withheld", old.log_entry_id) ? defaultPseudonym(fingerprint) : old.pseudonym;
 
 function checkExpiration({ timestamp }: Transaction, { expiration_date }: Pick<NewKey, "expiration_date">): void {
   if (expiration_date !== null && expiration_date <= timestamp)

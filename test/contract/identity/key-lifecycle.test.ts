@@ -1,5 +1,6 @@
 /** Succession and revocation over HTTP. */
 import { beforeAll, describe, expect, test } from "vitest";
+import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import { expectProblem, type Reply, type TestService } from "../../server/harness.js";
 import { bearerOf, byOpenssl, proofOf, registeredSigner } from "../../server/proofs.js";
@@ -100,6 +101,19 @@ describe("POST /keys/succeed", () => {
     await expectRefused(() => succeed(payloadOf(old, newSigner()), undefined, bearer), 401, "unauthenticated");
     expectProblem(await service.post("/attestations", submission(old)), 403, "key-not-active");
     expect((await service.post("/attestations", submission(next, newManifest()))).status).toBe(200);
+  });
+
+  test("does not hand on what stands in place of a withheld name", async () => {
+    const [old, next, last] = [newSigner(), newSigner(), newSigner()];
+    const { body } = await service.post("/keys/register", registration(old, "Ada"));
+    const { log, writer } = service.server.registry;
+    await withhold({ log, writer }, body.log_entry_id, { reason: "Asked.", basis: null, member: "pseudonym" });
+    expect((await service.get(`/keys/${old.fingerprint}`)).body.pseudonym).toBe("withheld");
+    expect((await succeed(payloadOf(old, next), await proofOf(service, old))).status).toBe(200);
+    const own = next.fingerprint.slice("sha256:".length, "sha256:".length + 12);
+    expect((await service.get(`/keys/${next.fingerprint}`)).body.pseudonym).toBe(own);
+    expect((await succeed(payloadOf(next, last), await proofOf(service, next))).status).toBe(200);
+    expect((await service.get(`/keys/${last.fingerprint}`)).body.pseudonym).toBe(own);
   });
 
   test("of an expired key by a recovery challenge", async () => {
