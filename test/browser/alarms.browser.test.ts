@@ -179,6 +179,28 @@ test("tabs share their alarms: each shows those of the others, and takes no evid
   await reader.leave();
 });
 
+test("a log that is forgotten in one tab is forgotten in all", async () => {
+  const { reader, page: one } = await known();
+  const other = await reader.open(honest.url);
+  await other.getByText("Nothing has been rewritten").waitFor();
+  await turn(reader, /^/, stranger);
+  for (const page of [one, other]) {
+    await lookNow(page);
+    await alarms(page).getByText(OTHER_KEY).waitFor();
+  }
+  one.once("dialog", (dialog) => dialog.accept());
+  await alarms(one).getByRole("button", { name: "Forget this log and start again" }).click();
+  const shown = (page: Page) => page.getByRole("region", { name: "Operator key" });
+  for (const page of [one, other]) await shown(page).getByText(stranger.server.operatorFingerprint).waitFor();
+  for (const page of [one, other]) {
+    await lookNow(page);
+    await page.reload();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    expect(await alarms(page).count()).toBe(0);
+  }
+  await reader.leave();
+});
+
 test("a browser that has no room for what it saw last remembers that until the page is closed", async () => {
   const growing = await startTestService();
   await append(growing, 3, "first");

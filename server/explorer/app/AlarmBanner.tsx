@@ -2,7 +2,8 @@
 
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
-import { beginAnew, putAway, type ShownAlarm } from "../state/alarm.js";
+import { putAway, type ShownAlarm } from "../state/alarm.js";
+import { forgetLog } from "../state/memory.js";
 import { server } from "../state/source.js";
 import { lookNow } from "../state/watching.js";
 
@@ -50,7 +51,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: ShownAlarm }) {
             type="button"
             class="button"
             onClick={() => {
-              if (window.confirm(FORGET)) beginAnew();
+              if (window.confirm(FORGET)) forgetLog();
             }}
           >
             Forget this log and start again

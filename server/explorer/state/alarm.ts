@@ -6,7 +6,7 @@ import Type, { type Static } from "typebox";
 import { ClientError, type Evidence } from "../../client/index.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
-import { forget, forgetLog, recall, remember, watchOthers } from "./memory.js";
+import { forget, recall, remember, watchOthers } from "./memory.js";
 
 const ShownAlarm = Type.Object({
   detail: Type.String(),
@@ -95,10 +95,4 @@ function keep(all: readonly ShownAlarm[]): void {
   alarms.value = all;
   if (all.length) remember("alarm", all);
   else forget("alarm");
-}
-
-/** Forgets everything about the log: the next request is like a first visit. */
-export function beginAnew(): void {
-  forgetLog();
-  window.location.reload();
 }

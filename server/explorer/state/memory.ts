@@ -27,6 +27,8 @@ export type Visit = Static<typeof Visit>;
 /** What storage has not taken, and what is not to last. */
 const fallback = new Map<string, string>();
 let isLasting = true;
+/** The log is forgotten, and the page is about to end. */
+let isLeft = false;
 
 /** Whether the log is a demonstration (`server/client/base/demonstration.ts`). */
 export const isDemonstration = new Cell(false);
@@ -53,6 +55,7 @@ export function recall<S extends TSchema>(name: string, schema: S): Static<S> | 
 }
 
 export function remember(name: string, value: unknown): void {
+  if (isLeft && OF_LOG.includes(name)) return;
   const text = JSON.stringify(value);
   if (isDemonstration.value && OF_LOG.includes(name)) return void fallback.set(name, text);
   try {
@@ -73,16 +76,28 @@ export function forget(name: string): void {
   }
 }
 
-/** Has `observer` called when another tab has remembered, or forgotten, something by this name. */
-export function watchOthers(name: string, observer: () => void): void {
-  window.addEventListener("storage", ({ key }) => {
-    if (key === PREFIX + name) observer();
+/** Has `observer` called when another tab has changed what is remembered by this name. */
+export function watchOthers(name: string, observer: (isForgotten: boolean) => void): void {
+  window.addEventListener("storage", ({ key, newValue }) => {
+    if (key === PREFIX + name) observer(newValue === null);
   });
 }
 
-/** Forgets everything about the log. */
+/** Forgets everything about the log, in all tabs: the next request is like a first visit. */
 export function forgetLog(): void {
+  leave();
   for (const name of OF_LOG) forget(name);
+}
+
+// A tab that went on with what another one has forgotten would accuse the log of that, in all tabs.
+watchOthers("state", (isForgotten) => {
+  if (isForgotten) leave();
+});
+
+/** Begins anew. What is under way until then knows the log that is forgotten, and must not be remembered. */
+function leave(): void {
+  isLeft = true;
+  window.location.reload();
 }
 
 /** The client's memory of the log. Tabs share it. */
