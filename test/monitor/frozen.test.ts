@@ -78,6 +78,31 @@ test("an end of which nobody could be told is told by the next monitor, of a log
   }
 });
 
+test("a monitor of published files learns the end also of a log whose entries are published later", async () => {
+  const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  const { log } = service.server.registry;
+  await log.append(anyEvent({ n: 1 }));
+  await service.checkpointed(1);
+  const policy = parsePolicy(`log ${(await service.send("GET", "/tlog/vkey")).text.trim()}\nquorum none\n`);
+  const target = new MemoryTarget();
+  const source = new ServedTiles(new Http(`${service.url}/tlog`, fetch));
+  const publish = (entries: ServiceEntries | null) =>
+    new Publisher({ source, target, entries, policy, isPinned: true, keepPartial: false }).round();
+  const told: number[] = [];
+  const monitor = tiledFollower({
+    ...{ server: URL_OF_LOG, folder: new MonitorFolder(temporaryFolder()), fetch: serving(target.objects), policy },
+    ...{ isUnpruned: false, onFrozen: async ({ id }: Entry) => void told.push(id) },
+  });
+  await publish(null);
+  await monitor.round({ audit: false });
+  await freeze(log, { reason, successor: null });
+  await service.checkpointed(2);
+  await publish(new ServiceEntries(new Http(service.url, fetch)));
+  await monitor.round({ audit: false });
+  expect(told).toEqual([2]);
+  await monitor.close();
+});
+
 /**
  * A log whose operator goes on behind the end with a program of his own: no hash covers the type of an entry, so this
  * service does not know that its third entry is the end, and everybody behind the proxy does.

@@ -158,8 +158,8 @@ export class TiledMonitor {
   readonly #known: { end: PublishedEntry | null };
   /** Size of the tree whose newest entry was seen, where entries are published. */
   #seen = 0;
-  /** Whether they are; null until it was seen. */
-  #hasEntries: boolean | null = null;
+  /** Whether they are. Those that are not may be later. */
+  #hasEntries = false;
 
   /** @throws TypeError for an invalid address */
   constructor(options: TiledMonitorOptions) {
@@ -214,7 +214,7 @@ export class TiledMonitor {
   /** Where a cairnlog is published with its entries, the newest one says whether it has ended. @throws ClientError; GoesOn */
   async #learnEnd({ tiles, verdict, evidence }: Followed<KeptCheckpoint>): Promise<void> {
     if (this.#known.end || this.#seen === tiles.size) return;
-    this.#hasEntries ??= await isServed(this.#served, OPERATOR_KEY);
+    this.#hasEntries ||= await isServed(this.#served, OPERATOR_KEY);
     const newest = this.#hasEntries
       ? await new StaticLog(this.#served, tiles, verdict, evidence.shown!).newest()
       : null;
