@@ -324,7 +324,8 @@ export abstract class LogView {
   /** The signed head of a tree size (default: the newest), or null where there is none. */
   treeHead(treeSize: number = this.#size): TreeHead | null {
     this.#parts.store.health.check();
-    return (Number.isInteger(treeSize) && treeSize <= this.#size && this.#reader.head(treeSize)) || null;
+    if (!Number.isInteger(treeSize)) return null;
+    return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;
   }
 
   /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */
