@@ -387,7 +387,7 @@ class LmdbStore implements Store {
         for (const { key, value } of rows) yield { key, row: value };
       },
       close: () => {
-        if (!this.health.failure) transaction.done();
+        if (this.health.isUsable) transaction.done();
       },
     };
   }

@@ -236,6 +236,35 @@ describe("limits of a log", () => {
   });
 });
 
+test("a log that was closed says so to whoever reads on, and does not blame the disk", async () => {
+  const { log, path } = await openTestLog();
+  await log.append([event(1), event(2), event(3)]);
+  const reader = await openTestReader(path);
+  for (const view of [reader, log]) {
+    const snapshot = view.snapshot();
+    const entries = view.entries()[Symbol.iterator]();
+    entries.next();
+    await view.close();
+    const reads: (() => unknown)[] = [
+      () => entries.next(),
+      () => view.entry(2),
+      () => view.treeHead(),
+      () => view.receipt(0),
+      () => view.inclusionProof(0),
+      () => view.consistencyProof(1, 2),
+      () => view.digests(0, 1),
+      () => view.row("meta", "log"),
+      () => view.diskUsage,
+      () => view.snapshot(),
+      () => snapshot.get("meta", "log"),
+      () => reader.refresh(),
+    ];
+    for (const read of reads) expect(read).toThrow(failsWith("closed"));
+    snapshot.close();
+    await view.close();
+  }
+});
+
 test("what is no whole number is no place in a log", async () => {
   const { log } = await openTestLog();
   await log.append([event(1), event(2), event(3)]);

@@ -469,6 +469,7 @@ export abstract class LogView {
       () => this.#verification.close(),
       () => memory.close(),
       () => store.close(),
+      () => store.health.closed(),
     );
   }
 

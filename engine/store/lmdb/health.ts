@@ -102,6 +102,7 @@ export const failedRead = (cause: unknown): CairnlogError =>
 /** Belongs to the thread that opened the log's store. */
 export class StoreHealth {
   #failure: CairnlogError | null = null;
+  #isClosed = false;
   readonly #observers: ((failure: CairnlogError) => void)[] = [];
 
   /** Why nothing more is read or written; null while all is well. */
@@ -109,9 +110,15 @@ export class StoreHealth {
     return this.#failure;
   }
 
-  /** @throws CairnlogError `storage-failed` after a failure */
+  /** Whether LMDB may be called. */
+  get isUsable(): boolean {
+    return !this.#failure && !this.#isClosed;
+  }
+
+  /** @throws CairnlogError `storage-failed` after a failure, `closed` after the end */
   check(): void {
     if (this.#failure) throw this.#failure;
+    if (this.#isClosed) throw new CairnlogError("closed", "The log is closed.");
   }
 
   /** What `read` returns. @throws CairnlogError `storage-failed` if it fails, and after a failure */
@@ -132,6 +139,11 @@ export class StoreHealth {
     } catch (cause) {
       throw failedRead(cause);
     }
+  }
+
+  /** The log was closed, in order: from now on `check` says so. */
+  closed(): void {
+    this.#isClosed = true;
   }
 
   /** Has `observer` called once, when the log can no longer be used by this process; at once if that is so already. */
