@@ -29,7 +29,7 @@ export class EndorsementsClient extends Area {
     const { fingerprint } = this.auth.key;
     const floor = await this.watch.sizeBefore();
     // What is not of an identifier, the log does not take over.
-    const external_identifiers = offer.external_identifiers?.map(({ type, value }) => ({ type, value })) ?? null;
+    const external_identifiers = offer.external_identifiers?.map(({ type, value }) => ({ type, value }));
     const body = { ...offer, external_identifiers, endorser_fingerprint: fingerprint };
     const receipt = await this.auth.postProven(Entry, "/endorsements/offer", body);
     const proven = await this.watch.recorded(receipt.id, null, floor, {
@@ -40,7 +40,7 @@ export class EndorsementsClient extends Area {
         category: offer.category,
         valid_until: endOf(offer.valid_until),
         institutional_metadata: offer.institutional_metadata ?? null,
-        external_identifiers,
+        external_identifiers: external_identifiers ?? null,
       },
     });
     await this.watch.agreed(receipt, bareEntry(proven), proven);
