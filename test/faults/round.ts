@@ -192,9 +192,8 @@ class Round {
 
   /** Where there is no room to make the log anew without withheld payloads, a service starts with them, and says so. */
   #putsOffErasing(): boolean {
-    const { path, error } = this.#case;
-    const isFull = error === "ENOSPC" || error === "EDQUOT";
-    return isFull && path.startsWith("log/erasing") && this.#service!.stderr.includes(ERASING_PUT_OFF);
+    const { error } = this.#case;
+    return (error === "ENOSPC" || error === "EDQUOT") && this.#service!.stderr.includes(ERASING_PUT_OFF);
   }
 
   /** The fault of lmdb that has ended the service by a signal, if its parent has named it. */
