@@ -8,7 +8,7 @@ import type { EventInput } from "../log/state/projection.js";
 import { eventMisfit } from "../verify/events/eventcheck.js";
 import { isObject } from "../verify/json/shape.js";
 
-/** The same writer, whose `append` refuses other events with `invalid-input`. */
+/** Wraps the writer of a log. `append` throws `invalid-input` for an event that is not one of the service. */
 export function serviceWriter(log: Writer): Writer {
   function append(event: EventInput): Promise<Receipt>;
   function append(events: readonly EventInput[]): Promise<readonly Receipt[]>;

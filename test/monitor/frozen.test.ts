@@ -40,7 +40,7 @@ test("a monitor tells of the end, and goes on with its rounds", async () => {
   await later.monitor.close();
 });
 
-test("an end of which nobody could be told is told by the next monitor, of a log and of its published files", async () => {
+test("a monitor that could tell nobody of the end tells it in the next round, of a log and of its published files", async () => {
   const service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
   const { log } = service.server.registry;
   await log.append([anyEvent({ n: 1 }), anyEvent({ n: 2 })]);

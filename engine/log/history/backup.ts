@@ -216,7 +216,7 @@ function takeShort(segments: BackupSegment[], size: number): readonly BackupSegm
   return segments.splice(at);
 }
 
-/** Whether the file of a segment is the one that was written. */
+/** Whether the file of a segment is the one that was written. It is asked before its lines are copied: these cannot be taken back. */
 async function isSound(to: string, segment: BackupSegment): Promise<boolean> {
   try {
     for await (const _ of linesOf(to, segment));

@@ -141,7 +141,7 @@ export class StoreHealth {
     }
   }
 
-  /** The log was closed, in order: from now on `check` says so. */
+  /** To be called by whoever has closed the log: from now on `check` says so, and does not blame the disk. */
   closed(): void {
     this.#isClosed = true;
   }
