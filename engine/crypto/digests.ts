@@ -1,5 +1,6 @@
 /** Further digests of an entry besides the primary SHA-256, which an operator may configure; computed by hash-wasm. */
 import type { IHasher } from "hash-wasm";
+import { inputError } from "../base/error.js";
 
 /** Names as they are written in `entry_hashes`. */
 export type DigestName = "sha2-512" | "sha3-256" | "blake3";
@@ -19,8 +20,11 @@ const CREATE: Readonly<Record<DigestName, () => Promise<IHasher>>> = {
 
 /**
  * Loads the hash functions once. The returned function computes all digests of `names`, in that order, synchronously.
+ * @throws CairnlogError `invalid-input` for a name that is none, or is there twice: no reader takes such entries
  */
 export async function createDigests(names: readonly DigestName[]): Promise<(preimage: Uint8Array) => Digest[]> {
+  if (new Set(names).size < names.length || !names.every((name) => Object.hasOwn(CREATE, name)))
+    throw inputError(`\`digests\` takes each of ${Object.keys(CREATE).join(", ")} once.`);
   const hashers = await Promise.all(names.map(async (algorithm) => ({ algorithm, hasher: await CREATE[algorithm]() })));
   return (preimage) =>
     hashers.map(({ algorithm, hasher }) => ({ algorithm, digest_hex: hasher.init().update(preimage).digest("hex") }));

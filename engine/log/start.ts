@@ -13,7 +13,7 @@ import type { Store, StoreReader } from "../store/store.js";
 import { refilingFor } from "./apply/derive.js";
 import type { Erasure } from "./history/erase.js";
 import { Operators } from "./operator/operators.js";
-import { type Clock, ClockGuard, clockFile } from "./state/clock.js";
+import { type Clock, ClockGuard, clockFile, wholeMicros } from "./state/clock.js";
 import { type BudgetLimits, NO_BUDGETS } from "./state/executor.js";
 import { noProjection, type Projection } from "./state/projection.js";
 import { type AppendCondition, DEFAULT_QUEUE_LIMIT } from "./write/sequencer.js";
@@ -75,7 +75,7 @@ export async function startLog(
       pool,
       mapSize,
       journal: options.journal ?? localJournal,
-      clock: options.clock ?? clockGuard!.now,
+      clock: options.clock ? wholeMicros(options.clock) : clockGuard!.now,
       clockGuard,
       secondaryDigests: digests?.length ? await createDigests(digests) : null,
       queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,

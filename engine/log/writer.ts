@@ -22,7 +22,7 @@ import { Feed, type FeedMessage } from "./follow/feed.js";
 import { frozenBy } from "./operator/entries.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./read/frontier.js";
-import { type Clock, type ClockGuard, formatTimestamp } from "./state/clock.js";
+import { type Clock, type ClockGuard, checkMoment, formatTimestamp } from "./state/clock.js";
 import { type Command, takeHeadTime } from "./state/commands.js";
 import type { SecondaryDigests } from "./state/entry.js";
 import {
@@ -175,7 +175,9 @@ export class LogWriter extends LogView implements Writer {
   async begin(name?: string): Promise<void> {
     const { store, signer, clock } = this.#parts;
     if (store.get("meta", "log")) return;
-    const created_at = formatTimestamp(clock());
+    const now = clock();
+    checkMoment(now);
+    const created_at = formatTimestamp(now);
     const row = { format: FORMAT, key_id: signer.fingerprint, created_at, ...(name !== undefined && { name }) };
     await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
   }

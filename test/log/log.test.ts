@@ -107,6 +107,15 @@ describe("append", () => {
     expect((await log.verify()).valid).toBe(true);
   });
 
+  test.each([
+    ["one that is there twice", ["sha2-512", "sha3-256", "sha2-512"]],
+    ["the primary one", ["sha2-256"]],
+    ["a member of every object", ["toString"]],
+  ])("further digests that no reader would take are refused: %s", async (_, digests) => {
+    const refusal = { code: "invalid-input", message: "`digests` takes each of sha2-512, sha3-256, blake3 once." };
+    await expect(openTestLog({ digests: digests as never })).rejects.toMatchObject(refusal);
+  });
+
   test("further digests cover the same preimage", async () => {
     const { log } = await openTestLog({ digests: ["sha2-512", "sha3-256"] });
     await log.append(event(1));

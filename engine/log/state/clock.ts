@@ -14,6 +14,14 @@ import { canonicalTimestamp } from "../../verify/tree/entry.js";
 /** Microseconds since the epoch. A clock may step backwards; the sequencer clamps. */
 export type Clock = () => number;
 
+/** A clock that a program gave, in whole microseconds; NaN for what no timestamp can spell: a count of nanoseconds, for example. */
+export const wholeMicros =
+  (clock: Clock): Clock =>
+  () => {
+    const micros = Math.floor(clock());
+    return Number.isSafeInteger(micros) ? micros : Number.NaN;
+  };
+
 /** By how many milliseconds the time of day may be elsewhere before it is believed: it is read in whole ones. */
 const STEP_MS = 100;
 
@@ -35,6 +43,12 @@ export const systemClock: Clock = () => {
   }
   return Math.floor((origin + elapsed) * 1000);
 };
+
+/** @throws CairnlogError `clock-suspect` for a moment that a given clock did not know */
+export function checkMoment(micros: number): void {
+  if (Number.isNaN(micros))
+    throw new CairnlogError("clock-suspect", "`clock` must give microseconds since the epoch. Nothing is written.");
+}
 
 let lastMillisecond = Number.NaN;
 let lastPrefix = "";

@@ -18,7 +18,7 @@ import { MAX_ENTRY_BYTES } from "../apply/entry.js";
 import { applyWithholding, checkShard, type Frozen, frozenBy, logFrozen } from "../operator/entries.js";
 import { OPERATOR_ROTATION } from "../operator/operators.js";
 import type { Frontier } from "../read/frontier.js";
-import { type Clock, formatTimestamp } from "../state/clock.js";
+import { type Clock, checkMoment, formatTimestamp } from "../state/clock.js";
 import type { Command, Transaction } from "../state/commands.js";
 import { finishEntry, type SecondaryDigests } from "../state/entry.js";
 import type { BudgetLimits, Committed, Payer } from "../state/executor.js";
@@ -79,6 +79,7 @@ export class Forming {
       let outcome: unknown;
       let isRefused = false;
       try {
+        checkMoment(now);
         const { command, input, payer } = waiting;
         const charge = payer && ((bytes: number) => this.#budgets.take(payer, bytes, secondsOf(now), isTight));
         outcome = transaction.run(command, input, formatTimestamp(now), charge);
@@ -120,7 +121,7 @@ export class Forming {
     }
     frontier.frozen = frozen;
     const { roots, tiles } = events.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
-    const headTimestamp = Math.max(clock(), frontier.lastTimestamp);
+    const headTimestamp = Math.max(clock() || 0, frontier.lastTimestamp);
     if (events.length) frontier.lastTimestamp = headTimestamp;
     return { entries: joinEntries(texts), entryHashes, digests, roots, tiles, headTimestamp };
   }
