@@ -76,6 +76,8 @@ export interface StoreReader {
   tileKeys(start?: TileKey): Iterable<TileKey>;
   /** The position of the newest applied record. */
   position(): JournalPosition;
+  /** The files that are read: another object after `pin` has found others in their place, which may be of another log. */
+  readonly source: object;
   readonly postings: PostingTables;
   /** Runs with nothing but the words of titles, for entries whose own runs lack them. */
   readonly words: PostingTables;

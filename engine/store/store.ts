@@ -179,6 +179,10 @@ class LmdbStore implements Store {
     }));
   }
 
+  get source(): object {
+    return this.#handles;
+  }
+
   get #file(): number | undefined {
     const { path, readOnly } = this.#options;
     return readOnly ? statSync(join(path, DATA_FILE), { throwIfNoEntry: false })?.ino : undefined;
@@ -286,6 +290,8 @@ class LmdbStore implements Store {
 
   /** While a transaction reads, LMDB reuses no page that was in use when it began, or since. */
   #findPlace(index: number): BatchExtent | null | undefined {
+    // Places are looked for in the file that has the name now.
+    if (this.#file !== this.#handles.file) return undefined;
     const transaction = this.#pinned ? null : this.health.reading(() => this.#handles.environment.useReadTransaction());
     const place = this.#handles.places.find(index);
     transaction?.done();

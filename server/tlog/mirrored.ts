@@ -81,7 +81,7 @@ export class MirroredLog {
   #refresh(): void {
     try {
       this.#log.refresh();
-      if (this.#log.size > this.#grown) this.#grow();
+      this.#grow();
     } catch (error) {
       this.#logger.error({ err: error }, "the mirror cannot be read; what was read before is still served");
     }

@@ -21,7 +21,8 @@ export class LogMemory {
   readonly postings: Postings;
   /** The words of titles that runs of an older version lack. */
   readonly titles: TitleBacklog;
-  readonly #entries: EntryReader;
+  /** Reads what is stored, for what is made of it. */
+  readonly entries: EntryReader;
   readonly #projection: Projection;
   readonly #store: StoreReader;
   readonly #known: Operators;
@@ -39,17 +40,17 @@ export class LogMemory {
     this.#known = known;
     this.#isReader = isReader;
     this.operators = known;
-    this.#entries = new EntryReader(store);
+    this.entries = new EntryReader(store);
     this.#projection = projection;
     this.frontier = new Frontier(store);
     this.postings = new Postings(store.postings, isReader);
-    this.titles = new TitleBacklog(this.postings, store, this.#entries, isReader);
+    this.titles = new TitleBacklog(this.postings, store, this.entries, isReader);
   }
 
   /** Files entries whose postings are missing on disk. Only for the writer, before `restore`, which is quick after it. */
   async fileMissing(): Promise<void> {
     this.frontier.restore();
-    await fileMissing(this.postings, this.#entries, this.frontier.size, this.#projection);
+    await fileMissing(this.postings, this.entries, this.frontier.size, this.#projection);
   }
 
   /** Reads the state from disk again; a writer goes on filing what is missing. @throws CairnlogError `wrong-operator` for a log of another operator */
@@ -63,7 +64,7 @@ export class LogMemory {
 
   /** Adds the postings of entries below `size` that are in no run and that nobody told, from the entries. */
   addMissing(size: number): void {
-    catchUp(this.postings, this.#entries, size, this.#projection);
+    catchUp(this.postings, this.entries, size, this.#projection);
   }
 
   /** Ends the work in the background; postings that would delay the next start are written. */

@@ -16,7 +16,7 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp } from "../state/clock.js";
 import { spellWithheld } from "../state/entry.js";
 
-/** Number of cached batches; a batch is immutable, so a cached one is never stale. */
+/** Number of cached batches; a batch is immutable, so a cached one is stale only if its file was replaced. */
 const KEPT_BATCHES = 16;
 /** Number of entries that are cached, as they are served, when they are asked for again; very long ones are not: 1 MiB. */
 const KEPT_ENTRIES = 256;
@@ -49,6 +49,12 @@ export class EntryReader {
   constructor(store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">, withheld: Withholdings | null = null) {
     this.#store = store;
     this.#withheld = withheld;
+  }
+
+  /** Forgets what is cached, when it may be of another log. */
+  clear(): void {
+    this.#kept = [];
+    this.#served.clear();
   }
 
   /**

@@ -10,7 +10,7 @@ import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { turn } from "../../base/turns.js";
-import type { Rfc6962Tile } from "../../store/postings/contract.js";
+import type { Rfc6962Rows, Rfc6962Tile } from "../../store/postings/contract.js";
 import { HASH } from "../../store/schema/schema.js";
 import { TILE_LEVELS, TILE_WIDTH } from "../tree/tree.js";
 import type { Rfc6962Tree } from "./tree.js";
@@ -35,8 +35,8 @@ export class Rfc6962Growth {
   #open: OpenTile[] = [];
   /** Full tiles of leaves whose nodes are made. */
   #tiles = 0;
-  /** Whether memory is what the disk says. */
-  #isRestored = false;
+  /** What memory was read from; null before, and after a failure. */
+  #rows: Rfc6962Rows | null = null;
   readonly #lock = new Lock();
 
   constructor(tree: Rfc6962Tree) {
@@ -55,10 +55,14 @@ export class Rfc6962Growth {
 
   async #extend(end: number, signal: AbortSignal | undefined): Promise<void> {
     try {
-      if (!this.#isRestored) await this.#restore();
-      while (this.#tiles < end) await this.#grow(Math.min(end, this.#tiles + TILES_IN_A_WRITE), signal);
+      for (;;) {
+        // A reader may find another log in the place of the one whose nodes these are.
+        if (this.#rows !== this.#tree.rows) await this.#restore();
+        if (this.#tiles >= end) return;
+        await this.#grow(Math.min(end, this.#tiles + TILES_IN_A_WRITE), signal);
+      }
     } catch (error) {
-      this.#isRestored = false;
+      this.#rows = null;
       throw error;
     }
   }
@@ -71,7 +75,7 @@ export class Rfc6962Growth {
     if (!stored && (rows.extent() || !rows.tileKeys()[Symbol.iterator]().next().done)) await rows.clear();
     this.#tree.clear();
     [this.#tiles, this.#open] = [stored?.tiles ?? 0, stored?.open ?? []];
-    this.#isRestored = true;
+    this.#rows = rows;
   }
 
   /** Null if what is on disk cannot be of this log, or is not whole. */
@@ -100,9 +104,9 @@ export class Rfc6962Growth {
    */
   recheck(size: number): Promise<void> {
     return this.#lock.run(async () => {
-      if (!this.#isRestored || !this.#open.some((_, i) => !this.#isSound(i + 1, size))) return;
+      if (this.#rows !== this.#tree.rows || !this.#open.some((_, i) => !this.#isSound(i + 1, size))) return;
       await this.#tree.rows.clear();
-      this.#isRestored = false;
+      this.#rows = null;
     });
   }
 
@@ -132,7 +136,7 @@ export class Rfc6962Growth {
     const unfinished = this.#open.flatMap(({ index, count, isChanged, hashes }, i) =>
       isChanged ? { level: i + 1, index, hashes: hashes.slice(0, count * HASH) } : [],
     );
-    await this.#tree.rows.write([...full, ...unfinished], {
+    await this.#rows!.write([...full, ...unfinished], {
       size: this.#tiles * TILE_WIDTH,
       lastLeaf: this.#lastLeaf(this.#tiles),
     });

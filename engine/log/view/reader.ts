@@ -17,6 +17,10 @@ export class LogReader extends LogView {
   readonly #store: ViewParts["store"];
   readonly #memory: LogMemory;
   readonly #release: NodeJS.Timeout;
+  /** What was shown last. */
+  #source: object;
+  /** Makes room for the nodes of another RFC 6962 tree. */
+  readonly #dropNodes: () => void;
   /** Whether the moment was given back. Entries never change, so what is shown does not either; lists of terms do. */
   #isReleased = false;
 
@@ -25,8 +29,13 @@ export class LogReader extends LogView {
     const known = Operators.of(importPublicKey(parts.operatorKey));
     const memory = new LogMemory(parts.store, parts.projection, known, true);
     // Nothing can be written here, and nobody may have written the nodes of the RFC 6962 tree.
-    super({ ...parts, memory, rfc6962Rows: new MemoryRfc6962Rows() });
+    let rows = new MemoryRfc6962Rows();
+    super({ ...parts, memory, rfc6962Rows: () => rows });
+    this.#dropNodes = () => {
+      rows = new MemoryRfc6962Rows();
+    };
     this.#store = parts.store;
+    this.#source = parts.store.source;
     this.#memory = memory;
     this.#show();
     // While a moment is held, the writer uses no page again that was freed since, and the file grows.
@@ -71,6 +80,13 @@ export class LogReader extends LogView {
   }
 
   #show(): void {
+    const { source } = this.#store;
+    // Another log may be in the place of the one that was read.
+    if (source !== this.#source) {
+      this.forget();
+      this.#dropNodes();
+    }
+    this.#source = source;
     this.#memory.restore();
     this.showDisk();
   }

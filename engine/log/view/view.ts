@@ -47,7 +47,7 @@ export interface ViewParts {
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
   /** Where the nodes of the RFC 6962 tree are; without it, in the store. */
-  readonly rfc6962Rows?: Rfc6962Rows;
+  readonly rfc6962Rows?: () => Rfc6962Rows;
 }
 
 /** Reads of a log. */
@@ -71,17 +71,24 @@ export abstract class LogView {
   constructor(parts: ViewParts) {
     const { store, memory } = parts;
     this.#parts = parts;
-    this.withheld = new Withheld(store, new EntryReader(store), (id) => this.leafIndexOf(id));
+    this.withheld = new Withheld(store, memory.entries, (id) => this.leafIndexOf(id));
     this.#reader = new EntryReader(store, this.withheld);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.anchors = new Anchors(store);
-    this.rfc6962 = new Rfc6962Tree(this, () => parts.rfc6962Rows ?? store.rfc6962);
+    this.rfc6962 = new Rfc6962Tree(this, parts.rfc6962Rows ?? (() => store.rfc6962));
     this.#verification = new LogVerification(parts, this);
     this.#proofTexts = new ProofTexts(
       memory.frontier.trees,
       (leafIndex, width) => this.#reader.digestsAround(leafIndex, width)!,
       (treeSize) => this.treeHead(treeSize),
     );
+  }
+
+  /** Forgets what was read, when another log may be in the place of the one that it was read from. Before `showDisk`. */
+  protected forget(): void {
+    this.#reader.clear();
+    this.#parts.memory.entries.clear();
+    this.rfc6962.clear();
   }
 
   /**

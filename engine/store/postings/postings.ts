@@ -130,13 +130,14 @@ export class Postings {
   }
 
   /**
-   * Reads the runs that the writer has made since. Postings that were in memory, and are in no run, must be added
-   * again.
+   * Reads the runs that the writer has made since, or those of another log that is in its place. Postings that were in memory,
+   * and are in no run, must be added again.
    */
   reload(): void {
-    const before = this.#runs;
+    const [before, source] = [this.#runs, this.#source];
     const runs = this.#storedRuns();
-    if (runs.length === before.length && runs.every((run, i) => run === before[i])) return;
+    const isSame = source === this.#source && runs.length === before.length;
+    if (isSame && runs.every((run, i) => run === before[i])) return;
     this.#runs = runs;
     this.#frozen = null;
     this.#memory = this.#afterRuns();
