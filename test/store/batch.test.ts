@@ -12,6 +12,16 @@ const item = fc.record({
   timestamp: fc.maxSafeNat(),
 });
 
+test("entries are joined that are too long to be one text", () => {
+  const texts = Object.assign(["é", "a", "€"], {
+    join() {
+      throw new RangeError("Invalid string length");
+    },
+  });
+  const entries = joinEntries(texts);
+  expect(texts.map((_, i) => joinedEntry(entries, i).toString())).toEqual([...texts]);
+});
+
 test("packed values can be unpacked", () => {
   fc.assert(
     fc.property(

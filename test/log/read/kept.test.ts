@@ -26,14 +26,13 @@ beforeAll(async () => {
   await log.close();
 });
 
-type Reads = Pick<Store, "batchAt" | "batchView" | "batchPlace" | "source">;
+type Reads = Pick<Store, "batchAt" | "batchView" | "batchPlace">;
 
 /** Runs `read` with a reader that has read nothing, and with the number of reads since the last call of `reads`. */
 async function withReader(read: (reader: EntryReader, reads: () => string) => void): Promise<void> {
   const store = openStore({ path, readOnly: true, mapSize: MAP_SIZE });
   let [copies, views, places] = [0, 0, 0];
   const counted: Reads = {
-    source: store.source,
     batchAt: (index) => {
       copies++;
       return store.batchAt(index);
@@ -183,7 +182,7 @@ test("a damaged entry and a damaged head are named, and an imported entry has no
   const keyId = Buffer.alloc(32, 9);
   const row = packBatch([entry], digest, { treeVersion: 2, keyId, heads: [head] });
   const batch = new Batch(41, row);
-  const store = { batchAt: () => batch, batchView: () => batch, batchPlace: () => undefined, source: {} };
+  const store = { batchAt: () => batch, batchView: () => batch, batchPlace: () => undefined };
   const reader = new EntryReader(store);
   expect(() => reader.entry(41)).toThrow(
     expect.objectContaining({
