@@ -236,7 +236,12 @@ describe("when the service cannot answer", () => {
     await expectReadable(page);
     expect(await page.getByRole("banner").innerText()).toContain("Log not reached");
     await page.getByText("app-11.tar.gz").waitFor();
-    await page.context().unroute("**/api/v1/**");
+    // It answers from the click on, not before: the page asks now and then by itself, and then the button is gone.
+    await page.evaluate(() => addEventListener("click", () => Object.assign(globalThis, { clicked: true })));
+    await page.context().route("**/api/v1/**", async (route) => {
+      if (await page.evaluate(() => "clicked" in globalThis)) await route.continue();
+      else await route.abort();
+    });
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByText("The service does not answer correctly.").waitFor({ state: "detached" });
     await reader.leave();

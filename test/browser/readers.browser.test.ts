@@ -118,7 +118,7 @@ test("an entry's page that is opened by its address asks four times, so that two
   const reader = await Reader.arrive();
   const first = await reader.open(limited.url);
   await first.getByText("First visit.").waitFor();
-  await first.waitForFunction('localStorage.getItem("cairnlog.name")');
+  await expect.poll(() => first.evaluate(() => localStorage.getItem("cairnlog.name"))).toBeTruthy();
   await first.close();
   let counted: string[] = [];
   reader.context.on("response", (response) => {

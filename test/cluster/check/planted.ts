@@ -152,7 +152,7 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   {
     name: "signs heads with its own time, whatever the newest one has",
     file: "engine/log/write/forming.js",
-    text: "const headTimestamp = Math.max(clock(), frontier.lastTimestamp);",
+    text: "const headTimestamp = Math.max(clock() || 0, frontier.lastTimestamp);",
     replacement: "const headTimestamp = clock();",
     shows: ["the clock of the next leader is an hour back", "the clock of the leader steps back and forth"],
     rounds: 2,
