@@ -222,13 +222,17 @@ const NOTHING: Consequences = { rows: [], tiles: [] };
 // the position only if the position is the one that the writer knows (`Store.commit`). So there is nothing to encode,
 // no second write to wait for, and nothing to catch up with: every decided record is applied.
 
+/** Whether a log is that of a node, or was restored from the backup of one. */
+export const isOfNode = (store: Pick<Store, "position" | "get">): boolean =>
+  isInJournal(store.position()) || store.get("meta", "log")?.in_journal === true;
+
 /**
  * Checks that a log is in no journal of several nodes, which entries made without it would fork.
  * @param path directory of the log
  * @throws CairnlogError `precondition-failed`
  */
-export function checkAlone(position: JournalPosition, path: string): void {
-  if (!isInJournal(position)) return;
+export function checkAlone(store: Pick<Store, "position" | "get">, path: string): void {
+  if (!isOfNode(store)) return;
   throw new CairnlogError(
     "precondition-failed",
     `The log in ${path} is that of a node of a replicated log, which an entry made here alone would fork. Set SERVICE_REPLICATION, send what is the operator's to the leader (--server), or leave the replicated log first: cairnlog replicate leave.`,

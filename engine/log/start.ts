@@ -57,7 +57,7 @@ export async function startLog(
 ): Promise<LogWriter> {
   try {
     const { path, signer, projection = noProjection, digests, pool, mapSize } = options;
-    if (!options.journal) checkAlone(store.position(), path);
+    if (!options.journal) checkAlone(store, path);
     const meta = soundMeta(store, path);
     if (meta) {
       const operators = Operators.read(store, meta, Operators.of(importPublicKey(signer.public.pem)));

@@ -17,6 +17,7 @@ import { closeAfter } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { flushFolders, makeFolders } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
+import { isOfNode } from "../../journal/ledger.js";
 import { rowLine } from "../../journal/rows.js";
 import { checkConverted } from "../../store/migrations.js";
 import type { LogMeta } from "../../store/schema/rows.js";
@@ -109,7 +110,9 @@ async function readMoment(store: Store, earlier: BackupManifest | undefined, opt
   const [entryHash, head] = [reader.digest(size - 1) ?? null, reader.head(size) ?? null];
   const ends = new Map(earlier?.segments.map(({ to }) => [to, reader.digest(to - 1) ?? null]));
   const withheld = withheldIn(store, reader, size);
-  return { meta, operators, size, entryHash, head, withheld, ends, rows: await writePrivateRows(store, options) };
+  const stored: LogMeta = isOfNode(store) ? { ...meta, in_journal: true } : meta;
+  const rows = await writePrivateRows(store, options);
+  return { meta: stored, operators, size, entryHash, head, withheld, ends, rows };
 }
 
 /** @throws CairnlogError unless this is a complete log in this version's format */

@@ -10,8 +10,9 @@ import { closeAfter, closing } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
 import { isPresent } from "../../base/files.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
+import { isOfNode } from "../../journal/ledger.js";
 import type { RecordedChange } from "../../journal/rows.js";
-import { isInJournal, type JournalPosition, NO_HASH } from "../../store/changeset.js";
+import { type JournalPosition, NO_HASH } from "../../store/changeset.js";
 import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import type { Batch } from "../../store/schema/batch.js";
 import type { LogMeta } from "../../store/schema/rows.js";
@@ -65,7 +66,7 @@ export async function beginRecords(
     const operators = Operators.read(store, meta, Operators.of(key));
     operators.checkCurrent(key.fingerprint);
     checkFit(store, meta, operators, path);
-    const row = { ...meta, settings };
+    const row = { ...inNoJournal(meta), settings };
     const position = await make({
       rows: [{ table: "meta", key: "log", row }, ...privateRows(store)],
       batches: batchesOf(store),
@@ -96,11 +97,13 @@ export async function leaveRecords(path: string, check: (left: JournalPosition) 
   const leave = async () => {
     store = openStore({ path });
     const left = store.position();
-    if (!isInJournal(left))
+    if (!isOfNode(store))
       throw new CairnlogError("precondition-failed", `The log in ${path} is not that of a node of a replicated log.`);
     await check(left);
     const position = { sequence: left.sequence + 1, epoch: left.epoch, hash: NO_HASH };
-    await store.commit({ after: left.sequence, position, batches: [], rows: [], tiles: [] });
+    const meta = store.get("meta", "log");
+    const rows = meta ? [{ table: "meta" as const, key: "log", row: inNoJournal(meta) }] : [];
+    await store.commit({ after: left.sequence, position, batches: [], rows, tiles: [] });
   };
   await closing(
     leave,
@@ -108,6 +111,8 @@ export async function leaveRecords(path: string, check: (left: JournalPosition) 
     () => lock.release(),
   );
 }
+
+const inNoJournal = ({ in_journal: _, ...meta }: LogMeta): LogMeta => meta;
 
 function checkFit(store: Store, meta: LogMeta, operators: Operators, path: string): void {
   const refuse = (why: string) => new CairnlogError("precondition-failed", `The log in ${path} ${why}`);

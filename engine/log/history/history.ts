@@ -89,7 +89,7 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const lock = await takeWriterLock(options.path);
   const store = await openErased({ ...options, projection }).catch((error) => closeAfter(error, () => lock.release()));
   try {
-    checkAlone(store.position(), options.path);
+    checkAlone(store, options.path);
     const meta = store.get("meta", "log");
     if (meta) {
       Operators.read(store, meta, known);

@@ -121,7 +121,7 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
   if (!existsSync(join(path, DATA_FILE)) && !existsSync(postingsFolder(path))) return;
   const store = opened(options);
   try {
-    checkAlone(store.position(), path);
+    checkAlone(store, path);
     const meta = store.get("meta", "log");
     if (meta && meta.key_id !== signer.fingerprint)
       throw new CairnlogError("wrong-operator", `This log is signed by operator key ${meta.key_id}.`);

@@ -119,10 +119,11 @@ export async function operatorsOf(
 }
 
 /** The checks that can be made before any work is done. */
-function checkMayGoOn(manifest: BackupManifest, { published, mayFork, mirror }: RestoreOptions): void {
+function checkMayGoOn(manifest: BackupManifest, options: RestoreOptions): void {
+  const { published, mirror } = options;
   if (manifest.meta.format > FORMAT)
     throw new CairnlogError("corrupt-log", `The backup is in format ${manifest.meta.format}: use a newer version.`);
-  if (mayFork) return;
+  if (mayGoOnAnyhow(manifest, options)) return;
   if (!published.length)
     throw new CairnlogError(
       "precondition-failed",
@@ -130,6 +131,10 @@ function checkMayGoOn(manifest: BackupManifest, { published, mayFork, mirror }: 
     );
   if (mirror === undefined) checkReaches(manifest.tree_size, published);
 }
+
+/** A node's log goes on with what the journal has, which no node may contradict. */
+const mayGoOnAnyhow = ({ meta }: BackupManifest, { mayFork }: RestoreOptions): boolean =>
+  mayFork || meta.in_journal === true;
 
 function checkReaches(size: number, published: readonly PublishedTree[]): void {
   for (const { tree_size, source } of published)
@@ -146,7 +151,7 @@ async function build(
   building: string,
   options: RestoreOptions,
 ): Promise<Restored & { readonly operatorKey: string }> {
-  const { from, projection, pool, mirror, published, mayFork, signal } = options;
+  const { from, projection, pool, mirror, published, signal } = options;
   const writer = await openHistory({
     path: building,
     operatorKey: operators[0]!.public_key,
@@ -178,7 +183,7 @@ async function build(
     const frontier = new Frontier(store);
     frontier.restore();
     const { size } = frontier;
-    if (!mayFork) checkReaches(size, published);
+    if (!mayGoOnAnyhow(manifest, options)) checkReaches(size, published);
     // Of which tree a root is was not signed with it.
     const hasRoot = ({ tree_size, root_hash }: PublishedTree) =>
       TREE_VERSIONS.some(
@@ -196,9 +201,13 @@ async function build(
       signal?.throwIfAborted();
       await commit(rows);
     });
-    const { created_at, name } = manifest.meta;
-    const named = name === undefined ? {} : { name };
-    const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at, ...named };
+    const { created_at, name, in_journal } = manifest.meta;
+    const row: LogMeta = {
+      ...(store.get("meta", "log") ?? manifest.meta),
+      created_at,
+      ...(name !== undefined && { name }),
+      ...(in_journal && { in_journal }),
+    };
     await commit([{ table: "meta", key: "log", row }]);
     return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id, operatorKey };
   } finally {

@@ -60,6 +60,11 @@ export interface LogMeta {
    * join. Absent in a log that was never replicated.
    */
   readonly settings?: Readonly<Record<string, string>>;
+  /**
+   * In the manifest of a node's backup, and in a log that was restored from it until it is at its place in the journal or has
+   * left it: entries made before would fork the log.
+   */
+  readonly in_journal?: true;
   /** A rebuild has begun and not ended: until it has, derived rows may have any content. */
   readonly rebuilding?: true;
   /** Present beside `rebuilding` if a migration derives the rows again. The next start of this version finishes it. */

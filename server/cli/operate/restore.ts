@@ -98,6 +98,8 @@ cairnlog serve --read-only serves: the same entries, heads and proofs, without t
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";
         console.log(`${entries} entries in ${to}${tail}; signed by ${operator}`);
+        if (manifest.meta.in_journal)
+          console.log("It is the log of a node: start it with SERVICE_REPLICATION, or see cairnlog replicate leave.");
       }
       return 0;
     } finally {

@@ -6,8 +6,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
-import { openTestLog, temporaryFolder, testOperator, testPool } from "../../log/harness.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../../log/harness.js";
 import { runIn } from "../../log/inline.js";
 import { Node, newJournal, outcome } from "./node.js";
 
@@ -123,12 +124,20 @@ function filesBelow(folder: string): string[] {
     .map(({ parentPath, path, name }) => join(parentPath ?? path, name));
 }
 
+/** The log's own row on disk. */
+async function metaAt(path: string): Promise<unknown> {
+  const store = openStore({ path, readOnly: true, mapSize: MAP_SIZE });
+  const meta = store.get("meta", "log");
+  await store.close();
+  return meta;
+}
+
 /** A log that was restored from a backup of the node's, in a folder of its own. @returns its path */
 async function restoredFrom(node: Node): Promise<string> {
   const [to, data] = [temporaryFolder(), temporaryFolder()];
   const path = join(data, "log");
   await backUp({ path: node.path, to, operatorKey: testOperator.public.pem });
-  await restore({ from: to, path, projection: noProjection, pool: testPool, published: [], mayFork: true });
+  await restore({ from: to, path, projection: noProjection, pool: testPool, published: [], mayFork: false });
   return path;
 }
 
@@ -139,6 +148,7 @@ test("a node may begin with a log that was restored from a backup", async () => 
   await put(leader, "ada", "1");
   await put(leader, "grace", "2");
   const path = await restoredFrom(leader);
+  await expect(openTestLog({ path })).rejects.toMatchObject({ code: "precondition-failed" });
   await put(leader, "grace", undefined);
   await put(leader, "alan", "3");
   await leader.beat();
@@ -153,6 +163,7 @@ test("a node may begin with a log that was restored from a backup", async () => 
   expect(await restored.log.verify()).toMatchObject({ valid: true });
   await restored.lead();
   await put(restored, "barbara", "4");
+  expect(await metaAt(path)).toEqual(await metaAt(leader.path));
   // A log of others has no place here.
   const other = await openTestLog();
   await other.log.append({ event_type: "note", payload: { of: "somebody else" } });

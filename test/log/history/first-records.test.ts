@@ -1,13 +1,16 @@
 /** A log that is given to the journal of several nodes: what its records begin with, which logs are refused, and what stays. */
 import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { beginRecords, leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
@@ -21,6 +24,8 @@ import { chain } from "./entries.js";
 
 const settings = { SERVICE_NAME: "log.example" };
 const position = { sequence: 9, epoch: 1, hash: Buffer.alloc(32, 7) };
+const pool = createPool(1);
+afterAll(() => pool.close());
 const stranger = operatorKey(generatePrivateKey("ed25519"));
 const begin = (path: string, make: Parameters<typeof beginRecords>[1], operator = testOperator) =>
   beginRecords({ path, operatorKey: operator.public.pem, settings }, make);
@@ -157,32 +162,58 @@ test("logs whose heads a node could not check are refused: after a rotation, and
   }
 });
 
+/** What the backup of a log becomes; nothing is known to be published. */
+async function restored(path: string): Promise<string> {
+  const [from, to] = [join(temporaryFolder(), "backup"), join(temporaryFolder(), "log")];
+  const operatorKey = testOperator.public.pem;
+  await backUp({ path, to: from, operatorKey });
+  await restore({ from, path: to, operatorKey, projection: noProjection, pool, published: [], mayFork: false });
+  return to;
+}
+
 test.each([
-  ["empty", 0],
-  ["with entries", 3],
-])("a log in a journal, %s, takes nothing that is made without it until it is taken out", async (_, entries) => {
-  const path = entries ? await builtLog() : join(temporaryFolder(), "log");
-  if (!entries) await (await openTestLog({ path })).log.close();
-  expect(await begin(path, async () => position)).toBe(entries);
-  const before = await stateOf(path);
-  const history = { path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE };
-  const ways: (() => Promise<unknown>)[] = [
-    () => openTestLog({ path }),
-    () => openHistory(history),
-    () => importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, chain([{}])),
-    () => rotateOperatorKey({ path, from: testOperator, to: stranger, projection: noProjection }),
-  ];
-  for (const way of ways)
-    await expect(way()).rejects.toMatchObject({
-      code: "precondition-failed",
-      message: expect.stringContaining("replicate leave"),
-    });
-  expect(await stateOf(path)).toEqual(before);
-  await expectLetGo(path);
-  await leaveRecords(path, async () => {});
-  const writer = await openHistory(history);
-  expect(writer.size).toBe(entries);
-  await writer.close();
+  ["empty", 0, false],
+  ["with entries", 3, false],
+  ["empty and restored from a backup", 0, true],
+  ["with entries and restored from a backup", 3, true],
+])(
+  "a log in a journal, %s, takes nothing that is made without it until it is taken out",
+  async (_, entries, isRestored) => {
+    const source = entries ? await builtLog() : join(temporaryFolder(), "log");
+    if (!entries) await (await openTestLog({ path: source })).log.close();
+    expect(await begin(source, async () => position)).toBe(entries);
+    const path = isRestored ? await restored(source) : source;
+    const before = await stateOf(path);
+    const history = { path, operatorKey: testOperator.public.pem, mapSize: MAP_SIZE };
+    const ways: (() => Promise<unknown>)[] = [
+      () => openTestLog({ path }),
+      () => openHistory(history),
+      () => importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, chain([{}])),
+      () => rotateOperatorKey({ path, from: testOperator, to: stranger, projection: noProjection }),
+    ];
+    for (const way of ways)
+      await expect(way()).rejects.toMatchObject({
+        code: "precondition-failed",
+        message: expect.stringContaining("replicate leave"),
+      });
+    expect(await stateOf(path)).toEqual(before);
+    await expectLetGo(path);
+    await leaveRecords(path, async () => {});
+    const writer = await openHistory(history);
+    expect(writer.size).toBe(entries);
+    await writer.close();
+    // Its backup is that of a log which nobody else writes.
+    await expect(restored(path)).rejects.toThrow(/it is not known whether more was published/);
+  },
+);
+
+test("records can begin with what was restored from the backup of a node", async () => {
+  const source = await builtLog();
+  await begin(source, async () => position);
+  const path = await restored(source);
+  expect((await stateOf(path))[0]).toMatchObject({ in_journal: true });
+  expect(await begin(path, async () => position)).toBe(3);
+  expect(await stateOf(path)).toEqual([{ ...((await stateOf(source))[0] as LogMeta), settings }, position]);
 });
 
 test("a log that is written is refused, and goes on", async () => {
