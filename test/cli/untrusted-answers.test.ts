@@ -1,5 +1,5 @@
 /** Answers of a service cannot control the terminal, fill the memory, or keep a command running for ever. */
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -76,6 +76,24 @@ describe("what steers a terminal", () => {
   test.each([STEERING, "\ud800", "\u{10ffff}", "line\nfeed", '"\\'])("%j keeps its value", (text) => {
     expectHarmless(printableJson({ [text]: text }));
     expect(JSON.parse(printableJson({ [text]: text }))).toEqual({ [text]: text });
+  });
+
+  test("line feeds in the names of files are no lines of their own, whether a file is attested or is not there", async () => {
+    const [files, key] = [join(folder, "archive"), join(folder, "me.pem")];
+    mkdirSync(files);
+    writeFileSync(join(files, "a\nb.txt: verified"), "a document");
+    expect(await cairnlog(["keygen", "--out", key])).toMatchObject({ code: 0 });
+    const attest = (...named: string[]) =>
+      cairnlog(["attest", ...named, "--key", key, "--server", service.url, "--state", join(folder, "attesting")]);
+    const attested = await attest(files, "--pseudonym", "Ada");
+    expect(attested).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^.*a\\u\{a\}b\.txt: verified: entry .*\n$/),
+    });
+    expect(await attest(join(files, "c\nd"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^.*c\\u\{a\}d.*\n$/),
+    });
   });
 });
 

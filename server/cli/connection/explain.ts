@@ -1,7 +1,7 @@
 /** Errors of commands, as they are printed. */
 import { CairnlogError } from "../../../engine/base/error.js";
 import { ClientError } from "../../client/base/error.js";
-import { printable } from "../terminal/printable.js";
+import { printable, printableLine } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { ServiceError } from "./service.js";
 
@@ -10,7 +10,7 @@ export function explain(error: unknown): string {
   if (error instanceof ClientError) return refusal(error);
   const isExpected = error instanceof CairnlogError || error instanceof ServiceError;
   if (isExpected) return printable(error.message);
-  if (isSystemError(error)) return printable(systemSentence(error));
+  if (isSystemError(error)) return printableLine(systemSentence(error));
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

@@ -5,7 +5,7 @@ import { type AttestationBundle, signedMembers, signedWords } from "../../../eng
 import { type AttestOptions, type Client, ClientError, type Subject } from "../../client/index.js";
 import { printAnswer } from "../connection/connection.js";
 import type { DocumentPlaces, EmptyFile } from "../files/document-files.js";
-import { printable, printableJson } from "../terminal/printable.js";
+import { printableJson, printableLine } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { findReceipt, parsed } from "./kept-receipt.js";
@@ -54,7 +54,7 @@ export class AttestRun {
   say(sentence: string): void {
     this.#hashing.end();
     this.#attesting.end();
-    console.error(printable(sentence));
+    console.error(printableLine(sentence));
   }
 
   /** Attests the one file. @returns the exit code. @throws what stops it */
@@ -202,7 +202,9 @@ export class AttestRun {
     printAnswer(
       this.#work,
       { file, bundle: path, log_entry_id: entry.id, attestation_id: attestation.id, duplicate, signed },
-      `${file}: entry ${entry.id}${duplicate ? " (recorded before)" : ""}, ${path}, attestation ${attestation.id}${words}`,
+      printableLine(
+        `${file}: entry ${entry.id}${duplicate ? " (recorded before)" : ""}, ${path}, attestation ${attestation.id}${words}`,
+      ),
     );
     this.#attesting.update(this.#attested);
   }
