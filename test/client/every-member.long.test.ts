@@ -43,6 +43,13 @@ test.each(Object.keys(WRITING))("%s: what is sent arrives, or the client notices
   expect(await suite.changeable(name)).toEqual(CHANGEABLE[name] ?? []);
 });
 
+test.each(Object.keys(WRITING))(
+  "%s: nobody is blamed for a member of one's own that the service ignores",
+  async (name) => {
+    expect(await suite.blamed(name)).toEqual([]);
+  },
+);
+
 test("the table has no other methods", () => {
   expect(tableOf.methods().filter((name) => !methods.includes(name))).toEqual([]);
 });

@@ -48,9 +48,9 @@ export async function* matching<T extends object>(
 }
 
 /**
- * A fingerprint in the log's form. A text that is no fingerprint is returned unchanged, so that the service refuses it.
+ * A fingerprint or a hash in the log's form. A text that is neither is returned unchanged, so that the service refuses it.
  */
-export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
+export const asLogged = (hash: string): string => normaliseContentHash(hash) ?? hash;
 
 /** A moment in the log's form, or null if it is absent. A text that is no moment is returned unchanged. */
 export function moment(time: string | null | undefined): string | null {

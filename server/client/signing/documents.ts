@@ -9,10 +9,9 @@ import {
   encodeBase64,
   type Manifest,
   manifestHash,
-  normaliseContentHash,
   signingPayload,
 } from "../../../engine/verify/index.js";
-import { same } from "../base/compare.js";
+import { asLogged, same } from "../base/compare.js";
 import { ClientError } from "../base/error.js";
 import type { AssembleComposite, Composite, PrepareDocument } from "../base/types.js";
 import { Area } from "../log/area.js";
@@ -23,8 +22,7 @@ export class DocumentsClient extends Area {
    * @throws ClientError `malformed-answer` for a manifest of another document
    */
   prepare({ title, content_hash, tags }: PrepareDocument): Promise<Manifest> {
-    const hash = normaliseContentHash(content_hash) ?? content_hash;
-    const document = { title, content_hash: hash, ...(tags ? { tags } : {}) };
+    const document = { title, content_hash: asLogged(content_hash), ...(tags ? { tags } : {}) };
     const body = { ...document, public_key_pem: this.auth.key.pem };
     return this.#manifest("/documents/sign", body, document);
   }
@@ -32,14 +30,11 @@ export class DocumentsClient extends Area {
   /** Makes a composite of 1 to 1000 parts, in the given order. @throws ClientError */
   async assemble(request: AssembleComposite): Promise<Composite> {
     const { composite } = await this.http.post(wire.AssembledComposite, "/composite/assemble", request);
-    const parts = request.parts.map((part) => ({
-      ...part,
-      content_hash: normaliseContentHash(part.content_hash) ?? part.content_hash,
-    }));
     const { title } = request;
+    const parts = request.parts.map(asTaken);
     const asked = { title, parts, composite_hash: compositeHash(title, parts.map(hashOf)) };
     if (same(composite, asked)) return asked;
-    throw new ClientError("malformed-answer", "The service made a composite of something else than was asked.");
+    throw another("composite");
   }
 
   /**
@@ -47,8 +42,9 @@ export class DocumentsClient extends Area {
    * @throws ClientError `malformed-answer` for a manifest of another composite
    */
   compile(composite: Composite): Promise<Manifest> {
-    const { title, parts, composite_hash } = composite;
-    return this.#manifest("/composite/compile", { composite }, { title, parts, content_hash: composite_hash });
+    const { title, parts, composite_hash: content_hash } = composite;
+    // Of a file that has no parts, the service says so.
+    return this.#manifest("/composite/compile", { composite }, { title, parts: parts?.map(asTaken), content_hash });
   }
 
   async #manifest(path: string, body: object, document: object): Promise<Manifest> {
@@ -59,8 +55,21 @@ export class DocumentsClient extends Area {
       prepared.signing_payload === encodeBase64(signingPayload(manifest)) &&
       prepared.manifest_hash === manifestHash(manifest);
     if (isAsked) return manifest;
-    throw new ClientError("malformed-answer", "The service made a manifest of something else than was asked.");
+    throw another("manifest");
   }
 }
 
-const hashOf = (part: Composite["parts"][number]): string => part.content_hash;
+type Part = Composite["parts"][number];
+
+/** What the service takes over of a part. */
+const asTaken = ({ title, content_hash, role, manifest }: Part): Part => ({
+  title,
+  content_hash: asLogged(content_hash),
+  ...(role === undefined ? {} : { role }),
+  ...(manifest === undefined ? {} : { manifest }),
+});
+
+const another = (what: string): ClientError =>
+  new ClientError("malformed-answer", `The service made another ${what} than was asked.`);
+
+const hashOf = (part: Part): string => part.content_hash;

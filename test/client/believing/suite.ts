@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type ClientOptions, createClient, memoryStore, type State } from "#cairnlog/server/client/index.js";
 import { type Falsehood, Falsehoods, type Schema } from "./falsehoods.js";
+import { addingMember } from "./own-members.js";
 import { type Exchange, Recording } from "./recording.js";
 import { STEPS } from "./steps.js";
 import { World } from "./world.js";
@@ -150,6 +151,25 @@ export class Suite {
       if (!isNoticed) return false;
       if (isLast) return true;
     }
+  }
+
+  /**
+   * Calls the method with a member of the caller's own, in each object of its arguments in turn.
+   * @returns the codes of errors that do not come from the service
+   */
+  async blamed(name: string): Promise<string[]> {
+    const codes: string[] = [];
+    let count = 1;
+    for (let n = 0; n < count; n++) {
+      const { options, act } = await STEPS[name]!(this.#world);
+      const counted = (objects: number) => {
+        count = objects;
+      };
+      await act(addingMember(this.#client({ ...options }, false), methodOf(name), n, counted)).catch((error) => {
+        if (!error.status) codes.push(error.code ?? error.message);
+      });
+    }
+    return codes;
   }
 
   /** Routes without any false answer after all methods were tested. */
