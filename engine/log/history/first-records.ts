@@ -17,7 +17,7 @@ import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import type { Batch } from "../../store/schema/batch.js";
 import type { LogMeta } from "../../store/schema/rows.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema/schema.js";
-import { openStore, type Store } from "../../store/store.js";
+import type { Store } from "../../store/store.js";
 import { Operators } from "../operator/operators.js";
 import { formatTimestamp, systemClock } from "../state/clock.js";
 import { noProjection, type Projection } from "../state/projection.js";
@@ -95,7 +95,8 @@ export async function leaveRecords(path: string, check: (left: JournalPosition) 
   const lock = await takeWriterLock(path);
   let store: Store | undefined;
   const leave = async () => {
-    store = openStore({ path });
+    // A complete copy without withheld payloads goes into place first: later it would take back that the log has left.
+    store = await openErased({ path, projection: noProjection, keepsWithheld: true });
     const left = store.position();
     if (!isOfNode(store))
       throw new CairnlogError("precondition-failed", `The log in ${path} is not that of a node of a replicated log.`);

@@ -1,5 +1,5 @@
 /** A log that is given to the journal of several nodes: what its records begin with, which logs are refused, and what stays. */
-import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { cpSync, lstatSync, readdirSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
@@ -7,6 +7,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
+import { eraseWithheld } from "#cairnlog/engine/log/history/erase.js";
 import { beginRecords, leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
@@ -222,4 +223,16 @@ test("a log that is written is refused, and goes on", async () => {
   await expect(begin(path, async () => position)).rejects.toMatchObject({ code: "in-use" });
   await log.append(note("two"));
   expect(log.size).toBe(2);
+});
+
+test("a log that was killed before its copy without withheld payloads was in place leaves for good", async () => {
+  const path = await builtLog();
+  await begin(path, async () => position);
+  const copy = join(temporaryFolder(), "copy");
+  cpSync(path, copy, { recursive: true });
+  renameSync(copy, join(path, "erased"));
+  await leaveRecords(path, async () => {});
+  await eraseWithheld({ path, projection: noProjection, mapSize: MAP_SIZE });
+  const [, left] = await stateOf(path);
+  expect(left).toEqual({ ...position, sequence: position.sequence + 1, hash: Buffer.alloc(32) });
 });
