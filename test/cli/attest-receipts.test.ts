@@ -69,6 +69,33 @@ describe("before anything is sent, the receipt has a place", () => {
     expect(readdirSync(folder).sort()).toEqual([long, "short", "short.attestation.json"]);
   });
 
+  test.each([235, 238])(
+    "nor where the receipt's draft has none, because the name of %i bytes is too long for it",
+    async (length) => {
+      const long = "n".repeat(length);
+      write(long);
+      for (const to of [[], ["--out", at(`${long}.attestation.json`)]]) {
+        const refused = await attest(at(long), ...to);
+        expect(refused).toMatchObject({
+          code: 1,
+          stdout: "",
+          stderr: expect.stringContaining("so nothing of it was sent"),
+        });
+        expect(sent).toEqual([]);
+        expect(readdirSync(folder)).toEqual([long]);
+      }
+    },
+  );
+
+  test("nor where --out names what takes no receipt: a pipe, from which nothing is read", async () => {
+    write("a");
+    execFileSync("mkfifo", [at("pipe")]);
+    const refused = await attest(at("a"), "--out", at("pipe"));
+    expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("EEXIST") });
+    expect(sent).toEqual([]);
+    expect(readdirSync(folder).sort()).toEqual(["a", "pipe"]);
+  });
+
   test("and an empty one that a killed run left is filled", async () => {
     write("a");
     writeFileSync(at("a.attestation.json"), "");

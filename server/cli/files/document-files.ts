@@ -79,7 +79,7 @@ export class DocumentFiles {
       this.#open.delete(place),
     );
     this.#open.add(place);
-    return place;
+    return writable(place);
   }
 
   /**
@@ -180,7 +180,9 @@ export class OutFile implements DocumentPlaces {
   }
 
   receipts(): readonly string[] {
-    return existsSync(this.#path) && !isEmptyFile(this.#path) ? [this.#path] : [];
+    // A pipe or a device is read for ever.
+    const isFile = statSync(this.#path, { throwIfNoEntry: false })?.isFile() === true;
+    return isFile && !isEmptyFile(this.#path) ? [this.#path] : [];
   }
 
   /** @throws the file system's error; `EEXIST` for a file that has something in it */
@@ -192,7 +194,7 @@ export class OutFile implements DocumentPlaces {
       replace(path, text);
       return path;
     };
-    return { path, keep, release: () => this.release() };
+    return writable({ path, keep, release: () => this.release() });
   }
 
   release(): void {
@@ -201,9 +203,26 @@ export class OutFile implements DocumentPlaces {
   }
 }
 
+const draftOf = (path: string): string | Buffer => onDisk(`${path}.new`);
+
+/** The place, if `replace` can write there. Otherwise that would be known when there is a receipt to lose. */
+function writable<Place extends EmptyFile>(place: Place): Place {
+  const draft = draftOf(place.path);
+  try {
+    closeSync(openSync(draft, "wx"));
+    rmSync(draft);
+  } catch (error) {
+    // A run left it, or is writing it.
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return place;
+    place.release();
+    throw error;
+  }
+  return place;
+}
+
 /** Writes to another name first, so that an interrupted run leaves no partial file under the real name. */
 function replace(path: string, text: string): void {
-  const draft = onDisk(`${path}.new`);
+  const draft = draftOf(path);
   try {
     writeFileSync(draft, text);
     renameSync(draft, onDisk(path));
