@@ -157,6 +157,27 @@ describe("attestAll", () => {
     expect(outcomes[1]!.receipt).toMatchObject({ attestation: { type: "peer_review" }, duplicate: false });
   });
 
+  test.each([
+    ["no-answer", () => Promise.reject(new TypeError("fetch failed"))],
+    ["malformed-answer", async () => new Response("<html>", { status: 503 })],
+    [
+      "unsafe-challenge",
+      async (...request: Parameters<typeof fetch>) =>
+        Response.json({ ...(await (await fetch(...request)).json()), origin: "https://other.example" }),
+    ],
+  ] as const)("where that cannot be shown (%s), the receipts of all others are given", async (code, challenge) => {
+    const { client } = newClient(service.url, {
+      fetch: (...request) =>
+        String(request[0]).endsWith("/auth/challenge") ? challenge(...request) : fetch(...request),
+    });
+    const prior = (await client.attest(documents(1)[0]!)).receipt.attestation;
+    const manifest = { document: documents(1)[0]!, attestations: [prior] };
+    await client.attest(manifest, { type: "authorship" });
+    const outcomes = await all(client.attestAll([...documents(1), manifest, ...documents(1)], { type: "peer_review" }));
+    expect(outcomes.map(({ error }) => error?.code)).toEqual([undefined, code, undefined]);
+    for (const outcome of [outcomes[0]!, outcomes[2]!]) await expectVerified(outcome, service.url);
+  });
+
   test("finds entries that lie far apart in the log, and between others", async () => {
     const { log } = service.server.registry;
     const { client } = newClient(service.url);

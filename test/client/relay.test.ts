@@ -83,6 +83,9 @@ test("the refusal names both origins, and how to say that a tunnel changes the a
   const { signer } = await victim();
   const told = createClient({ server: hostile.url, publicOrigin: own.url, signer: asSigner(signer) });
   expect((await told.login()).fingerprint).toBe(signer.fingerprint);
+  // Whoever says so means no other one: not that of the address, either.
+  const elsewhere = createClient({ server: own.url, publicOrigin: honest.url, signer: asSigner(signer) });
+  expect(await failure(elsewhere.login())).toMatchObject({ code: "unsafe-challenge" });
   expect(() => createClient({ server: own.url, publicOrigin: `${own.url}/` })).toThrow(TypeError);
 });
 

@@ -1,7 +1,8 @@
 /** Payloads that the operator withholds, as clients see them: withheld, and neither valid nor invalid. */
 import { beforeAll, expect, test } from "vitest";
-import { isPayloadOf, isWithheld } from "#cairnlog/engine/verify/events/withheld.js";
-import { createClient } from "#cairnlog/server/client/index.js";
+import { isPayloadOf, isWithheld, payloadHash, withholdingFault } from "#cairnlog/engine/verify/events/withheld.js";
+import { entryHash } from "#cairnlog/engine/verify/index.js";
+import { type Client, createClient } from "#cairnlog/server/client/index.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest } from "../server/signers.js";
 import { all, failure, newClient, operatorSigner } from "./clients.js";
@@ -62,6 +63,33 @@ test("a payload that is missing without such an entry is a misbehaviour, and so 
   }
   proxy.lie = (path, answer) => (path === `/log/${withheld}` ? { ...kept, payload: null, withheld_by: by } : answer);
   await newClient(proxy.url).client.log.entry(withheld);
+});
+
+test("an entry that withholds it in all but that it is on no log is believed by no read", async () => {
+  const [whole, withholds] = [(await service.get(`/log/${withheld + 1}`)).body, (await service.get(`/log/${by}`)).body];
+  const { id, entry_hash } = whole;
+  const payload = { ...withholds.payload, entry_id: id, entry_hash, payload_hash: payloadHash(whole.payload) };
+  const hash = entryHash({ ...withholds, payload });
+  const digest = { algorithm: "sha2-256", digest_hex: hash, is_primary: true };
+  const invented = { ...withholds, payload, entry_hash: hash, entry_hashes: [digest] };
+  const cut = { ...whole, payload: null, withheld_by: by };
+  expect(withholdingFault(cut, invented)).toBeUndefined();
+  const proxy = await LyingProxy.before(service.url);
+  const shown = (entry: { id: number }) => (entry.id === id ? cut : entry);
+  proxy.lie = (path, answer) => {
+    if (path === `/log/${by}`) return invented;
+    return Array.isArray(answer.entries) ? { ...answer, entries: answer.entries.map(shown) } : shown(answer);
+  };
+  const reads: ((client: Client) => Promise<unknown>)[] = [
+    ({ log }) => log.entry(id),
+    ({ log }) => all(log.entries()),
+    ({ log }) => all(log.since(0)),
+    ({ log }) => all(log.byFingerprint(whole.payload.signer_key_fingerprint)),
+    ({ log }) => all(log.auditTrail({ document_hash: whole.payload.document_hash })),
+    ({ audit }) => all(audit.entries()),
+  ];
+  for (const read of reads)
+    expect(await failure(read(newClient(proxy.url).client)), read.toString()).toMatchObject({ code: "log-misbehaved" });
 });
 
 test("one that was withheld while a list was read stands in it, where the filter still found it, and accuses nobody", async () => {

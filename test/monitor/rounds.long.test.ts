@@ -70,6 +70,26 @@ test("every entry and head is asked for once, and then one page again", async ()
   expect(monitor.size).toBe(0);
 });
 
+test("a log that grows before whichever request of a round is followed, and accused of nothing", async () => {
+  const service = await startTestService();
+  await grow(service, 210);
+  for (let grown = 0, isReached = true; isReached; grown++) {
+    let requests = 0;
+    const { monitor } = newMonitor(service.url, {
+      fetch: async (...request) => {
+        if (requests++ === grown) await grow(service, 3);
+        return fetch(...request);
+      },
+    });
+    await monitor.round();
+    isReached = requests > grown;
+    requests = Number.POSITIVE_INFINITY;
+    await monitor.round({ audit: true });
+    expect(monitor.size).toBe(await service.entryCount());
+    await monitor.close();
+  }
+});
+
 test("with --audit everything is fetched again, and the progress is shown", async () => {
   proxy.upstream = short.url;
   const told: [string, number, number][] = [];
