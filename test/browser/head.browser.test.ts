@@ -247,6 +247,36 @@ describe("when the service cannot answer", () => {
     await reader.leave();
   });
 
+  test("or says nothing at all: a browser would wait for it as long as it takes", async () => {
+    const reader = await Reader.arrive();
+    // A half minute passes in a second.
+    await reader.context.addInitScript(() => {
+      const { timeout } = AbortSignal;
+      AbortSignal.timeout = (milliseconds) => timeout.call(AbortSignal, milliseconds / 30);
+    });
+    const page = await reader.open(service.url);
+    await page.getByText("app-11.tar.gz").waitFor();
+    await reader.context.route("**/api/v1/**", () => {});
+    const bar = page.getByText("The service does not answer correctly.");
+    await bar.waitFor();
+    expect(await page.getByRole("banner").innerText()).toContain("Log not reached");
+    await reader.context.unroute("**/api/v1/**");
+    await bar.waitFor({ state: "detached" });
+    await reader.leave();
+  });
+
+  test("for the log's name alone, the page asks for it again", async () => {
+    const reader = await Reader.arrive();
+    let asked = 0;
+    await reader.context.route("**/api/v1/log/checkpoint", (route) => (asked++ ? route.continue() : route.abort()));
+    const page = await reader.open(service.url);
+    await page.getByText("app-11.tar.gz").waitFor();
+    await expect.poll(() => asked).toBe(2);
+    const [name] = (await (await fetch(`${service.url}/api/v1/log/checkpoint`)).text()).split("\n");
+    await page.getByRole("banner").getByText(name!).waitFor();
+    await reader.leave();
+  });
+
   test("from the beginning, nothing is claimed", async () => {
     const reader = await Reader.arrive();
     await reader.context.route("**/api/v1/**", (route) => route.abort());

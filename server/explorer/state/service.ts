@@ -7,6 +7,7 @@ import { sparingStore } from "../../client/base/demonstration.js";
 import { Http } from "../../client/base/http.js";
 import { type Client, createClient, type Signer } from "../../client/index.js";
 import { isDemonstration, lastingStore } from "./memory.js";
+import { timelyFetch } from "./timely.js";
 
 /** Number of requests that this address may still make, and when the number is reset. */
 interface Allowance {
@@ -28,8 +29,8 @@ const ONCE_MS = 3_000;
 let asked: { readonly at: number; readonly answer: Promise<Response> } | undefined;
 
 const fetchOnce: typeof fetch = async (input, init) => {
-  if (!String(input).endsWith(ASKED_ONCE)) return fetch(input, init);
-  if (!asked || Date.now() - asked.at > ONCE_MS) asked = { at: Date.now(), answer: fetch(input, init) };
+  if (!String(input).endsWith(ASKED_ONCE)) return timelyFetch(input, init);
+  if (!asked || Date.now() - asked.at > ONCE_MS) asked = { at: Date.now(), answer: timelyFetch(input, init) };
   const { answer } = asked;
   try {
     return (await answer).clone();
@@ -55,7 +56,7 @@ const noted: typeof fetch = async (input, init) => {
 const server = new URL(".", window.location.href).href;
 
 /** The client's memory of the log. */
-export const store = sparingStore(lastingStore, server, fetch, (_, isSpared) => {
+export const store = sparingStore(lastingStore, server, timelyFetch, (_, isSpared) => {
   isDemonstration.value = isSpared;
 });
 

@@ -30,6 +30,7 @@ import { raise, type ShownAlarm } from "../alarm.js";
 import { recall, remember } from "../memory.js";
 import { learnNames } from "../names.js";
 import type { Proven, Source } from "../source.js";
+import { timelyFetch } from "../timely.js";
 import { operators, signedLogName } from "../watching.js";
 
 /** What this browser knows of the log, from its last look. */
@@ -56,7 +57,7 @@ interface Opened {
 /** What is replaced must be asked for again: not every server says so. */
 const REPLACED = /\/(?:checkpoint|vkey|log\/operator-key)$/;
 const files = new Http(new URL(".", window.location.href).href, (input, init) =>
-  fetch(input, REPLACED.test(String(input)) ? { ...init, cache: "no-cache" } : init),
+  timelyFetch(input, REPLACED.test(String(input)) ? { ...init, cache: "no-cache" } : init),
 );
 const served = new ServedTiles(files);
 

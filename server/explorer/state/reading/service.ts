@@ -14,6 +14,7 @@ import { matchingEntries, neighbours, provenEntries, provenEntry } from "../entr
 import { recall, remember } from "../memory.js";
 import { client, http } from "../service.js";
 import type { Source } from "../source.js";
+import { timelyFetch } from "../timely.js";
 import { lastVisit, operators, sight, signedLogName } from "../watching.js";
 
 let isKeyCompared = false;
@@ -92,7 +93,7 @@ async function compareKeys(): Promise<void> {
 const KnownName = Type.Object({ key_id: Type.String(), name: Type.String() });
 
 /**
- * Reads the log's name once. The operator's signature covers it. Without a name the page shows the service's address.
+ * Reads the log's name. The operator's signature covers it. Without a name the page shows the service's address.
  */
 async function learnName(): Promise<void> {
   isNameSought = true;
@@ -102,9 +103,11 @@ async function learnName(): Promise<void> {
     signedLogName.value = known.name;
     return;
   }
-  const response = await fetch("api/v1/log/checkpoint").catch(() => null);
-  if (!response?.ok || !operators.value) return;
-  const note = await response.text();
+  const response = await timelyFetch("api/v1/log/checkpoint").catch(() => null);
+  const note = response?.ok ? await response.text().catch(() => null) : null;
+  // The next look asks again.
+  isNameSought = note !== null;
+  if (note === null || !operators.value) return;
   const name = note.slice(0, note.indexOf("\n"));
   if (!(await verifyCheckpoint(note, operators.value, name))) return;
   signedLogName.value = name;

@@ -1,5 +1,6 @@
 /** Reads `/metrics` every few seconds while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
+import { timelyFetch } from "../../state/timely.js";
 import { Measurements } from "./prometheus.js";
 import { type Rates, ratesBetween } from "./rates.js";
 
@@ -50,7 +51,7 @@ export function useRates(): Rated {
 
 /** @throws Error with a sentence */
 async function measure(): Promise<Measurements> {
-  const response = await fetch("metrics").catch(() => null);
+  const response = await timelyFetch("metrics").catch(() => null);
   if (!response) throw new Error("The service does not answer.");
   if (!response.ok)
     throw new Error(`The service refuses to send its measurements to this address (${response.status}).`);
