@@ -19,6 +19,7 @@ describe("append", () => {
     ["a type that is no text", { event_type: 1, payload: {} }],
     ["no payload", { event_type: "note" }],
     ["a list as payload", { event_type: "note", payload: [] }],
+    ["a payload that is a number as JSON", { event_type: "note", payload: { toJSON: () => 5 } }],
     ["nothing", undefined],
   ])("of an event with %s is refused, also among others, and appends nothing", async (_, wrong) => {
     const { log } = await openTestLog();
@@ -29,6 +30,22 @@ describe("append", () => {
     await expect(log.append(wrong as never)).rejects.toMatchObject(refusal);
     await expect(log.append([event(1), wrong as never])).rejects.toMatchObject(refusal);
     expect(log.size).toBe(0);
+  });
+
+  test("takes what the events are at the call: neither their lists, nor they, nor their payloads are read later", async () => {
+    const { log } = await openTestLog();
+    const reused = { event_type: "note", payload: { n: 0 as unknown } };
+    const list = [reused, event(1)];
+    const appended = log.append(list);
+    list.length = 0;
+    reused.payload.n = 5n;
+    reused.event_type = "";
+    expect(await appended).toHaveLength(2);
+    expect(log.entry(1)).toMatchObject(event(0));
+    const odd = { event_type: "note", payload: { at: new Date(0), toJSON: undefined } };
+    await log.append(odd as never);
+    expect(log.entry(3)).toMatchObject({ payload: { at: "1970-01-01T00:00:00.000Z" } });
+    expect(await log.verify()).toMatchObject({ valid: true, entry_count: 3 });
   });
 
   test("a receipt as JSON has the entry, and no bytes, whoever gives it", async () => {
@@ -293,6 +310,17 @@ test("what is no whole number is no place in a log", async () => {
 });
 
 describe("opening", () => {
+  test.each([
+    ["queueLimit", Number.NaN],
+    ["queueLimit", -1],
+    ["minFreeBytes", Number.NaN],
+    ["minFreeBytes", "64 MiB"],
+    ["mapSize", Number.NaN],
+  ])("a %s of %s is refused", async (option, value) => {
+    const options = { path: temporaryFolder(), signer: testOperator, mapSize: MAP_SIZE, [option]: value };
+    await expect(openLog(options)).rejects.toMatchObject({ code: "invalid-input" });
+  });
+
   test("a log continues where it was, over many tiles", async () => {
     const path = temporaryFolder();
     for (let round = 0; round < 3; round++) {

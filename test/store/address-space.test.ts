@@ -64,3 +64,9 @@ test("logs that another thread has open count as well", async () => {
   await opened("i").close();
   await worker.terminate();
 });
+
+test.each([Number.NaN, 0, -5, "1"])("a map of %s bytes is refused", (mapSize) => {
+  const path = join(folder, "j");
+  const wrong = expect.objectContaining({ name: "CairnlogError", code: "invalid-input" });
+  expect(() => openStore({ path, mapSize: mapSize as never })).toThrow(wrong);
+});

@@ -51,7 +51,7 @@ export type RowObserver<T extends TableName> = (changes: readonly TableChange<T>
 export interface Writer {
   /**
    * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
-   * signed head of the size it made.
+   * signed head of the size it made. What is appended is what they are at the call.
    * @throws CairnlogError as `execute` does; `not-i-json` for what has no canonical form; `payload-too-large` for what makes
    *   an entry above 16 MiB. Nothing was appended then, unless the disk failed: then look before trying again.
    *   `invalid-input` for what is no event.
@@ -105,18 +105,30 @@ const isEvent = (event: PlainEvent | null | undefined): boolean =>
   event.payload !== null &&
   !Array.isArray(event.payload);
 
+/**
+ * The event that `input` is now, as it will be read: its caller may write to it again before its turn comes, and a `toJSON`
+ * makes of an object what it likes.
+ * @throws CairnlogError `invalid-input`, `not-i-json`
+ */
+function plainEvent(input: PlainEvent): PlainEvent {
+  if (!isEvent(input)) throw noEvent();
+  // Both stand in the entry, which must be I-JSON.
+  const [event_type, payload] = [input.event_type, input.payload].map((part) => JSON.parse(canonicalJson(part)));
+  const event = { event_type, payload };
+  if (!isEvent(event)) throw noEvent();
+  return event;
+}
+
+const noEvent = () =>
+  inputError("append takes events: { event_type, payload }, a text that is not empty and an object.");
+
 /** Appends one event or several by `writer`, and gives one receipt or several. */
 export async function appendBy(
   writer: Pick<Writer, "execute">,
   input: EventInput | readonly EventInput[],
 ): Promise<Receipt | readonly Receipt[]> {
   const isList = Array.isArray(input);
-  // Whatever in a payload is no plain data has no canonical form, and is refused for that.
-  const events = (isList ? input : [input]) as readonly PlainEvent[];
-  if (!events.every(isEvent))
-    throw inputError("append takes events: { event_type, payload }, a text that is not empty and an object.");
-  // It stands in the entry, which must be I-JSON.
-  for (const { event_type } of events) canonicalJson(event_type);
+  const events = Array.from((isList ? input : [input]) as readonly PlainEvent[], plainEvent);
   const { receipts } = await writer.execute(appendEvents, { events });
   return isList ? receipts : receipts[0]!;
 }

@@ -17,6 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { inputError } from "../../base/error.js";
 import { draftOf } from "../../base/files.js";
 import { DATA_FILE } from "./inspect.js";
 import { PRIVATE_FILE } from "./private.js";
@@ -99,9 +100,11 @@ function requireWritable(path: string, readOnly: boolean): void {
  * LMDB reserves address space for the largest size of a file. Some systems limit it (`ulimit -v`), and everywhere it ends:
  * beyond about 102 TiB of maps lmdb 3.5.6 ends the process with SIGSEGV. The kernel counts the maps of the whole process,
  * whichever thread made them, and those that were closed no more.
- * @throws Error a sentence
+ * @throws Error a sentence; CairnlogError `invalid-input`
  */
 function requireAddressSpace(mapSize: number): void {
+  // A program in JavaScript may give anything. Of less than nothing lmdb makes more than there is.
+  if (typeof mapSize !== "number" || !(mapSize > 0)) throw inputError("`mapSize` takes bytes: a number above zero.");
   const used = /^VmSize:\s+(\d+) kB/m.exec(readSystemFile("/proc/self/status"))?.[1];
   if (used === undefined) return;
   const taken = Number(used) * 1024;
