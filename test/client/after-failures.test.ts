@@ -314,6 +314,39 @@ test.each([
   },
 );
 
+test.each([0, 1, 2, 3, 4, 9])(
+  "a node that was behind %i times, and then names its leader, is believed that, and two that name one another are not for long",
+  async (times) => {
+    const [node, leader] = ["http://127.0.0.1:1", "http://127.0.0.1:2"];
+    let asked: string[] = [];
+    let isHonest = true;
+    const fetcher: typeof fetch = async (input) => {
+      const own = new URL(String(input)).origin;
+      if (asked.push(own) > 100) throw new TypeError("It is asked again and again.");
+      if (asked.length <= times) return refusal(503, "behind");
+      if (isHonest && own === leader) return Response.json({ status: "ok", version: "1.0.0" });
+      const headers = { "cairnlog-leader": own === node ? leader : node };
+      return new Response(await refusal(503, "not-leader").text(), { status: 503, headers });
+    };
+    const behind = Array(times).fill(node);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    try {
+      const answered = new Http([node, leader], fetcher).post(Health, "/a", {});
+      answered.catch(() => {});
+      await vi.advanceTimersByTimeAsync(1_000_000);
+      expect(await answered).toMatchObject({ status: "ok" });
+      expect(asked).toEqual([...behind, node, leader]);
+      [asked, isHonest] = [[], false];
+      const refused = failure(new Http([node, leader], fetcher).post(Health, "/a", {}));
+      await vi.advanceTimersByTimeAsync(1_000_000);
+      expect(await refused).toMatchObject({ code: "not-leader" });
+      expect(asked).toEqual([...behind, node, leader, node, leader]);
+    } finally {
+      vi.useRealTimers();
+    }
+  },
+);
+
 test("a service that calls its log ended whatever it is asked is asked for the proof of that once", async () => {
   let asked = 0;
   const problem = { type: "about:blank", title: "Gone", status: 410, code: "frozen", detail: "The log has ended." };

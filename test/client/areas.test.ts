@@ -226,6 +226,21 @@ describe("policies", () => {
     expect((await client.policies.find(fingerprint)).active).toMatchObject({ default_action_on_failure: "hold" });
   });
 
+  test.each(["active", "scheduled"] as const)("of another key, shown as %s, are no answer", async (which) => {
+    const { client, fingerprint } = await registered(proxy.url);
+    await client.policies.publish(policy());
+    await client.policies.publish({ ...policy(), effective_from: "2097-01-01T00:00:00Z" });
+    const honest = await client.policies.find(fingerprint);
+    const target_fingerprint = newSigner().fingerprint;
+    proxy.lie = (path, answer) =>
+      path.startsWith("/log/request-policies/")
+        ? { ...answer, [which]: { ...answer[which], target_fingerprint } }
+        : answer;
+    expect(await failure(client.policies.find(fingerprint))).toMatchObject({ code: "malformed-answer" });
+    proxy.repent();
+    expect(await client.policies.find(fingerprint)).toEqual(honest);
+  });
+
   test("one that was changed on its way convicts, where a session and no proof allowed it", async () => {
     const { client: holder } = await registered(proxy.url);
     const client = createClient({ server: proxy.url, session: await holder.login() });

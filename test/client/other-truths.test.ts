@@ -4,7 +4,7 @@
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
-import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { type Client, createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest } from "../server/signers.js";
@@ -44,6 +44,31 @@ describe("heads and proofs", () => {
     expect(await failure(client.log.checkpoint())).toMatchObject({ code: "stale-answer" });
     proxy.repent();
     await client.log.checkpoint();
+  });
+
+  test.each<[string, (client: Client) => Promise<unknown>]>([
+    ["the head", ({ log }) => log.head()],
+    ["the checkpoint", ({ log }) => log.checkpoint()],
+    ["a proof", ({ log }) => log.proof(3)],
+    ["an entry", ({ log }) => log.entry(4)],
+    ["the summary", ({ log }) => log.summary()],
+    ["all entries", ({ log }) => all(log.since(0))],
+    ["whether it has ended", ({ shards }) => shards.end()],
+    ["how it began", ({ shards }) => shards.beginning()],
+  ])("%s, asked for of the newest tree: the answers of before, that were true, are none", async (_, ask) => {
+    proxy = await LyingProxy.before(service.url);
+    const before = new Map<string, unknown>();
+    proxy.lie = (path, answer) => {
+      before.set(path, answer);
+      return answer;
+    };
+    await ask(createClient({ server: proxy.url }));
+    await newClient(service.url).client.keys.register({ pseudonym: "Ada" });
+    const { client } = await acquainted();
+    proxy.lie = (path, answer) => before.get(path) ?? answer;
+    expect((await failure(ask(client))).code).toMatch(/^(?:stale-answer|log-misbehaved)$/);
+    proxy.repent();
+    await ask(client);
   });
 
   test.each([

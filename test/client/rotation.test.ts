@@ -30,6 +30,8 @@ let service: TestService;
 let proxy: LyingProxy;
 const rotations: Rotated[] = [];
 const bundles: AttestationBundle[] = [];
+/** Who attested in each term. */
+const signers: Signer[] = [];
 const earlyStore = memoryStore();
 const early = () => createClient({ server: proxy.url, operatorKey: first.pem, store: earlyStore });
 const earlyMonitor = () => monitors;
@@ -45,7 +47,8 @@ async function start(term: number): Promise<void> {
 }
 
 async function attest(): Promise<void> {
-  const { client } = newClient(service.url, { operatorKey: first.pem });
+  const { client, signer } = newClient(service.url, { operatorKey: first.pem });
+  signers.push(asSigner(signer));
   bundles.push((await client.attest({ title: "T", content_hash: HASH }, { pseudonym: "Ada" })).bundle);
 }
 
@@ -130,6 +133,18 @@ describe("a client", () => {
     expect((await log.heads(1, size)).length).toBe(size);
     expect((await log.headOf(1)).key_id).toBe(first.fingerprint);
     expect((await log.consistency(1, size)).from_root).toMatch(/^[0-9a-f]{64}$/);
+    expect((await log.operators()).chain).toHaveLength(3);
+  });
+
+  test("that asks a node that is behind for the head says how far the chain leads", async () => {
+    // A node gives what it has, unless it is told that there is more.
+    const old = rotations[0]!.tree_size;
+    const fetcher: typeof fetch = (input, init) => {
+      const seen = Number(new Headers(init?.headers).get("cairnlog-size"));
+      return fetch(String(input).endsWith("/log/sth") && seen <= old ? `${input}/${old}` : input, init);
+    };
+    const { log } = createClient({ server: service.url, operatorKey: first.pem, fetch: fetcher });
+    expect((await log.head())?.key_id).toBe(first.fingerprint);
     expect((await log.operators()).chain).toHaveLength(3);
   });
 
@@ -315,6 +330,16 @@ describe("a bundle", () => {
           receipt !== outcomes[1]?.receipt,
           true,
         ]);
+    }
+  });
+
+  test("of each term, got again, has the chain of that term", async () => {
+    for (const [term, signer] of signers.entries()) {
+      const client = createClient({ server: service.url, operatorKey: first.pem, signer });
+      const { bundle } = await client.attest({ title: "T", content_hash: HASH }, { pseudonym: "Ada" });
+      const { operators = [expect.objectContaining({ key_id: first.fingerprint, until_size: null })], ...rest } =
+        bundles[term]!;
+      expect(bundle).toEqual({ ...rest, operators });
     }
   });
 

@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { parseTlogProof } from "#cairnlog/engine/verify/index.js";
 import { createClient } from "#cairnlog/server/client/index.js";
+import { fetchCheckpoint } from "#cairnlog/server/monitor/tlog.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
-import { newNoteSigner } from "../verify/note/notes.js";
+import { checkpointOf, newNoteSigner } from "../verify/note/notes.js";
 import { failure } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
@@ -74,4 +75,20 @@ test("a proof file has another one in it only where the payload is missing, what
     expect({ ...place, text: "" }).toEqual({ ...honest, text: "" });
     expect(Buffer.from(parseTlogProof(text).extra!).toString()).not.toContain("tlog-proof");
   }
+});
+
+test("a checkpoint of another log is not this one's, though the same key has signed it, to a client and to a monitor", async () => {
+  const server = "http://log.example";
+  const signer = newNoteSigner("log.example");
+  const shown = async (origin: string) => {
+    const note = signer.note(checkpointOf(origin, 7, Buffer.alloc(32, 1)));
+    const fetcher: typeof fetch = async (input) => new Response(String(input).endsWith("/vkey") ? signer.vkey : note);
+    const { tlog } = createClient({ server, fetch: fetcher });
+    return { asked: tlog.checkpoint(signer.vkey), mirrored: await fetchCheckpoint(server, fetcher) };
+  };
+  const own = await shown(signer.name);
+  expect([(await own.asked).checkpoint, own.mirrored]).toMatchObject([{ treeSize: 7 }, { treeSize: 7 }]);
+  const other = await shown("other.example");
+  expect(await failure(other.asked)).toMatchObject({ code: "log-misbehaved" });
+  expect(other.mirrored).toBeNull();
 });
