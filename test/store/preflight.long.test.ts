@@ -57,6 +57,28 @@ test("a disk that takes no byte is named, and nothing is left of the attempt", a
   await startsAndStops(data);
 });
 
+test("a file system that cannot be written is named to a reader, which cannot share the log there", async () => {
+  const data = join(folder.path, "read-only");
+  await startsAndStops(data);
+  // A mount needs rights. What Node says of one is all that counts here.
+  const mounted = `import fs from "node:fs"; import { syncBuiltinESMExports } from "node:module";
+    const { accessSync } = fs;
+    fs.accessSync = (path, mode) => {
+      if (mode & fs.constants.W_OK) throw Object.assign(new Error("EROFS"), { code: "EROFS" });
+      accessSync(path, mode);
+    };
+    syncBuiltinESMExports();`;
+  const backup = [MAIN, "backup", "--data", data, "--to", join(folder.path, "backup")];
+  const load = `data:text/javascript,${encodeURIComponent(mounted)}`;
+  const { status, stderr } = spawnSync(process.execPath, ["--import", load, ...backup], { encoding: "utf8" });
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^cairnlog: .*lock\.mdb is on a file system that cannot be written.*: copy the data directory/,
+    ),
+  ]);
+});
+
 test("a new lock file has all of its blocks, and one that was cut short is made longer", async () => {
   const data = join(folder.path, "lock");
   await startsAndStops(data);

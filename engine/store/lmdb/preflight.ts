@@ -75,8 +75,8 @@ function requireLockFile(path: string, readOnly: boolean): void {
   const lock = join(path, LOCK_FILE);
   const found = statSync(lock, { throwIfNoEntry: false });
   if (found && !found.isFile()) throw new Error(`${lock} is not a file`);
-  if (found) requireWritable(lock, readOnly);
-  else if (readOnly) requireWritable(path, readOnly);
+  if (found) requireWritable(lock);
+  else if (readOnly) requireWritable(path);
   else
     withDraft(path, LOCK_BYTES, (draft) => {
       try {
@@ -87,12 +87,18 @@ function requireLockFile(path: string, readOnly: boolean): void {
     });
 }
 
-/** A reader, too, has its place in the lock file; only on a file system that cannot be written LMDB does without. */
-function requireWritable(path: string, readOnly: boolean): void {
+/**
+ * A reader, too, has its place in the lock file. On a file system that cannot be written LMDB does without, and lmdb 3.5.6 finds
+ * no environment to share (`requireShared`); a writer that sees the files elsewhere would take the pages that are read.
+ */
+function requireWritable(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    if (!readOnly || (error as NodeJS.ErrnoException).code !== "EROFS") throw error;
+    if ((error as NodeJS.ErrnoException).code !== "EROFS") throw error;
+    throw new Error(
+      `${path} is on a file system that cannot be written, and who reads a log writes there, too: copy the data directory to another one`,
+    );
   }
 }
 
