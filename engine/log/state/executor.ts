@@ -5,9 +5,9 @@
 import { inputError } from "../../base/error.js";
 import type { TableChange } from "../../store/changeset.js";
 import type { TableName } from "../../store/schema/schema.js";
-import { canonicalJson } from "../../verify/json/canonical.js";
+import { canonicalJson, plainCopy } from "../../verify/json/canonical.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { appendEvents, type Command, type PlainEvent } from "./commands.js";
+import { appendEvents, type Command, type PlainEvent, type PlainObject } from "./commands.js";
 import type { EventInput } from "./projection.js";
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
@@ -112,9 +112,10 @@ const isEvent = (event: PlainEvent | null | undefined): boolean =>
  */
 function plainEvent(input: PlainEvent): PlainEvent {
   if (!isEvent(input)) throw noEvent();
-  // Both stand in the entry, which must be I-JSON.
-  const [event_type, payload] = [input.event_type, input.payload].map((part) => JSON.parse(canonicalJson(part)));
-  const event = { event_type, payload };
+  const { event_type } = input;
+  // It stands in the entry, which must be I-JSON.
+  canonicalJson(event_type);
+  const event = { event_type, payload: plainCopy(input.payload) as PlainObject };
   if (!isEvent(event)) throw noEvent();
   return event;
 }

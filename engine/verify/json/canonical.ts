@@ -31,6 +31,24 @@ export function canonicalJsonWithin(value: unknown, levels: number): string {
   return write(value, levels);
 }
 
+/**
+ * The value that `canonicalJson` spells, as plain data that nobody else has. What else has no canonical form has none in the
+ * copy, either.
+ * @throws CairnlogError `not-i-json` for more than 64 levels
+ */
+export function plainCopy(value: unknown, levels = MAX_DEPTH): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (levels === 0) return refuse("too many levels");
+  if (Array.isArray(value)) return value.map((item) => plainCopy(item, levels - 1));
+  if ("toJSON" in value && typeof value.toJSON === "function") return plainCopy(value.toJSON(), levels - 1);
+  const copy: Record<string, unknown> = { ...value };
+  for (const name of Object.keys(copy)) {
+    const member = copy[name];
+    if (typeof member === "object" && member !== null) copy[name] = plainCopy(member, levels - 1);
+  }
+  return copy;
+}
+
 function write(value: unknown, depth: number): string {
   switch (typeof value) {
     case "string":

@@ -2,7 +2,7 @@
 import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
+import { canonicalJson, plainCopy } from "#cairnlog/engine/verify/json/canonical.js";
 import { heldMemory } from "../../held-memory.js";
 import { jsonValues, texts } from "../../texts.js";
 
@@ -188,4 +188,40 @@ describe("what JSON cannot carry", () => {
     expect(canonicalJson({ b: undefined, a: 1 })).toBe('{"a":1}');
     expect(canonicalJson({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}');
   });
+});
+
+describe("a copy", () => {
+  const objectsIn = (value: unknown): object[] =>
+    typeof value === "object" && value !== null ? [value, ...Object.values(value).flatMap(objectsIn)] : [];
+
+  test("has the spelling of the value, and shares no object with it", () => {
+    const name = fc.constantFrom("__proto__", "toString", "", "a");
+    const value = fc.oneof(
+      jsonValues({ maxDepth: 5 }),
+      fc.dictionary(name, jsonValues()),
+      fc.date({ noInvalidDate: true }),
+    );
+    fc.assert(
+      fc.property(value, (any) => {
+        const copy = plainCopy(any);
+        expect(canonicalJson(copy)).toBe(canonicalJson(any));
+        const known = new Set(objectsIn(any));
+        expect(objectsIn(copy).filter((object) => known.has(object))).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("of what holds itself twice is refused at once, as its spelling is", () => {
+    const twice: unknown[] = [];
+    twice.push(twice, twice);
+    for (const read of [plainCopy, canonicalJson]) expect(() => read(twice)).toThrow("it holds too many levels");
+  });
+
+  test.each([[[undefined]], [{ a: Number.NaN }], [{ a: () => 0 }], [{ a: "\ud800" }]])(
+    "of what has no spelling has none: %j",
+    (value) => {
+      expect(() => canonicalJson(plainCopy(value))).toThrow("has no canonical JSON form");
+    },
+  );
 });
