@@ -132,9 +132,9 @@ function checkMayGoOn(manifest: BackupManifest, options: RestoreOptions): void {
   if (mirror === undefined) checkReaches(manifest.tree_size, published);
 }
 
-/** A node's log goes on with what the journal has, which no node may contradict. */
-const mayGoOnAnyhow = ({ meta }: BackupManifest, { mayFork }: RestoreOptions): boolean =>
-  mayFork || meta.in_journal === true;
+/** A node's log goes on with what the journal has, which no node may contradict, unless it shall leave that. */
+const mayGoOnAnyhow = ({ meta }: BackupManifest, { mayFork, published }: RestoreOptions): boolean =>
+  mayFork || (meta.in_journal === true && !published.length);
 
 function checkReaches(size: number, published: readonly PublishedTree[]): void {
   for (const { tree_size, source } of published)

@@ -11,7 +11,7 @@ import { eraseWithheld } from "#cairnlog/engine/log/history/erase.js";
 import { beginRecords, leaveRecords } from "#cairnlog/engine/log/history/first-records.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
-import { restore } from "#cairnlog/engine/log/history/restore.js";
+import { type PublishedTree, restore } from "#cairnlog/engine/log/history/restore.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/history/rotate.js";
 import { withhold } from "#cairnlog/engine/log/operator/entries.js";
 import { noProjection } from "#cairnlog/engine/log/state/projection.js";
@@ -163,12 +163,12 @@ test("logs whose heads a node could not check are refused: after a rotation, and
   }
 });
 
-/** What the backup of a log becomes; nothing is known to be published. */
-async function restored(path: string): Promise<string> {
+/** What the backup of a log becomes; nothing is known to be published, but for what is said. */
+async function restored(path: string, published: readonly PublishedTree[] = []): Promise<string> {
   const [from, to] = [join(temporaryFolder(), "backup"), join(temporaryFolder(), "log")];
   const operatorKey = testOperator.public.pem;
   await backUp({ path, to: from, operatorKey });
-  await restore({ from, path: to, operatorKey, projection: noProjection, pool, published: [], mayFork: false });
+  await restore({ from, path: to, operatorKey, projection: noProjection, pool, published, mayFork: false });
   return to;
 }
 
@@ -235,4 +235,12 @@ test("a log that was killed before its copy without withheld payloads was in pla
   await eraseWithheld({ path, projection: noProjection, mapSize: MAP_SIZE });
   const [, left] = await stateOf(path);
   expect(left).toEqual({ ...position, sequence: position.sequence + 1, hash: Buffer.alloc(32) });
+});
+
+test("a node's backup that ends before what is published is refused where that is said, as any other", async () => {
+  const path = await builtLog();
+  await begin(path, async () => position);
+  const published = { tree_size: 99, root_hash: "00".repeat(32), source: "a witness" };
+  await expect(restored(path, [published])).rejects.toThrow("a witness");
+  await restored(path);
 });
