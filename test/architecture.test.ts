@@ -372,3 +372,14 @@ test("an exported name has one meaning", () => {
     .map(([name]) => name);
   expect(several.sort()).toEqual(Object.values(TWINS).flat().sort());
 });
+
+test("the page asks by its own fetch alone, which has a limit of time", () => {
+  const asking = FILES.filter((file) => {
+    const code = readFileSync(join(root, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/ .*/g, "");
+    return (
+      isWithin(file, "server/explorer") &&
+      /(?<!typeof )\bfetch\b(?!:)|\bXMLHttpRequest\b|createClient\(\{(?![^}]*\bfetch:)/.test(code)
+    );
+  });
+  expect(asking).toEqual(["server/explorer/state/timely.ts"]);
+});

@@ -44,7 +44,7 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
       "invalid-input",
       "openLog needs `signer`, a key that signs tree heads: openOperatorKey(file) makes one.",
     );
-  // Nothing is below NaN: a limit that is none would bound nothing.
+  // Nothing is more than NaN, and nothing less: such a limit would bound nothing.
   for (const option of ["queueLimit", "minFreeBytes"] as const)
     if (!((options[option] ?? 0) >= 0))
       throw new CairnlogError("invalid-input", `\`${option}\` takes a number from 0 on.`);

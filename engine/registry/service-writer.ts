@@ -3,23 +3,21 @@
  * service: otherwise each check of the log names the entry, and no backup can be restored.
  */
 import { inputError } from "../base/error.js";
-import type { Receipt, Writer } from "../log/state/executor.js";
+import { plainEvents, type Receipt, type Writer } from "../log/state/executor.js";
 import type { EventInput } from "../log/state/projection.js";
 import { eventMisfit } from "../verify/events/eventcheck.js";
-import { isObject } from "../verify/json/shape.js";
 
 /** Wraps the writer of a log. `append` throws `invalid-input` for an event that is not one of the service. */
 export function serviceWriter(log: Writer): Writer {
   function append(event: EventInput): Promise<Receipt>;
   function append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   async function append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
-    for (const event of [input].flat()) {
-      // What is no event at all, `append` refuses.
-      const isEvent = typeof event?.event_type === "string" && isObject(event.payload);
-      const misfit = isEvent ? eventMisfit({ ...event, chain_version: 2 }) : undefined;
+    const events = plainEvents(input);
+    for (const event of events) {
+      const misfit = eventMisfit({ ...event, chain_version: 2 });
       if (misfit !== undefined) throw inputError(`The log of a service takes the service's events alone. ${misfit}`);
     }
-    return log.append(input as EventInput);
+    return Array.isArray(input) ? log.append(events) : log.append(events[0]!);
   }
   return {
     append,

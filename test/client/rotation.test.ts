@@ -30,7 +30,7 @@ let service: TestService;
 let proxy: LyingProxy;
 const rotations: Rotated[] = [];
 const bundles: AttestationBundle[] = [];
-/** Who attested in each term. */
+/** One signer attested in the term of each operator key. The signers stand here in that order. */
 const signers: Signer[] = [];
 const earlyStore = memoryStore();
 const early = () => createClient({ server: proxy.url, operatorKey: first.pem, store: earlyStore });

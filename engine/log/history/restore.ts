@@ -119,11 +119,11 @@ export async function operatorsOf(
 }
 
 /** The checks that can be made before any work is done. */
-function checkMayGoOn(manifest: BackupManifest, options: RestoreOptions): void {
-  const { published, mirror } = options;
+function checkMayGoOn(manifest: BackupManifest, { published, mayFork, mirror }: RestoreOptions): void {
   if (manifest.meta.format > FORMAT)
     throw new CairnlogError("corrupt-log", `The backup is in format ${manifest.meta.format}: use a newer version.`);
-  if (mayGoOnAnyhow(manifest, options)) return;
+  // A node's log goes on with what the journal has. A head that is named holds all the same: perhaps it shall leave that.
+  if (mayFork || (manifest.meta.in_journal && !published.length)) return;
   if (!published.length)
     throw new CairnlogError(
       "precondition-failed",
@@ -131,10 +131,6 @@ function checkMayGoOn(manifest: BackupManifest, options: RestoreOptions): void {
     );
   if (mirror === undefined) checkReaches(manifest.tree_size, published);
 }
-
-/** A node's log goes on with what the journal has, which no node may contradict, unless it shall leave that. */
-const mayGoOnAnyhow = ({ meta }: BackupManifest, { mayFork, published }: RestoreOptions): boolean =>
-  mayFork || (meta.in_journal === true && !published.length);
 
 function checkReaches(size: number, published: readonly PublishedTree[]): void {
   for (const { tree_size, source } of published)
@@ -151,7 +147,7 @@ async function build(
   building: string,
   options: RestoreOptions,
 ): Promise<Restored & { readonly operatorKey: string }> {
-  const { from, projection, pool, mirror, published, signal } = options;
+  const { from, projection, pool, mirror, published, mayFork, signal } = options;
   const writer = await openHistory({
     path: building,
     operatorKey: operators[0]!.public_key,
@@ -183,7 +179,7 @@ async function build(
     const frontier = new Frontier(store);
     frontier.restore();
     const { size } = frontier;
-    if (!mayGoOnAnyhow(manifest, options)) checkReaches(size, published);
+    if (!mayFork) checkReaches(size, published);
     // Of which tree a root is was not signed with it.
     const hasRoot = ({ tree_size, root_hash }: PublishedTree) =>
       TREE_VERSIONS.some(

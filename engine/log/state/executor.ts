@@ -7,7 +7,7 @@ import type { TableChange } from "../../store/changeset.js";
 import type { TableName } from "../../store/schema/schema.js";
 import { canonicalJson, plainCopy } from "../../verify/json/canonical.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { appendEvents, type Command, type PlainEvent, type PlainObject } from "./commands.js";
+import { appendEvents, type Command, type PlainEvent } from "./commands.js";
 import type { EventInput } from "./projection.js";
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
@@ -98,40 +98,36 @@ export interface Writer {
 }
 
 /** Programs in JavaScript may give anything. */
-const isEvent = (event: PlainEvent | null | undefined): boolean =>
-  typeof event?.event_type === "string" &&
+const isEvent = (event: { readonly event_type: unknown; readonly payload: unknown }): event is PlainEvent =>
+  typeof event.event_type === "string" &&
   event.event_type !== "" &&
   typeof event.payload === "object" &&
   event.payload !== null &&
   !Array.isArray(event.payload);
 
 /**
- * The event that `input` is now, as it will be read: its caller may write to it again before its turn comes, and a `toJSON`
- * makes of an object what it likes.
+ * The events that `input` is now, as they will be read. Their caller may write to them again before their turn comes, and a
+ * `toJSON` makes of an object what it likes: whoever judges events judges these.
  * @throws CairnlogError `invalid-input`, `not-i-json`
  */
-function plainEvent(input: PlainEvent): PlainEvent {
-  if (!isEvent(input)) throw noEvent();
-  const { event_type } = input;
-  // It stands in the entry, which must be I-JSON.
-  canonicalJson(event_type);
-  const event = { event_type, payload: plainCopy(input.payload) as PlainObject };
-  if (!isEvent(event)) throw noEvent();
-  return event;
+export function plainEvents(input: EventInput | readonly EventInput[]): readonly PlainEvent[] {
+  return Array.from(Array.isArray(input) ? input : [input], (given: EventInput | null | undefined) => {
+    const event = { event_type: given?.event_type, payload: plainCopy(given?.payload) };
+    if (!isEvent(event))
+      throw inputError("append takes events: { event_type, payload }, a text that is not empty and an object.");
+    // It stands in the entry, which must be I-JSON.
+    canonicalJson(event.event_type);
+    return event;
+  });
 }
-
-const noEvent = () =>
-  inputError("append takes events: { event_type, payload }, a text that is not empty and an object.");
 
 /** Appends one event or several by `writer`, and gives one receipt or several. */
 export async function appendBy(
   writer: Pick<Writer, "execute">,
   input: EventInput | readonly EventInput[],
 ): Promise<Receipt | readonly Receipt[]> {
-  const isList = Array.isArray(input);
-  const events = Array.from((isList ? input : [input]) as readonly PlainEvent[], plainEvent);
-  const { receipts } = await writer.execute(appendEvents, { events });
-  return isList ? receipts : receipts[0]!;
+  const { receipts } = await writer.execute(appendEvents, { events: plainEvents(input) });
+  return Array.isArray(input) ? receipts : receipts[0]!;
 }
 
 /**

@@ -150,7 +150,7 @@ function beginOpening(path: string, opening: string): boolean {
     writeFileSync(draft, `${process.pid}`, { mode: PRIVATE_FILE });
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code!;
-    if (["EROFS", "EACCES", "ENOENT"].includes(code)) return false;
+    if (["EACCES", "ENOENT"].includes(code)) return false;
     // An empty file needs no room. It names no process, so it counts as if that were there.
     if (!(["ENOSPC", "EDQUOT"].includes(code) && isPresent(draft))) {
       dropDraft(draft);
