@@ -3,6 +3,8 @@
  * and named.
  */
 
+import { tell } from "../engine/base/lock.js";
+
 /** The share of the time after which the next work is closed, too, although the one before has not ended. */
 const IMPATIENCE = 1 / 20;
 
@@ -45,7 +47,7 @@ export class Opened {
     const hanging = new Set<Part>();
     const errors: unknown[] = [];
     const end = async (part: Part) => {
-      observe(part.name);
+      tell(observe, part.name);
       hanging.add(part);
       try {
         await part.close();

@@ -1,3 +1,17 @@
+/**
+ * Calls `observer`, a function that a program gave, of what stays as it is, whatever the function throws. That is thrown in a
+ * later turn: it is an uncaught error of the program, and whoever calls this goes on and leaves its locks.
+ */
+export function tell<Told extends readonly unknown[]>(observer: (...told: Told) => void, ...told: Told): void {
+  try {
+    observer(...told);
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}
+
 /** A lock between asynchronous pieces of work of one thread. They hold it in the order in which they asked. */
 export class Lock {
   #free: Promise<void> = Promise.resolve();

@@ -23,7 +23,10 @@ const CREATE: Readonly<Record<DigestName, () => Promise<IHasher>>> = {
  * @throws CairnlogError `invalid-input` for a name that is none, or is there twice: no reader takes such entries
  */
 export async function createDigests(names: readonly DigestName[]): Promise<(preimage: Uint8Array) => Digest[]> {
-  if (new Set(names).size < names.length || !names.every((name) => Object.hasOwn(CREATE, name)))
+  // A list with a name in it spells that name.
+  const isName = (name: unknown) => typeof name === "string" && Object.hasOwn(CREATE, name);
+  const isList = (given: unknown) => Array.isArray(given) && given.every(isName);
+  if (!isList(names) || new Set(names).size < names.length)
     throw inputError(`\`digests\` takes each of ${Object.keys(CREATE).join(", ")} once.`);
   const hashers = await Promise.all(names.map(async (algorithm) => ({ algorithm, hasher: await CREATE[algorithm]() })));
   return (preimage) =>

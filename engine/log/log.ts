@@ -11,6 +11,7 @@ import { openStore } from "../store/store.js";
 import { LogFollower, type WriterLink } from "./follow/follower.js";
 import { openErased } from "./history/erase.js";
 import { type LogOptions, soundMeta, startLog } from "./start.js";
+import { checkPath, checkSigner, checkText } from "./state/given.js";
 import { noProjection } from "./state/projection.js";
 import { LogReader } from "./view/reader.js";
 import type { LogView } from "./view/view.js";
@@ -37,13 +38,8 @@ interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
  *   `precondition-failed` without the journal of a log that is in one
  */
 export async function openLog(options: LogOptions): Promise<LogWriter> {
-  checkText("openLog", "path", options?.path, "the directory of the log");
-  const { signer } = options;
-  if (typeof signer?.sign !== "function" || typeof signer.public?.pem !== "string")
-    throw new CairnlogError(
-      "invalid-input",
-      "openLog needs `signer`, a key that signs tree heads: openOperatorKey(file) makes one.",
-    );
+  checkPath("openLog", options);
+  checkSigner("openLog", options.signer);
   // Nothing is more than NaN, and nothing less: such a limit would bound nothing.
   for (const option of ["queueLimit", "minFreeBytes"] as const)
     if (!((options[option] ?? 0) >= 0))
@@ -63,7 +59,7 @@ export async function openLog(options: LogOptions): Promise<LogWriter> {
  *   its writer converts; otherwise as `openLog` does
  */
 export async function openLogReader(options: LogReaderOptions): Promise<LogReader> {
-  checkText("openLogReader", "path", options?.path, "the directory of the log");
+  checkPath("openLogReader", options);
   checkText("openLogReader", "operatorKey", options.operatorKey, "the operator's public key as PEM");
   const { path, operatorKey, projection = noProjection, pool, mapSize } = options;
   if (!existsSync(path)) throw new CairnlogError("not-found", `There is no log in ${path} to be read.`);
@@ -89,10 +85,4 @@ export function openLogFollower(options: LogFollowerOptions): LogFollower {
   // The writer has looked at the files, and has them open.
   const store = openStore({ path, readOnly: true, isInspected: true, ...(mapSize === undefined ? {} : { mapSize }) });
   return new LogFollower({ path, store, projection, operatorKey, writer, mapSize });
-}
-
-/** A program in JavaScript may have left it out. @throws CairnlogError `invalid-input` */
-function checkText(caller: string, option: string, value: unknown, what: string): void {
-  if (typeof value === "string" && value !== "") return;
-  throw new CairnlogError("invalid-input", `${caller} needs \`${option}\`, ${what}.`);
 }

@@ -77,7 +77,7 @@ export async function startLog(
       journal: options.journal ?? localJournal,
       clock: options.clock ? wholeMicros(options.clock) : clockGuard!.now,
       clockGuard,
-      secondaryDigests: digests?.length ? await createDigests(digests) : null,
+      secondaryDigests: digests && digests.length !== 0 ? await createDigests(digests) : null,
       queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,
       budgets: options.budgets ?? NO_BUDGETS,
       standing: options.standing,

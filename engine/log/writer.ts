@@ -6,6 +6,7 @@
 
 import { closeAll } from "../base/closing.js";
 import { CairnlogError } from "../base/error.js";
+import { tell } from "../base/lock.js";
 import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
 import type { Signer } from "../crypto/signer/operator-key.js";
 import type { Journal } from "../journal/ledger.js";
@@ -187,12 +188,12 @@ export class LogWriter extends LogView implements Writer {
     this.#parts.clockGuard?.start(this.#frontier.lastTimestamp);
   }
 
-  /** Has `observer` called when the clock is no longer believed, and with null when it is again. It must not throw. */
+  /** Has `observer` called when the clock is no longer believed, and with null when it is again. */
   observeClock(observer: (refusal: CairnlogError | null) => void): void {
     const { clockGuard } = this.#parts;
     if (!clockGuard) return;
     clockGuard.observer = observer;
-    if (clockGuard.refusal) observer(clockGuard.refusal);
+    if (clockGuard.refusal) tell(observer, clockGuard.refusal);
   }
 
   /** Why the clock is not believed, so that nothing is appended; null if it is. */
@@ -274,7 +275,7 @@ export class LogWriter extends LogView implements Writer {
     return this.#sequencer.lastFailure;
   }
 
-  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
+  /** Has `observer` called for every batch with entries that is on disk. It must be quick. */
   observeBatches(observer: (report: BatchReport) => void): void {
     this.#sequencer.observer = observer;
   }

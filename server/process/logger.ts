@@ -3,6 +3,8 @@
  * that embeds the service, it is JSON lines on stderr.
  */
 import { pino } from "pino";
+import { inputError } from "../../engine/base/error.js";
+import { tell } from "../../engine/base/lock.js";
 import { stderrLines } from "./stderr.js";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -27,15 +29,18 @@ export interface Logger extends LogSink {
 
 /**
  * A logger that writes the lines of this level and of more severe ones. Without a sink it never blocks (`stderr.ts`).
- * @param sink where to; stderr without one
+ * @param sink where to; stderr without one. Nothing that is logged stops because of what it throws
+ * @throws CairnlogError `invalid-input` for a sink that lacks a level
  */
 export function createLogger(level: LogLevel, sink?: LogSink): Logger {
   if (!sink) return pino({ name: "cairnlog", level }, stderrLines());
+  if (!LINE_LEVELS.every((name) => typeof sink[name] === "function"))
+    throw inputError(`\`logger\` needs the functions ${LINE_LEVELS.join(", ")}.`);
   const isLevelEnabled = (asked: LineLevel) => LOG_LEVELS.indexOf(asked) <= lastOf(level);
   const lines = LINE_LEVELS.map((name): [LineLevel, WriteLine] => [
     name,
     (...line: [object, string] | [string]) => {
-      if (isLevelEnabled(name)) (sink[name] as (...line: unknown[]) => void)(...line);
+      if (isLevelEnabled(name)) tell(() => (sink[name] as (...line: unknown[]) => void)(...line));
     },
   ]);
   return { ...(Object.fromEntries(lines) as LogSink), isLevelEnabled };

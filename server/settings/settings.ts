@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { CairnlogError, type ErrorDetail } from "../../engine/base/error.js";
+import { CairnlogError, type ErrorDetail, inputError } from "../../engine/base/error.js";
 import { nearest } from "./nearest.js";
 import { type Setting, TABLE } from "./settingtable.js";
 
@@ -54,6 +54,7 @@ export function strangeNames(env: Environment): string[] {
  * @throws CairnlogError `invalid-input` with one detail for each bad setting, its name as `path`
  */
 export function completeSettings(given: GivenSettings): Settings {
+  if (typeof given !== "object" || given === null) throw inputError("Settings are an object: { dataDir, port, … }.");
   const strange = Object.keys(given).filter((key) => !Object.hasOwn(TABLE, key));
   return assembled({
     name: (key) => key,

@@ -3,10 +3,19 @@
  */
 import { availableParallelism } from "node:os";
 import { Piscina } from "piscina";
-import { CairnlogError } from "../../base/error.js";
+import { CairnlogError, inputError } from "../../base/error.js";
 import { verifySync } from "../keys/signatures.js";
 import { keyToBytes, type ServerKey } from "../keys/spki.js";
 import { pack } from "./worker.js";
+
+/**
+ * Work is shared out among workers: among none, it would never be done, or be done as soon as it began.
+ * @throws CairnlogError `invalid-input` for what is no number of threads
+ */
+export function checkWorkers(workers: unknown): void {
+  if (!Number.isInteger(workers) || (workers as number) < 1)
+    throw inputError("`workers` takes a whole number from 1 on.");
+}
 
 /** Default number of threads: leaves one core to the sequencer. */
 const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
@@ -23,8 +32,9 @@ export interface Pool {
   close(): Promise<void>;
 }
 
-/** Creates a pool. It starts no thread until the first task. */
+/** Creates a pool. It starts no thread until the first task. @throws CairnlogError `invalid-input` for what is no number of threads */
 export function createPool(workers: number = defaultWorkers()): Pool {
+  checkWorkers(workers);
   let piscina: Piscina | null = null;
   let closed = false;
   const running = new Set<Promise<unknown>>();

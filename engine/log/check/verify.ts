@@ -1,7 +1,7 @@
 /** Verifies a whole log: the snapshot at the start, in stretches, on the pool, while appends continue. */
 
 import { CairnlogError } from "../../base/error.js";
-import { createPool, type Pool } from "../../crypto/pool/pool.js";
+import { checkWorkers, createPool, type Pool } from "../../crypto/pool/pool.js";
 import type { Operators } from "../operator/operators.js";
 import type { Projection } from "../state/projection.js";
 import type { ChunkReport, ChunkTask, Finding } from "./chunk.js";
@@ -47,6 +47,8 @@ export async function verifyLog(
 ): Promise<VerifyReport> {
   const { from: first = 0, size } = target;
   const chunks = Math.ceil((size - first) / CHUNK_ENTRIES);
+  checkWorkers(workers);
+  checkWorkers(pool.workers);
   /** Of stretches that are done while one before them is not. */
   const waiting = new Map<number, ChunkReport>();
   const [errors, warnings]: [Finding[], Finding[]] = [[], []];
@@ -71,7 +73,7 @@ export async function verifyLog(
       progress?.(checked);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(workers, pool.workers) }, drain));
+  await Promise.all(Array.from({ length: Math.min(workers, pool.workers, chunks) }, drain));
   return { valid: errors.length === 0, entry_count: size, errors, warnings };
 }
 

@@ -11,7 +11,7 @@
  */
 
 import { closeAfter, closeAll } from "../../base/closing.js";
-import { CairnlogError } from "../../base/error.js";
+import { CairnlogError, inputError } from "../../base/error.js";
 import { Lock } from "../../base/lock.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { type Pool, SignatureVerifier } from "../../crypto/pool/pool.js";
@@ -46,6 +46,7 @@ import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import { isAnsweredFor } from "../read/withheld.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../state/clock.js";
+import { checkPath } from "../state/given.js";
 import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../state/projection.js";
 import { LayeredState } from "../state/rows.js";
 import { freshHead } from "../tree/proofs.js";
@@ -81,6 +82,7 @@ export interface HistoryOptions extends Erasure {
  *   `in-use` if another process has it open for writing
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
+  checkPath("openHistory", options);
   const known = options.operators
     ? Operators.ofChain(options.operators)
     : Operators.of(importPublicKey(options.operatorKey));
@@ -107,14 +109,20 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   }
 }
 
-/** An item whose bytes are its own: those of the caller may be changed as soon as a call has returned. */
-const copied = (item: HistoryItem) => ({
-  ...item,
-  entry: Buffer.from(item.entry),
-  otsProof: item.otsProof && Buffer.from(item.otsProof),
-});
+/** Items whose bytes are their own: those of the caller may be changed as soon as a call has returned. */
+function copied(items: readonly HistoryItem[]) {
+  try {
+    return items.map((item) => ({
+      ...item,
+      entry: Buffer.from(item.entry),
+      otsProof: item.otsProof && Buffer.from(item.otsProof),
+    }));
+  } catch (cause) {
+    throw inputError("Items of history are { entry, otsProof, head }, with bytes for the first two.", { cause });
+  }
+}
 
-type OwnItem = ReturnType<typeof copied>;
+type OwnItem = ReturnType<typeof copied>[number];
 
 /** A group that has been added to the trees. */
 interface PreparedGroup extends Group {
@@ -230,8 +238,8 @@ export class HistoryWriter {
    *   an item that is not a valid next entry: `details` has its number in `items` as path (`/3`, or `/3/head` if the
    *   head is wrong), and nothing was written; `storage-failed`: read `size` before trying again; `closed`
    */
-  add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
-    const own = items.map(copied);
+  async add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
+    const own = copied(items);
     return this.#inTurn(() => this.#add(own));
   }
 
@@ -240,8 +248,8 @@ export class HistoryWriter {
    * @throws CairnlogError as `add` does; `wrong-operator` if another key is the operator's after the entry;
    *   `signer-unavailable`
    */
-  seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
-    const own = [copied(item)];
+  async seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
+    const own = copied([item]);
     return this.#inTurn(() => this.#add(own, signer));
   }
 

@@ -9,7 +9,7 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { closing } from "../../base/closing.js";
-import { CairnlogError } from "../../base/error.js";
+import { CairnlogError, inputError } from "../../base/error.js";
 import { flushFolder, flushFolders } from "../../base/files.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
@@ -25,6 +25,7 @@ import type { Entry } from "../../verify/tree/entry.js";
 import { refilingFor } from "../apply/derive.js";
 import { MAX_ENTRY_BYTES } from "../apply/entry.js";
 import { NOT_ANSWERED_FOR } from "../read/withheld.js";
+import { checkPath, checkSigner } from "../state/given.js";
 import { noProjection, type Projection } from "../state/projection.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
@@ -85,6 +86,11 @@ export async function importEntries(
     placing = async () => {},
   }: { progress?: (done: ImportProgress) => void; placing?: () => Promise<void> } = {},
 ): Promise<ImportReport> {
+  checkPath("importEntries", options);
+  checkSigner("importEntries", options.signer);
+  const given = Object(source) as Partial<Iterable<ImportPiece> & AsyncIterable<ImportPiece>>;
+  if (!given[Symbol.iterator] && !given[Symbol.asyncIterator])
+    throw inputError("importEntries needs `source`, NDJSON in pieces, or entries.");
   const { path } = options;
   const building = `${path}.importing`;
   // Also beside a log that has entries: an import that was killed after the first rename leaves files behind.

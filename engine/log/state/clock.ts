@@ -7,19 +7,26 @@ import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
 import { CairnlogError } from "../../base/error.js";
 import { replaceFile, throughDraft } from "../../base/files.js";
-import { Lock } from "../../base/lock.js";
+import { Lock, tell } from "../../base/lock.js";
 import { PRIVATE_FILE, writePrivateFile } from "../../store/lmdb/private.js";
 import { canonicalTimestamp } from "../../verify/tree/entry.js";
 
 /** Microseconds since the epoch. A clock may step backwards; the sequencer clamps. */
 export type Clock = () => number;
 
-/** A clock that a program gave, in whole microseconds; NaN for what no timestamp can spell: a count of nanoseconds, for example. */
+/**
+ * A clock that a program gave, in whole microseconds; NaN for what no timestamp can spell: a count of nanoseconds, for example,
+ * or what it throws. Where the sequencer reads it, nothing may throw.
+ */
 export const wholeMicros =
   (clock: Clock): Clock =>
   () => {
-    const micros = Math.floor(clock());
-    return Number.isSafeInteger(micros) ? micros : Number.NaN;
+    try {
+      const micros = Math.floor(clock());
+      return Number.isSafeInteger(micros) ? micros : Number.NaN;
+    } catch {
+      return Number.NaN;
+    }
   };
 
 /** By how many milliseconds the time of day may be elsewhere before it is believed: it is read in whole ones. */
@@ -177,7 +184,7 @@ export class ClockGuard {
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   readonly #writing = new Lock();
-  /** Called when the clock is no longer believed, and with null when it is again. Must not throw. */
+  /** Called when the clock is no longer believed, and with null when it is again. */
   observer: ((refusal: CairnlogError | null) => void) | null = null;
 
   /** @param file where the comparison is kept */
@@ -219,7 +226,7 @@ export class ClockGuard {
     if (!refusal) this.#checked = now;
     if ((refusal === null) !== (this.#refusal === null)) {
       this.#refusal = refusal;
-      this.observer?.(refusal);
+      if (this.observer) tell(this.observer, refusal);
     }
     return refusal;
   }

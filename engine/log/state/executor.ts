@@ -44,7 +44,7 @@ export interface BatchReport {
 
 /**
  * Gets the changes that a batch made to a table, when they are on disk; null after a failure, when the table may hold
- * anything. It must not throw, and be quick.
+ * anything. It must be quick.
  */
 export type RowObserver<T extends TableName> = (changes: readonly TableChange<T>[] | null) => void;
 
@@ -71,7 +71,7 @@ export interface Writer {
   ): Promise<Committed<Output>>;
   /**
    * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
-   * command is not accepted. They must not throw.
+   * command is not accepted.
    */
   enqueue<Input, Output>(
     command: Command<Input, Output>,

@@ -1,4 +1,6 @@
 /** Rows as commands see them: those on disk, under the layers of the batches that are on their way there. */
+
+import { tell } from "../../base/lock.js";
 import { Recent } from "../../base/recent.js";
 import { compareKeys } from "../../native/lmdb.js";
 import { type Layer, rowsBetween, type StateRow, type TableChange, withChanges } from "../../store/changeset.js";
@@ -63,7 +65,7 @@ export class CommittedRows implements Pick<Store, "get" | "range"> {
     for (const [table, rows] of this.#tables) this.#tables.set(table, withChanges(rows, [...layer.changes(table)]));
     for (const [table, observer] of this.#observers) {
       const changes = [...layer.changes(table)];
-      if (changes.length) observer(changes as never);
+      if (changes.length) tell(observer, changes as never);
     }
   }
 
@@ -71,7 +73,7 @@ export class CommittedRows implements Pick<Store, "get" | "range"> {
   clear(): void {
     this.#keys.clear();
     this.#tables.clear();
-    for (const observer of this.#observers.values()) observer(null);
+    for (const observer of this.#observers.values()) tell(observer, null);
   }
 }
 

@@ -8,6 +8,7 @@
 
 import { closeAll } from "../../base/closing.js";
 import { CairnlogError } from "../../base/error.js";
+import { tell } from "../../base/lock.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import { listBelow, type PostingList } from "../../store/postings/lists.js";
@@ -112,7 +113,7 @@ export abstract class LogView {
   protected show(size: number, end: Frozen | null): void {
     this.#size = size;
     this.#frozen ??= end;
-    for (const observer of this.#sizeObservers) observer();
+    for (const observer of this.#sizeObservers) tell(observer);
   }
 
   /** A log that lost its newest batches must not go on: it would sign other entries at sizes that have heads already. */
@@ -156,7 +157,7 @@ export abstract class LogView {
   }
 
   /**
-   * Calls `observer` when `size` may have changed. It must not throw, and be quick.
+   * Calls `observer` when `size` may have changed. It must be quick.
    * @returns a function that ends this
    */
   observeSize(observer: () => void): () => void {

@@ -14,7 +14,7 @@
  */
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { CairnlogError } from "../../base/error.js";
-import { Lock } from "../../base/lock.js";
+import { Lock, tell } from "../../base/lock.js";
 import { registeredTracer } from "../../base/tracing.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import type { Signer } from "../../crypto/signer/operator-key.js";
@@ -87,7 +87,7 @@ export class Sequencer {
   #idle: (() => void)[] = [];
   /** Why the newest batch could not be signed or written; null when it could. */
   lastFailure: CairnlogError | null = null;
-  /** Called for every batch with entries that is on disk. Must not throw. */
+  /** Called for every batch with entries that is on disk. */
   observer: ((report: BatchReport) => void) | null = null;
 
   constructor(parts: SequencerParts) {
@@ -119,7 +119,7 @@ export class Sequencer {
   /**
    * Runs `command` in its turn and calls `resolve` when what it did is on disk, or `reject` with what the command throws, or a
    * CairnlogError: `overloaded`, `closed`, `signer-unavailable`, `storage-failed`. Exactly one of them is called, once: before this returns if the command is
-   * not accepted, otherwise in a later turn, in the order in which commands were accepted. They must not throw.
+   * not accepted, otherwise in a later turn, in the order in which commands were accepted.
    */
   enqueue<Input, Output>(
     command: Command<Input, Output>,
@@ -217,7 +217,7 @@ export class Sequencer {
   }
 
   #refuseQueue(error: unknown): void {
-    for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+    for (const { reject } of this.#queue.splice(0)) tell(reject, error);
     this.#tellIdle();
   }
 
@@ -262,7 +262,7 @@ export class Sequencer {
   }
 
   #report({ events, forming }: FormedBatch, signing: number, writing: number): void {
-    if (events.length) this.observer?.({ entries: events.length, forming, signing, writing });
+    if (events.length && this.observer) tell(this.observer, { entries: events.length, forming, signing, writing });
   }
 
   #checkFailure(): void {
@@ -290,11 +290,11 @@ export class Sequencer {
       this.#failure = null;
     } catch (cause) {
       const error = new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
-      for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+      for (const { reject } of this.#queue.splice(0)) tell(reject, error);
     }
     this.#recovering = false;
     // Only now: a failed write may be there all the same, and whoever looks because of it must see that.
-    for (const { waiting, error } of this.#refused.splice(0)) waiting.reject(error);
+    for (const { waiting, error } of this.#refused.splice(0)) tell(waiting.reject, error);
     this.#schedule();
     this.#tellIdle();
   }

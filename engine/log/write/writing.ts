@@ -1,5 +1,6 @@
 /** Second and third stage: a formed batch in, signed, written, and its callers answered. */
 import { CairnlogError } from "../../base/error.js";
+import { tell } from "../../base/lock.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { type Signer, signatures } from "../../crypto/signer/operator-key.js";
 import { joinedEntry, packJoined } from "../../store/schema/batch.js";
@@ -113,12 +114,12 @@ export class Writing {
 export function answerBatch(batch: FormedBatch, heads: SignedHeads, keyId: string): void {
   for (const { waiting, isRefused, outcome, from, to } of batch.ran) {
     if (isRefused) {
-      waiting.reject(outcome);
+      tell(waiting.reject, outcome);
       continue;
     }
     const receipts: Receipt[] = [];
     for (let i = from; i < to; i++) receipts.push(receipt(batch, heads, keyId, i));
-    waiting.resolve({ value: outcome, receipts });
+    tell(waiting.resolve, { value: outcome, receipts });
   }
 }
 

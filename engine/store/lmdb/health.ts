@@ -8,6 +8,7 @@
  */
 import { statfsSync } from "node:fs";
 import { CairnlogError } from "../../base/error.js";
+import { tell } from "../../base/lock.js";
 
 /** Free bytes below which nothing is written: some batches of the largest size, with their rows, tiles and postings. */
 export const DEFAULT_MIN_FREE_BYTES = 64 * 2 ** 20;
@@ -148,7 +149,7 @@ export class StoreHealth {
 
   /** Has `observer` called once, when the log can no longer be used by this process; at once if that is so already. */
   observe(observer: (failure: CairnlogError) => void): void {
-    if (this.#failure) observer(this.#failure);
+    if (this.#failure) tell(observer, this.#failure);
     else this.#observers.push(observer);
   }
 
@@ -174,7 +175,7 @@ export class StoreHealth {
   end(failure: CairnlogError): CairnlogError {
     if (!this.#failure) {
       this.#failure = failure;
-      for (const observer of this.#observers) observer(failure);
+      for (const observer of this.#observers) tell(observer, failure);
     }
     return this.#failure;
   }

@@ -21,31 +21,37 @@ test("parts of a microsecond are left out, and the log opens again", async () =>
   expect((await again.log.append(event)).leaf_index).toBe(1);
 });
 
-describe.each([
-  ["nanoseconds", NOW * 1000],
-  ["no number", Number.NaN],
-  ["no end of time", Number.POSITIVE_INFINITY],
-  ["nothing", undefined as unknown as number],
+const fail = (): never => {
+  throw new Error("The clock is out of order.");
+};
+
+describe.each<[string, () => number]>([
+  ["nanoseconds", () => NOW * 1000],
+  ["no number", () => Number.NaN],
+  ["no end of time", () => Number.POSITIVE_INFINITY],
+  ["nothing", () => undefined as unknown as number],
+  ["a BigInt", () => BigInt(NOW) as unknown as number],
+  ["an error", fail],
 ])("%s", (_, reading) => {
   test("no log begins by it", async () => {
-    await expect(openTestLog({ clock: () => reading })).rejects.toMatchObject(SUSPECT);
+    await expect(openTestLog({ clock: reading })).rejects.toMatchObject(SUSPECT);
   });
 
   test("an append is refused until the clock is right again", async () => {
-    let now = NOW;
-    const { log } = await openTestLog({ path: temporaryFolder(), clock: () => now });
+    let now = () => NOW;
+    const { log } = await openTestLog({ path: temporaryFolder(), clock: () => now() });
     await log.append(event);
     now = reading;
     await expect(log.append(event)).rejects.toMatchObject(SUSPECT);
     await expect(log.signHead()).rejects.toMatchObject(SUSPECT);
-    now = NOW + 1;
+    now = () => NOW + 1;
     expect((await log.append(event)).timestamp).toBe("2026-01-02T03:04:05.678001Z");
     expect((await log.verify()).errors).toEqual([]);
   });
 
   test("the heads of a batch for which it fails have the time of its newest entry", async () => {
-    const readings = [NOW, NOW + 2, reading];
-    const { log } = await openTestLog({ clock: () => (readings.length ? readings.shift()! : NOW + 3) });
+    const readings = [() => NOW, () => NOW + 2, reading];
+    const { log } = await openTestLog({ clock: () => (readings.length ? readings.shift()!() : NOW + 3) });
     expect((await log.append(event)).sth.timestamp).toBe("2026-01-02T03:04:05.678002Z");
     expect((await log.verify()).errors).toEqual([]);
   });

@@ -2,11 +2,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { type GivenSettings, type LogSink, startServer } from "#cairnlog/server/index.js";
 import { completeSettings, readSettings } from "#cairnlog/server/settings/settings.js";
 import { anyEvent } from "../../anyevent.js";
+import { keepUncaught } from "../../uncaught.js";
 import { temporaryFolder, WANTED_TRANSPORT } from "../harness.js";
 
 type Line = readonly [level: string, details: Readonly<Record<string, unknown>>, sentence: string];
@@ -158,4 +159,37 @@ test("a log that is behind what was shown of it is refused, as often as it is st
   for (let starts = 0; starts < 2; starts++)
     await expect(startServer(given)).rejects.toMatchObject({ code: "corrupt-log" });
   expect(readFileSync(file, "utf8")).toBe(shown);
+});
+
+test.each([[null], [5], ["settings"], [undefined]])("settings that are %s are refused", async (given) => {
+  const refused = { code: "invalid-input", message: "Settings are an object: { dataDir, port, … }." };
+  await expect(startServer(given as never)).rejects.toMatchObject(refused);
+});
+
+test.each([[{}], [5], [{ ...keeping().logger, warn: "warn" }]])("a logger that is %o is refused", async (logger) => {
+  const refused = { code: "invalid-input", message: "`logger` needs the functions fatal, error, warn, info, debug." };
+  await expect(startServer(small(), { logger } as never)).rejects.toMatchObject(refused);
+});
+
+describe("functions that throw", () => {
+  const uncaught = keepUncaught();
+  const own = new Error("of the program");
+  const fail = (): never => {
+    throw own;
+  };
+
+  test("neither a logger nor an observer of the stop keeps a service from starting, writing and closing", async () => {
+    const logger = { fatal: fail, error: fail, warn: fail, info: fail, debug: fail };
+    const settings = small();
+    const server = await startServer(settings, { logger });
+    const { log_entry_id } = await server.registry.writer.append(anyEvent());
+    expect((await fetch(`${server.url}/api/v1/log/${log_entry_id}`)).status).toBe(200);
+    expect(await server.close(fail)).toEqual({ hanging: [], isSettled: true });
+
+    const again = await startServer(settings, { logger: keeping().logger });
+    expect(again.registry.log.size).toBe(log_entry_id);
+    await again.close();
+    await expect.poll(() => uncaught.length).toBeGreaterThan(3);
+    expect(new Set(uncaught)).toEqual(new Set([own]));
+  });
 });
