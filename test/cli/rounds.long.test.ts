@@ -123,9 +123,9 @@ test("a log that has ended is silent while no round ends well, and only then", a
   try {
     let check = () => {};
     const { setInterval } = globalThis;
-    vi.spyOn(globalThis, "setInterval").mockImplementation(((work: () => void, ms: number) => {
+    vi.spyOn(globalThis, "setInterval").mockImplementation(((work: () => void, ms: number, ...given: []) => {
       if (ms === 1000) check = work;
-      return setInterval(work, ms);
+      return setInterval(work, ms, ...given);
     }) as never);
     const checked = (ms: number, then: () => void) => () => {
       elapsed += ms;

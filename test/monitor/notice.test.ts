@@ -1,9 +1,10 @@
 /** Delivery of alarms to the configured address. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { Alarm } from "#cairnlog/server/monitor/alarm.js";
 import { post } from "#cairnlog/server/monitor/notice.js";
+import { waitInstead } from "../timers.js";
 import { receiver } from "./receiver.js";
 
 const servers: Server[] = [];
@@ -84,9 +85,7 @@ test("nothing answers there", async () => {
 
 test("it does not answer: each try has a limit of ten seconds", async () => {
   const limits: number[] = [];
-  const { setTimeout: timer } = globalThis;
-  const hasty = (run: () => void, ms: number) => timer(run, ms === 10_000 ? limits.push(ms) && 20 : ms);
-  vi.stubGlobal("setTimeout", hasty);
+  waitInstead((ms) => (ms === 10_000 ? limits.push(ms) && 20 : ms));
   const url = await serve(() => {});
   expect(await posted(url)).toEqual({ refusal: "it did not answer", pauses: [1_000, 2_000, 4_000] });
   expect(limits).toEqual(Array(4).fill(10_000));

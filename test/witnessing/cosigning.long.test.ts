@@ -3,10 +3,11 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
 import { Cosigning } from "#cairnlog/server/cosigning/cosigning.js";
 import { temporaryFolder } from "../server/harness.js";
+import { waitInstead } from "../timers.js";
 import { newMlDsaSigner, newNoteSigner, unknownVkey } from "../verify/note/notes.js";
 import { startTestWitness } from "../witness/harness.js";
 import { newTree, type WitnessedTree } from "../witness/logs.js";
@@ -310,18 +311,16 @@ describe("a witness that does not do what it should", () => {
       else response.end(key.line(textOf(body), 1_700_000_000));
     });
     const waits: number[] = [];
-    const later = setTimeout;
     // All times become short; those after failures are noted.
-    const short = vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms = 0) => {
+    waitInstead((ms) => {
       if (ms >= 1_000 && ms < 10_000) waits.push(ms);
-      return later(run, ms < 10_000 ? 0 : ms);
-    }) as typeof setTimeout);
+      return ms < 10_000 ? 0 : ms;
+    });
     const setup = await setUp(newTree(ORIGIN), `${line("O", { ...key, key: null, url })}quorum O\n`);
     for (const size of [4, 5]) {
       offer(setup, size);
       await expect.poll(() => setup.cosigning.status.treeSize, { interval: 1 }).toBe(size);
     }
-    short.mockRestore();
     expect(waits).toEqual([1_000, 2_000, 4_000, 1_000, 2_000]);
   });
 

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterAll, afterEach, expect, test, vi } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
@@ -13,6 +13,7 @@ import { completeSettings, tlogCheckpointPath } from "#cairnlog/server/settings/
 import { openTlog } from "#cairnlog/server/tlog/tlog.js";
 import { openTestLog } from "../log/harness.js";
 import { temporaryFolder } from "../server/harness.js";
+import { waitInstead } from "../timers.js";
 import { checkpointOf, newNoteSigner } from "../verify/note/notes.js";
 
 const ORIGIN = "log.example/tlog";
@@ -24,10 +25,6 @@ const logger = pino({ level: "silent" });
 const ends: (() => unknown)[] = [];
 afterAll(async () => {
   for (const end of ends.splice(0).reverse()) await end();
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
 });
 
 /** Somebody who is asked. */
@@ -84,9 +81,7 @@ test("nothing is published any more when one of them shows later that the log wa
   const mirror = await asked((_, response) => void response.writeHead(isThere ? 200 : 503).end(head));
   const { log, refuted, open, file } = await scene({ mirrors: [mirror] });
   // Those that did not answer are asked again soon.
-  const later = setTimeout;
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms = 0) =>
-    later(run, ms === 15_000 ? 20 : ms)) as typeof setTimeout);
+  waitInstead((ms) => (ms === 15_000 ? 20 : ms));
   const other = await scene({});
   const [tlog, control] = [await open(), await other.open()];
   await expect.poll(() => [tlog.size, control.size]).toEqual([3, 3]);
