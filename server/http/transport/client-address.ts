@@ -15,7 +15,12 @@ export type Network = ReturnType<typeof ipaddr.parseCIDR>;
 
 /** `10.0.0.0/8`, or a single address; undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
-  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
+  if (ipaddr.isValidCIDR(text)) {
+    const [start, bits] = ipaddr.parseCIDR(text);
+    // Who asks is compared as IPv4 where the address is one, however the socket shows it.
+    const address = bits >= 96 ? ipaddr.process(start.toString()) : start;
+    return [address, address.kind() === start.kind() ? bits : bits - 96];
+  }
   const address = parseAddress(text);
   return address && [address, address.kind() === "ipv4" ? 32 : 128];
 }

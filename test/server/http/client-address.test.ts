@@ -45,6 +45,16 @@ describe("clientAddress", () => {
     expect(clientAddress(socket, "203.0.113.5", [])).toBe(client);
   });
 
+  test.each([
+    ["::ffff:10.0.0.0/104", "10.255.0.1", "11.0.0.1"],
+    ["::ffff:0:0/96", "192.0.2.6", "2001:db8::1"],
+    ["2001:db8::/112", "2001:db8::6", "10.0.0.1"],
+    ["10.0.0.0/8", "::ffff:10.0.0.1", "::ffff:11.0.0.1"],
+  ])("a network of IPv4 may be written as one of IPv6: %s", (network, inside, outside) => {
+    expect(clientAddress(inside, "203.0.113.5", trusted(network))).toBe("203.0.113.5");
+    expect(clientAddress(outside, "203.0.113.5", trusted(network))).not.toBe("203.0.113.5");
+  });
+
   test("a trusted IPv6 address is one address, too", () => {
     const one = trusted("2001:db8::7");
     expect(clientAddress("2001:db8::7", "203.0.113.5", one)).toBe("203.0.113.5");
