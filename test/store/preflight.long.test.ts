@@ -57,26 +57,26 @@ test("a disk that takes no byte is named, and nothing is left of the attempt", a
   await startsAndStops(data);
 });
 
-test("a file system that cannot be written is named to a reader, which cannot share the log there", async () => {
+test("a file system that cannot be written is named to readers, which cannot share the log there, and to writers", async () => {
   const data = join(folder.path, "read-only");
   await startsAndStops(data);
   // A mount needs rights. What Node says of one is all that counts here.
   const mounted = `import fs from "node:fs"; import { syncBuiltinESMExports } from "node:module";
-    const { accessSync } = fs;
-    fs.accessSync = (path, mode) => {
-      if (mode & fs.constants.W_OK) throw Object.assign(new Error("EROFS"), { code: "EROFS" });
-      accessSync(path, mode);
-    };
+    const { accessSync, openSync } = fs;
+    const refuse = () => { throw Object.assign(new Error("EROFS"), { code: "EROFS" }) };
+    fs.accessSync = (path, mode) => mode & fs.constants.W_OK ? refuse() : accessSync(path, mode);
+    fs.openSync = (path, flags = "r", ...mode) => flags === "r" || !flags ? openSync(path, flags, ...mode) : refuse();
     syncBuiltinESMExports();`;
-  const backup = [MAIN, "backup", "--data", data, "--to", join(folder.path, "backup")];
   const load = `data:text/javascript,${encodeURIComponent(mounted)}`;
-  const { status, stderr } = spawnSync(process.execPath, ["--import", load, ...backup], { encoding: "utf8" });
-  expect([status, stderr]).toEqual([
-    1,
-    expect.stringMatching(
-      /^cairnlog: .*lock\.mdb is on a file system that cannot be written.*: copy the data directory/,
-    ),
-  ]);
+  const commands = [["backup", "--to", join(folder.path, "backup")], ["fsck"], ["replicate", "leave"]];
+  const said = commands.map((command) => {
+    const argv = ["--import", load, MAIN, ...command, "--data", data];
+    const { status, stderr } = spawnSync(process.execPath, argv, { encoding: "utf8" });
+    return [status, stderr];
+  });
+  const refusal =
+    /^cairnlog: .* is on a file system that cannot be written, and who reads a log writes there, too: copy the data directory/;
+  expect(said).toEqual(commands.map(() => [1, expect.stringMatching(refusal)]));
 });
 
 test("a new lock file has all of its blocks, and one that was cut short is made longer", async () => {

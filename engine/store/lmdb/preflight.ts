@@ -91,7 +91,7 @@ function requireLockFile(path: string, readOnly: boolean): void {
  * A reader, too, has its place in the lock file. On a file system that cannot be written LMDB does without, and lmdb 3.5.6 finds
  * no environment to share (`requireShared`); a writer that sees the files elsewhere would take the pages that are read.
  */
-function requireWritable(path: string): void {
+export function requireWritable(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {

@@ -13,7 +13,7 @@ import { CairnlogError } from "../../base/error.js";
 import { open } from "../../native/lmdb.js";
 import { FILE_MODE, giveFilesToOwner } from "./environment.js";
 import { DATA_FILE, inspectEnvironment } from "./inspect.js";
-import { preflight } from "./preflight.js";
+import { preflight, requireWritable } from "./preflight.js";
 import { makePrivateFolder } from "./private.js";
 
 /** The environment holds no data. */
@@ -68,6 +68,7 @@ function openLock(path: string): RootDatabase {
   const folder = `${path}/writer`;
   try {
     makePrivateFolder(folder);
+    requireWritable(folder);
     // The data file is never flushed, so a power failure may leave anything in it. It holds nothing. The slots are in
     // the file beside it, so a process that has the old file open is still seen.
     const { state } = inspectEnvironment(folder, { maxFaults: 1 });
