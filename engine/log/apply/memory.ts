@@ -88,6 +88,8 @@ export class LogMemory {
 const SLICE = 64;
 /** Length of a pause, in which appends and requests have the thread: at most a third of it goes into this work. */
 const PAUSE_MS = 1;
+/** Milliseconds after which a full disk is tried again. */
+const RETRY_MS = 1_000;
 
 class TitleBacklog {
   readonly #postings: Postings;
@@ -98,7 +100,7 @@ class TitleBacklog {
   readonly #entries: EntryReader;
   #filing: Promise<void> | null = null;
   #failure: unknown;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   /** @param postings those of all entries */
   constructor(
@@ -150,21 +152,40 @@ class TitleBacklog {
     this.#words.takeRuns();
   }
 
-  /** Files what is missing, in the background. Only for the writer. A disk that is full or fails ends it until the next start. */
+  /**
+   * Files what is missing, in the background. Only for the writer. It waits while the disk is full; any other failure ends it until
+   * the next start.
+   */
   file(): void {
-    if (this.#filing || this.#closed || !this.missing) return;
-    this.#filing = this.#file().catch((cause: unknown) => {
-      this.#failure = cause;
-    });
+    if (this.#filing || this.#closing.signal.aborted || !this.missing) return;
+    this.#filing = this.#untilFiled();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     await this.#filing;
     await this.#words.close();
   }
 
+  async #untilFiled(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted)
+      try {
+        return await this.#file();
+      } catch (cause) {
+        this.#failure = cause;
+        if (!(cause instanceof CairnlogError && cause.code === "storage-full")) return;
+        await sleep(RETRY_MS, undefined, { signal, ref: false }).catch(() => {});
+      }
+  }
+
   async #file(): Promise<void> {
+    if (this.#failure) {
+      // An addition, even of nothing, has them write again what the disk did not take.
+      this.#words.add(this.#words.size, new TermTable());
+      await this.#written();
+      this.#failure = undefined;
+    }
     while (this.missing) {
       const to = Math.min(this.end, this.#words.size + FLUSH_ENTRIES);
       const terms = new TermTable();
@@ -172,14 +193,18 @@ class TitleBacklog {
         addTitleTerms(storedEntry(this.#entries, index)!.event, terms);
         if (index % SLICE !== SLICE - 1) continue;
         await sleep(PAUSE_MS);
-        if (this.#closed) return;
+        if (this.#closing.signal.aborted) return;
       }
       this.#words.add(to, terms);
-      // A write that failed is thrown here. Merges run at their own pace.
-      await this.#words.relieved(0);
-      if (this.#words.isStopped) await this.#words.settle();
+      await this.#written();
     }
     // Readers see only runs.
     await this.#words.fileAll();
+  }
+
+  /** Merges run at their own pace. @throws the error of a write that failed */
+  async #written(): Promise<void> {
+    await this.#words.relieved(0);
+    if (this.#words.isStopped) await this.#words.settle();
   }
 }

@@ -1,6 +1,8 @@
 /** Titles in a log that an older version filed: the words of its entries are filed in the background, once. */
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { EventInput } from "#cairnlog/engine/index.js";
 import { catchUp } from "#cairnlog/engine/log/apply/derive.js";
@@ -156,6 +158,29 @@ test("filing goes on where a log was closed", async () => {
   }
   const { log } = await openTestLog({ path });
   expect(await filed(log, "4001")).toEqual([4001]);
+});
+
+test("a full disk is waited for: readers, too, find all titles when there is room again, without another start", async () => {
+  const count = FLUSH_ENTRIES + 300;
+  const path = await olderLog(count);
+  const { statfsSync } = fs;
+  const setRoom = (look: typeof statfsSync) => {
+    fs.statfsSync = look;
+    syncBuiltinESMExports();
+  };
+  onTestFinished(() => setRoom(statfsSync));
+  setRoom((() => ({ blocks: 1000, bavail: 1, bsize: 4096 })) as unknown as typeof statfsSync);
+  const { log } = await openTestLog({ path });
+  // The writer's thread has them in memory; the runs that readers need have no room.
+  expect(await filed(log, "4000")).toEqual([4000]);
+  await sleep(100);
+  setRoom(statfsSync);
+  const reader = await openTestReader(path);
+  for (const index of [4000, count - 1])
+    expect(await filed(reader, `older ${index}`, () => reader.refresh())).toEqual([index]);
+  expect(log.match({ title: "older" }, 0, 0).total).toBe(count);
+  await log.close();
+  await expectSound(path);
 });
 
 test.each([
