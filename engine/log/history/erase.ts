@@ -52,6 +52,7 @@ interface ErasureOptions extends Erasure, StoreOptions {
  */
 export async function openErased(options: ErasureOptions): Promise<Store> {
   const { path, keepsWithheld = false, onErasing } = options;
+  await dropOutdated(options);
   await putInPlace(path);
   rmSync(join(path, BUILDING), { recursive: true, force: true });
   const store = openStore(options);
@@ -181,6 +182,29 @@ function* parts<T>(items: Iterable<T>, most: number, weigh: (item: T) => number 
     [group, weight] = [[], 0];
   }
   if (group.length) yield group;
+}
+
+/**
+ * Removes a complete copy if the log has gone on since: no opening leaves one behind, so it was left in this folder when another
+ * state of the log was copied over it.
+ * @throws as `openStore` does
+ */
+async function dropOutdated(options: StoreOptions): Promise<void> {
+  const { path } = options;
+  const built = join(path, BUILT);
+  if (![path, built].every((folder) => isPresent(join(folder, DATA_FILE)))) return;
+  if ((await sequenceIn(options, path)) <= (await sequenceIn(options, built))) return;
+  rmSync(built, { recursive: true });
+  flushFolder(path);
+}
+
+async function sequenceIn(options: StoreOptions, path: string): Promise<number> {
+  const store = openStore({ ...options, path, readOnly: true });
+  try {
+    return store.position().sequence;
+  } finally {
+    await store.close();
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What makes the files of a log anew keeps what follows from no entry: what the log knows of itself, and its private rows. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readdirSync, rmSync } from "node:fs";
+import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/signatures.js";
@@ -108,6 +108,22 @@ for (const [way, { payloads = PAYLOADS, isNew = false, remake }] of Object.entri
     expect(after).toEqual({ ...before, sequence: after.sequence });
     if (!isNew) expect(after.sequence).toBeGreaterThanOrEqual(before.sequence);
   });
+
+test("a complete copy of an earlier state, over which a later one was copied, does not take the place of the log", async () => {
+  const path = await namedLog(PAYLOADS);
+  const earlier = join(temporaryFolder(), "log");
+  cpSync(path, earlier, { recursive: true });
+  const { log } = await openTestLog({ path });
+  await log.append({ event_type: "https://example.org/note", payload: { text: "acknowledged since" } });
+  const [head, { size }] = [log.treeHead(), log];
+  await log.close();
+  cpSync(earlier, join(path, "erased"), { recursive: true });
+
+  const { log: again } = await openTestLog({ path });
+  expect([again.size, again.treeHead()]).toEqual([size, head]);
+  expect(again.stateDifferences()).toEqual([]);
+  expect(readdirSync(path)).not.toContain("erased");
+});
 
 test("the first record of a log that several nodes keep from now on has its name, its beginning and its private rows", async () => {
   const path = await namedLog(PAYLOADS);
