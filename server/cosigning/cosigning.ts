@@ -83,9 +83,13 @@ export class Cosigning {
   #writing: Promise<void> = Promise.resolve();
   #cannotWrite = false;
 
+  /** What was shown before the start: the log must go on from it. */
+  readonly restored: Pick<Restored, "treeSize" | "rootHash"> | null;
+
   private constructor(parts: CosigningParts, restored: Restored | null) {
     this.#parts = parts;
     this.#published = restored;
+    this.restored = restored;
     // Others may get the cosignatures of those that are not asked.
     this.#askers = parts.policy.witnesses.filter(isAsked).map(({ name, key, url }) => {
       const time = restored?.times.get(name);
@@ -218,6 +222,8 @@ export class Cosigning {
 
 interface Restored {
   readonly treeSize: number;
+  /** Hex. */
+  readonly rootHash: string;
   readonly note: string;
   /** Name of each witness that cosigned it → time of the cosignature. */
   readonly times: ReadonlyMap<string, number>;
@@ -248,5 +254,6 @@ async function restore({ file, policy, origin }: CosigningParts): Promise<Restor
   const times = new Map(signatures?.map(({ key, time }) => [nameOf(key), time!]));
   if (!isQuorum(policy, new Set(times.keys()))) return null;
   const lines = parsed.signatures.map(({ line }) => line);
-  return { treeSize: checkpoint.treeSize, note: formatNote(parsed.text, lines), times };
+  const { treeSize, rootHash } = checkpoint;
+  return { treeSize, rootHash, note: formatNote(parsed.text, lines), times };
 }

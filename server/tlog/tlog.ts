@@ -9,6 +9,7 @@ import { CairnlogError } from "../../engine/base/error.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tlog/checkpoints.js";
+import { setBack } from "../../engine/log/tlog/published.js";
 import { CheckpointPublisher, checkpointIn, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import { keepPrivateFile } from "../../engine/store/lmdb/private.js";
@@ -121,6 +122,11 @@ export async function openTlog(parts: TlogParts): Promise<OpenedTlog> {
   const keys = checkpointKeys(publisher.key, log);
   const told = await signedCheckpoint(parts.told ?? null, keys);
   await publisher.open(told);
+  if (cosigning?.restored) {
+    const file = cosignedCheckpointPath(dataDir);
+    const refusal = await publisher.compare(cosigning.restored, `the checkpoint in ${file}`, setBack(file));
+    if (refusal) throw refusal;
+  }
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
   keepPrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);

@@ -157,7 +157,16 @@ describe("is refused, and nothing has changed", () => {
         const head = { tree_size: 9, root_hash: "ab".repeat(32), signature: "", key_id: "", tree_version: 2 };
         writeFileSync(own("published.json"), JSON.stringify({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }));
       },
-      /log shrank/,
+      /log shrank.*a head of 9/,
+      1,
+    ],
+    [
+      "a log of which a later checkpoint was published",
+      () => {
+        const [root, signature] = [Buffer.alloc(32), Buffer.alloc(68)].map((bytes) => bytes.toString("base64"));
+        writeFileSync(own("tlog-checkpoint.txt"), `log.example/tlog\n9\n${root}\n\n— log.example/tlog ${signature}\n`);
+      },
+      /log shrank.*tlog-checkpoint\.txt has 9/,
       1,
     ],
     ["a directory without a log", () => rmSync(own("log"), { recursive: true }), /there is no log in/, 2],

@@ -1,5 +1,5 @@
 /** A log that is started from an old snapshot, beside those who remember more of it. */
-import { cpSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -56,6 +56,25 @@ test("a witness that has cosigned more keeps an old snapshot from starting; the 
   const again = await startCosigned(dataDir, policy);
   await append(again, 1);
   await witness.running.close();
+});
+
+test("so does a checkpoint that a quorum has cosigned, while no witness answers", async () => {
+  const { dataDir, signer } = newCosignedDirectory();
+  const witness = await startTestWitness([{ signer }]);
+  const policy = `witness A ${witness.running.vkey} ${witness.url}\nquorum A\n`;
+  const { service, snapshot } = await withSnapshot((folder) => startCosigned(folder, policy), dataDir);
+  await service.checkpointed(5);
+  await service.close();
+  await witness.running.close();
+  // The operator has removed the other two, as the refusals said.
+  for (const name of ["published.json", "tlog-checkpoint.txt"]) rmSync(join(snapshot, name));
+  cpSync(join(dataDir, "tlog-cosigned.txt"), join(snapshot, "tlog-cosigned.txt"));
+  await expect(startCosigned(snapshot, policy)).rejects.toMatchObject({
+    code: "corrupt-log",
+    message: expect.stringMatching(
+      /has 2 entries, but the checkpoint in .*tlog-cosigned.txt has 5.*remove .*tlog-cosigned/s,
+    ),
+  });
 });
 
 test("so does a mirror or a follower that the settings name", async () => {

@@ -34,8 +34,8 @@ export class PublishedHead {
   check(): void {
     const head = readPublishedHead(this.#file);
     if (!head) return;
-    const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${this.#file}.`;
-    const contradiction = compareHead(this.#log, head, `a head of ${head.tree_size} was signed and shown`, advice);
+    const known = `a head of ${head.tree_size} was signed and shown`;
+    const contradiction = compareHead(this.#log, head, known, setBack(this.#file));
     if (contradiction) throw contradiction;
   }
 
@@ -93,6 +93,10 @@ export function compareHead(
     `The log is not the one that was shown: its first ${tree_size} entries have another root than the head, although ${known}. ${advice}`,
   );
 }
+
+/** What the operator can do about a log that does not go on from what is in `file`: sentences. */
+export const setBack = (file: string): string =>
+  `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
 
 /** The head in such a file; undefined when there is none that is whole. @throws CairnlogError `storage-failed` */
 export function readPublishedHead(file: string): TreeHead | undefined {

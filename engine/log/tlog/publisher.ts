@@ -24,6 +24,7 @@ import { verifyNote } from "../../verify/note/verify.js";
 import { verifyConsistency } from "../../verify/tlog/rfc6962.js";
 import { Rfc6962Growth } from "../rfc6962/growth.js";
 import type { LogView } from "../view/view.js";
+import { setBack } from "./published.js";
 
 /** Milliseconds after which a checkpoint that could not be made is tried again. */
 const RETRY_MS = 1_000;
@@ -84,10 +85,9 @@ export class CheckpointPublisher {
     const { file } = this.#parts;
     const kept = publishedCheckpoint(file);
     await this.#growth.extend(0);
-    const advice = `Put the newest data back, or restore the newest backup or mirror (cairnlog restore). Only if you know that nobody has seen more than is here: remove ${file}.`;
     const adviceToNode = "Compare this node's log with the journal: cairnlog replicate check.";
     const contradiction =
-      (kept && (await this.compare(kept, `the checkpoint in ${file}`, advice))) ??
+      (kept && (await this.compare(kept, `the checkpoint in ${file}`, setBack(file)))) ??
       (told && (await this.compare(told, "the checkpoint that was told in the journal", adviceToNode)));
     if (contradiction) throw contradiction;
     const shown = told && told.treeSize > (kept?.treeSize ?? -1) ? told : kept;
@@ -106,23 +106,8 @@ export class CheckpointPublisher {
    * @returns `corrupt-log` when the log is shorter, or another one
    * @throws CairnlogError when the tree's nodes cannot be read, or cannot be made: that says nothing about the log
    */
-  async compare(
-    { treeSize, rootHash }: Omit<Checkpoint, "origin">,
-    where: string,
-    advice: string,
-  ): Promise<CairnlogError | null> {
-    const { log } = this.#parts;
-    if (treeSize > log.size)
-      return new CairnlogError(
-        "corrupt-log",
-        `The log shrank: it has ${log.size} entries, but ${where} has ${treeSize}. Going on would sign other entries in the place of those. ${advice}`,
-      );
-    await this.#growth.extend(treeSize);
-    if (this.#rootAt(treeSize) === rootHash) return null;
-    return new CairnlogError(
-      "corrupt-log",
-      `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
-    );
+  compare(checkpoint: Omit<Checkpoint, "origin">, where: string, advice: string): Promise<CairnlogError | null> {
+    return compareCheckpoint(this.#parts.log, this.#growth, checkpoint, where, advice);
   }
 
   /** Begins to publish. The log is at least as large as what is published. */
@@ -187,7 +172,7 @@ export class CheckpointPublisher {
     const { log, origin, signer, file } = this.#parts;
     const { size: treeSize } = log;
     await this.#growth.extend(treeSize, this.#stopping.signal);
-    const checkpoint = { origin, treeSize, rootHash: this.#rootAt(treeSize) };
+    const checkpoint = { origin, treeSize, rootHash: rootAt(log, treeSize) };
     this.#checkConsistency(checkpoint);
     const text = checkpointText(checkpoint);
     // Nothing looked at it since the last node was written, and nothing ends the wait for a signer that begins after a stop.
@@ -227,10 +212,43 @@ export class CheckpointPublisher {
         `The root of ${treeSize} entries does not go on from the checkpoint of ${before.treeSize}, so it is not signed. The nodes on disk may be damaged: stop the service; cairnlog fsck --rebuild makes them again.`,
       );
   }
+}
 
-  #rootAt(size: number): string {
-    return Buffer.from(this.#parts.log.rfc6962.root(size)).toString("hex");
-  }
+type CheckedLog = Pick<LogView, "size" | "rfc6962">;
+
+const rootAt = ({ rfc6962 }: CheckedLog, size: number): string => Buffer.from(rfc6962.root(size)).toString("hex");
+
+/** See `CheckpointPublisher.compare`. */
+async function compareCheckpoint(
+  log: CheckedLog,
+  growth: Rfc6962Growth,
+  { treeSize, rootHash }: Omit<Checkpoint, "origin">,
+  where: string,
+  advice: string,
+): Promise<CairnlogError | null> {
+  if (treeSize > log.size)
+    return new CairnlogError(
+      "corrupt-log",
+      `The log shrank: it has ${log.size} entries, but ${where} has ${treeSize}. Going on would sign other entries in the place of those. ${advice}`,
+    );
+  await growth.extend(treeSize);
+  if (rootAt(log, treeSize) === rootHash) return null;
+  return new CairnlogError(
+    "corrupt-log",
+    `The log is not the one that was published: its first ${treeSize} entries have another root than ${where}. ${advice}`,
+  );
+}
+
+/**
+ * Compares a log that is open to be written with the checkpoint in a file, if there is one.
+ * @throws CairnlogError `corrupt-log` when the log is shorter, or another one; `storage-failed`
+ */
+export async function checkCheckpoint(log: CheckedLog, file: string): Promise<void> {
+  const kept = publishedCheckpoint(file);
+  const growth = new Rfc6962Growth(log.rfc6962);
+  const contradiction =
+    kept && (await compareCheckpoint(log, growth, kept, `the checkpoint in ${file}`, setBack(file)));
+  if (contradiction) throw contradiction;
 }
 
 /**
