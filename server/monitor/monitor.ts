@@ -37,6 +37,8 @@ import { namedIn } from "./watched.js";
 const PAGE_SIZES = [200, 20, 1] as const;
 /** Number of sizes whose heads are requested together: the maximum of `GET /log/heads`. */
 const HEADS = 1000;
+/** Milliseconds after which a round that lasts asks for the newest head again. */
+const TOUCH_MS = 60_000;
 
 /** The first three lines of a checkpoint. */
 const CHECKPOINT_LINES = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n/;
@@ -78,6 +80,8 @@ export class Monitor {
   #mirror: Mirror | null = null;
   /** Whether an entry has come since the mirror was opened that withholds a payload. */
   #hasWithheld = false;
+  /** When the newest head was asked for last, by a clock that nobody sets. */
+  #touchedAt = 0;
 
   /** @throws TypeError for an invalid address; CairnlogError `invalid-key` */
   constructor(options: MonitorOptions) {
@@ -89,6 +93,12 @@ export class Monitor {
   /** The newest verified head, of this round or an earlier one. */
   async newestHead(): Promise<TreeHead | null> {
     return ((await this.#options.folder.store.load())?.head ?? null) as TreeHead | null;
+  }
+
+  /** The newest head whose entries are mirrored. The round may have seen a newer one while it took them. */
+  async mirroredHead(): Promise<TreeHead | null> {
+    const newest = await this.newestHead();
+    return newest?.tree_size === this.size ? newest : (this.#mirror?.head(this.size) ?? null);
   }
 
   /** Number of mirrored entries; 0 before the first round. */
@@ -180,6 +190,7 @@ export class Monitor {
 
   /** The newest head: signed by the key of its size, not smaller than the last, and going on from it. */
   async #newest(): Promise<TreeHead | undefined> {
+    this.#touchedAt = performance.now();
     try {
       return await this.#watch.newest();
     } catch (error) {
@@ -187,6 +198,13 @@ export class Monitor {
       const isProven = error.code === "stale-answer";
       throw await this.#convicted(await this.#watch.knownOperators(), error.detail, error.evidence, isProven);
     }
+  }
+
+  /** A log that grows is not silent while a round takes hours to copy or to compare what it has. */
+  async #stayInTouch(mirror: Mirror): Promise<void> {
+    if (performance.now() - this.#touchedAt < TOUCH_MS) return;
+    await this.#newest();
+    mirror.operators = await this.#watch.operators();
   }
 
   /**
@@ -230,6 +248,7 @@ export class Monitor {
   async #follow(mirror: Mirror, head: TreeHead): Promise<void> {
     const { onProgress } = this.#options;
     while (mirror.size < head.tree_size) {
+      await this.#stayInTouch(mirror);
       const start = mirror.size;
       const end = Math.min(start + HEADS, head.tree_size);
       const heads = await this.#heads(start + 1, end - start);
@@ -380,6 +399,7 @@ export class Monitor {
     const first = all ? 0 : randomInt(pages);
     const end = all ? size : Math.min(size, (first + 1) * step);
     for (let from = first * step; from < end; ) {
+      await this.#stayInTouch(mirror);
       const entries = await this.#page(from, end, null);
       const heads = await this.#heads(from + 1, entries.length);
       for (const [i, entry] of entries.entries()) await this.#compare(mirror, key, from + i, entry, heads);

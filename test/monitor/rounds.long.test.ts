@@ -1,11 +1,13 @@
 /** A round of a monitor: its requests, the order in which it verifies the answers, and its output. */
-import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { cairnlogFollower } from "#cairnlog/server/cli/log/follower.js";
+import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
-import { startTestService, type TestService } from "../server/harness.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { isPage } from "./liar.js";
-import { caught, forged, newMonitor } from "./monitors.js";
+import { caught, forged, hastyFetch, newMonitor } from "./monitors.js";
 
 const SIZE = 2_450;
 const FINGERPRINT = `sha256:${"ab".repeat(32)}`;
@@ -31,6 +33,51 @@ async function grow(service: TestService, count: number): Promise<void> {
 
 /** The requests since the last call. */
 const asked = () => proxy.asked.splice(0).map((request) => request.replace(/^GET /, ""));
+
+test.each([
+  ["copies", false],
+  ["compares", true],
+] as const)(
+  "a round that %s for hours asks for the newest head in between: what grows is not silent, and not told as copied",
+  async (_, audit) => {
+    const service = await startTestService();
+    await grow(service, 1_200);
+    proxy.upstream = service.url;
+    const folder = new MonitorFolder(temporaryFolder());
+    const follower = cairnlogFollower({ server: proxy.url, folder, fetch: hastyFetch() });
+    if (audit) await follower.round({ audit: false });
+    const now = performance.now.bind(performance);
+    let elapsed = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => now() + elapsed);
+    let pages = 0;
+    proxy.lie = (path, answer) => {
+      if (path.startsWith("/log?") && ++pages === 3) elapsed += 3_600_000;
+      return answer;
+    };
+    asked();
+    let isGrown = false;
+    proxy.seize = (path) => {
+      if (path.startsWith("/log?") && !isGrown) {
+        isGrown = true;
+        void service.server.registry.log.append(anyEvent());
+      }
+      return false;
+    };
+    await follower.round({ audit });
+    vi.restoreAllMocks();
+    expect(asked().filter((path) => path === "/log/sth")).toHaveLength(2);
+    expect([(await follower.newest())?.tree_size, await follower.verified()]).toEqual([
+      1_201,
+      {
+        text: expect.stringMatching(/^verified: 1200 entries, root /),
+        json: { verified: 1_200, head: (await service.get("/log/sth/1200")).body },
+      },
+    ]);
+    await follower.round({ audit: false });
+    expect((await follower.verified()).json).toMatchObject({ verified: 1_201, head: { tree_size: 1_201 } });
+    await follower.close();
+  },
+);
 
 test("every entry and head is asked for once, and then one page again", async () => {
   const { monitor } = newMonitor(proxy.url);

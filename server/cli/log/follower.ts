@@ -24,7 +24,7 @@ export function cairnlogFollower(options: MonitorOptions): Follower {
     round: (how) => monitor.round(how),
     newest: () => monitor.newestHead(),
     async verified() {
-      const head = await monitor.newestHead();
+      const head = await monitor.mirroredHead();
       const text = head
         ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}${monitor.isFrozen ? ", frozen" : ""}`
         : "The log has no tree head yet.";
