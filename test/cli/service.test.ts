@@ -43,6 +43,18 @@ describe("the address of a service", () => {
     expect(() => connect(text)).toThrow(UsageError);
     expect(() => connect(text)).toThrow(`--server must be an address such as http://127.0.0.1:8080, not ${text}`);
   });
+
+  // As a browser shows them; fetch refuses a user.
+  test.each(["http://127.0.0.1/#/entry/5", "http://127.0.0.1/?entry=5", "http://u:p@127.0.0.1", "http://u@127.0.0.1"])(
+    "is not %s",
+    (text) => {
+      const refused = {
+        name: "Error",
+        message: expect.stringMatching(/^--server (?:ends before|has a user or password)/),
+      };
+      expect(() => connect(text)).toThrow(expect.objectContaining(refused));
+    },
+  );
 });
 
 describe("an answer that is none is an error with a sentence", () => {

@@ -141,7 +141,8 @@ describe("keys", () => {
   test("without a signer nothing is signed, and no address is taken that is none", async () => {
     const client = createClient({ server: service.url });
     expect(await failure(client.login())).toMatchObject({ code: "no-signer", status: 0 });
-    expect(() => createClient({ server: "ftp://example" })).toThrow(TypeError);
+    for (const server of ["ftp://example", "http://example/#/entry/5", "http://example/?entry=5"])
+      expect(() => createClient({ server })).toThrow(TypeError);
     const nobody = createClient({ server: "http://127.0.0.1:10" });
     expect(await failure(nobody.log.head())).toMatchObject({ code: "no-answer", status: 0 });
   });

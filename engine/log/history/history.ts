@@ -109,13 +109,14 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   }
 }
 
-/** Items whose bytes are their own: those of the caller may be changed as soon as a call has returned. */
+/** Items whose bytes and heads are their own: those of the caller may be changed as soon as a call has returned. */
 function copied(items: readonly HistoryItem[]) {
   try {
     return items.map((item) => ({
       ...item,
       entry: Buffer.from(item.entry),
       otsProof: item.otsProof && Buffer.from(item.otsProof),
+      head: item.head && { ...item.head },
     }));
   } catch (cause) {
     throw inputError("Items of history are { entry, otsProof, head }, with bytes for the first two.", { cause });

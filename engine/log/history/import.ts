@@ -304,7 +304,8 @@ async function* lines(source: ImportSource): AsyncIterable<{ readonly bytes: Buf
 
 function asBytes(piece: ImportPiece): Buffer {
   if (typeof piece === "string") return Buffer.from(piece, "utf8");
-  if (piece instanceof Uint8Array) return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+  // A copy: lines wait for their batch, and a source may read into the same memory again.
+  if (piece instanceof Uint8Array) return Buffer.from(piece);
   return Buffer.from(`${JSON.stringify(piece)}\n`, "utf8");
 }
 

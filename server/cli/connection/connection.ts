@@ -21,7 +21,7 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import type { Styled } from "../terminal/table.js";
 import { rememberedFor } from "./config-file.js";
-import { namedServer, serversOf } from "./service.js";
+import { checkAddress, checkUrl, namedServer, serversOf } from "./service.js";
 import { StateFolder } from "./state.js";
 
 /** Options of commands that sign nothing. */
@@ -179,11 +179,13 @@ export function readInterval(text: string): number {
   return Math.min(LONGEST_INTERVAL_S, Math.max(1, readNumber(text, "--interval")));
 }
 
-/** An address that an argument or option names. @throws UsageError */
-export function webAddress(text: string, name: string): string {
-  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
-  throw new UsageError(`${name} must be an address such as https://log.example, not ${text}`);
-}
+const EXAMPLE = "https://log.example";
+
+/** An address that an argument or option names, behind which paths are put. @throws UsageError */
+export const webAddress = (text: string, name: string): string => checkAddress(text, name, EXAMPLE);
+
+/** An address that is asked for as it is. @throws UsageError */
+export const wholeAddress = (text: string, name: string): string => checkUrl(text, name, EXAMPLE);
 
 /** The number of an entry or a leaf. @throws UsageError */
 export function readNumber(text: string | undefined, name: string): number {

@@ -35,10 +35,19 @@ export function serversOf(option: string | undefined): readonly [string, ...stri
 /** The first of them. @throws UsageError as `serversOf` */
 export const serverOf = (option: string | undefined): string => serversOf(option)[0];
 
-/** @throws UsageError for what is no address of a service */
-export function checkAddress(server: string, name: string): string {
-  if (/^https?:\/\//.test(server) && URL.canParse(server)) return server;
-  throw new UsageError(`${name} must be an address such as http://127.0.0.1:8080, not ${server}`);
+/** @throws UsageError for what is no address of a service: paths are put behind it */
+export function checkAddress(server: string, name: string, example = "http://127.0.0.1:8080"): string {
+  if (checkUrl(server, name, example).search(/[?#]/) < 0) return server;
+  throw new UsageError(`${name} ends before ? and #: it must be an address such as ${example}, not ${server}`);
+}
+
+/** @throws UsageError for what `fetch` does not take: it would be known when something is to be sent */
+export function checkUrl(text: string, name: string, example: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text))
+    throw new UsageError(`${name} must be an address such as ${example}, not ${text}`);
+  const { username, password } = new URL(text);
+  if (username === "" && password === "") return text;
+  throw new UsageError(`${name} has a user or password before @, to whom nothing is sent: leave that out`);
 }
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */

@@ -12,7 +12,7 @@ import { type Alarm, Misbehaviour, mayPass, OlderHead } from "../../monitor/alar
 import { MonitorFolder } from "../../monitor/folder.js";
 import { post } from "../../monitor/notice.js";
 import { persistentFetch } from "../../outgoing/traced.js";
-import { readInterval, readNumber, webAddress } from "../connection/connection.js";
+import { readInterval, readNumber, webAddress, wholeAddress } from "../connection/connection.js";
 import { readPublicKey } from "../files/public-key.js";
 import { flag, subcommand, text, textOr, texts, type Values } from "../line/subcommand.js";
 import { required, UsageError } from "../line/usage.js";
@@ -111,7 +111,7 @@ class Run {
     const silence = values["max-silence"];
     this.#maxSilence = silence === undefined ? null : readNumber(silence, "--max-silence");
     this.#patience = readNumber(values.patience, "--patience") * 1000;
-    this.#webhook = values.webhook === undefined ? undefined : webAddress(values.webhook, "--webhook");
+    this.#webhook = values.webhook === undefined ? undefined : wholeAddress(values.webhook, "--webhook");
     this.#folder = new MonitorFolder(required(values.state, "--state"));
     this.#follower = this.#newFollower();
   }

@@ -62,7 +62,7 @@ export class Http {
   ) {
     const addresses = (typeof server === "string" ? [server] : server).map(baseOf);
     const [first] = addresses;
-    if (first === undefined) throw new TypeError("No address of a service is given.");
+    if (first === undefined) throw new TypeError("No address of a service.");
     if (publicOrigin !== undefined && !isOrigin(publicOrigin))
       throw new TypeError(`The public origin of a service looks like https://log.example, not like ${publicOrigin}.`);
     this.server = first;
@@ -234,7 +234,7 @@ export class Http {
 
 /** An address without `/api/v1` and without a slash at its end. @throws TypeError when it is not an http(s) address */
 function baseOf(server: string): string {
-  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+  if (!/^https?:\/\/[^?#]*$/.test(server) || !URL.canParse(server))
     throw new TypeError(`The address of a service looks like http://127.0.0.1:8080, not like ${server}.`);
   return server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
 }

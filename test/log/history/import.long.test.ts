@@ -52,6 +52,19 @@ test("a payload that is missing is taken from a history only if another entry of
   await log.close();
 });
 
+test("a source may read into the same memory again and again", async () => {
+  const entries = chain([{}, {}, {}]);
+  const bytes = Buffer.from(ndjson(entries));
+  const path = newPath();
+  const piece = Buffer.alloc(Math.ceil(bytes.length / 2));
+  function* read() {
+    for (let at = 0; at < bytes.length; at += piece.length) yield piece.subarray(0, bytes.copy(piece, 0, at));
+  }
+  await importInto(path, read());
+  const { log } = await openTestLog({ path });
+  expect(log.head()).toMatchObject({ entry_hash: entries.at(-1)!.entry_hash });
+});
+
 test("how far it has come is said in entries and in bytes of the source", async () => {
   const lines = chain([{}, {}, {}]).map((entry) => JSON.stringify(entry));
   const source = [`${lines[0]}\n\r\n${lines[1]}`, `\n${lines[2]}`];

@@ -108,6 +108,20 @@ test.each([
   },
 );
 
+test("what is written is what was verified, though the caller writes to its items meanwhile", async () => {
+  const { writer, path } = await opened();
+  const items = [headed(0), headed(1)].map((item) => ({ ...item, head: { ...item.head! } }));
+  const adding = writer.add(items);
+  for (const { entry, head } of items) {
+    entry.fill(0);
+    Object.assign(head, { signature: headed(2).head!.signature, timestamp: "2099-01-01T00:00:00.000000Z" });
+  }
+  expect(await adding).toEqual([]);
+  await writer.close();
+  const { log } = await openTestLog({ path, signer: operator });
+  expect(await log.verify()).toMatchObject({ valid: true, entry_count: 2, errors: [] });
+});
+
 test("a head that is made now is not earlier than the one that was just added", async () => {
   const { writer } = await opened();
   const FUTURE = 7_000_000_000_000_000;
