@@ -184,6 +184,20 @@ describe("is refused, and nothing has changed", () => {
   });
 });
 
+test("no journal begins with a log that is older than what was shown of it: other nodes would go on with it", async () => {
+  const init = async () => {
+    const { code, stderr } = await cairnlog(["replicate", "init", "--data", data], {
+      SERVICE_REPLICATION: "postgres://nobody@127.0.0.1:9/none",
+      SERVICE_REPLICATION_VERIFY: "engine",
+    });
+    return [code, stderr];
+  };
+  expect(await init()).toEqual([1, expect.stringContaining("PostgreSQL does not answer")]);
+  const head = { tree_size: 9, root_hash: "ab".repeat(32), signature: "", key_id: "", tree_version: 2 };
+  writeFileSync(own("published.json"), JSON.stringify({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }));
+  expect(await init()).toEqual([1, expect.stringMatching(/log shrank.*a head of 9/)]);
+});
+
 describe("the verifier key", () => {
   const vkey = (...more: string[]) => cairnlog(["operator", "vkey", "--data", data, ...more]);
 

@@ -1,5 +1,6 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
+import { closing } from "../../../engine/base/closing.js";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { isPresent } from "../../../engine/base/files.js";
 import { LEASE_MS, PostgresJournal } from "../../../engine/journal/postgres/journal.js";
@@ -7,15 +8,16 @@ import { checkJournal } from "../../../engine/journal/postgres/operate/check.js"
 import { eraseFromJournal } from "../../../engine/journal/postgres/operate/erase.js";
 import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords, leaveRecords } from "../../../engine/log/history/first-records.js";
-import { openLogReader } from "../../../engine/log/log.js";
+import { type LogReaderOptions, openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
+import { PublishedHead } from "../../../engine/log/tlog/published.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { openStore } from "../../../engine/store/store.js";
 import { formatVkey } from "../../../engine/verify/note/key.js";
 import { openOperator } from "../../opening/operator.js";
 import { bindingSettings } from "../../replication/settings.js";
-import type { Settings } from "../../settings/settings.js";
+import { publishedHeadPath, type Settings } from "../../settings/settings.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../tlog/tlog.js";
 import { existingLog, logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";
@@ -93,6 +95,7 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
     const vkey = formatVkey(verifierKeyOf(key, tlogOrigin(settings, logName)));
     const binding = bindingSettings(settings, vkey);
     const options = { path: logFolder(dataDir), operatorKey: operator.public.pem, projection, settings: binding };
+    await checkShown(options, publishedHeadPath(dataDir));
     const entries = await beginRecords(options, (beginning) =>
       makeJournal(replication, beginning, replicationVerify === "engine", (done) => {
         bar ??= startProgress("Copying:", done);
@@ -109,6 +112,20 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
     bar?.end();
     await signer?.close();
   }
+}
+
+/**
+ * Checks that the log is not older than what was shown of it: other nodes, which go on with it, have no file that says so.
+ * @throws CairnlogError as `PublishedHead.check` does
+ */
+async function checkShown(options: Pick<LogReaderOptions, "path" | "operatorKey" | "projection">, file: string) {
+  // Where there is no log, or one that cannot be read, `beginRecords` knows what to do.
+  const log = await openLogReader(options).catch(() => null);
+  if (log)
+    await closing(
+      async () => new PublishedHead(file, log).check(),
+      () => log.close(),
+    );
 }
 
 /**
