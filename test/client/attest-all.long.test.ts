@@ -129,6 +129,24 @@ describe("attestAll", () => {
     expect(turnsBefore).toBe(3);
   });
 
+  test("attests each as it was when it came, though all are one object with other members", async () => {
+    const { client } = newClient(service.url);
+    const subject = { title: "", content_hash: "" };
+    const asked = documents(3);
+    const outcomes = await all(
+      client.attestAll(
+        (function* () {
+          for (const document of asked) yield Object.assign(subject, document);
+        })(),
+      ),
+    );
+    expect(outcomes.map(({ bundle }) => bundle?.manifest.document)).toMatchObject(asked);
+    expect(outcomes.map(({ receipt }) => receipt?.duplicate ?? false)).toEqual([false, false, false]);
+    const one = client.attest(Object.assign(subject, documents(1)[0]!, { title: "As it is" }));
+    subject.title = "As it was to be";
+    expect((await one).bundle.manifest.document.title).toBe("As it is");
+  });
+
   test("takes subjects as they come, and none at all", async () => {
     const { client } = newClient(service.url);
     async function* later() {

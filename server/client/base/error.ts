@@ -122,8 +122,7 @@ const CERTIFICATES: Readonly<Record<string, string>> = {
   HOSTNAME_MISMATCH: "is for another name",
 };
 const UNTRUSTED = /CERT|ISSUER|LEAF_SIGNATURE|INVALID_CA/;
-const OWN_AUTHORITY =
-  "If its authority is your own, name the PEM file of that in the environment variable NODE_EXTRA_CA_CERTS.";
+const OWN_AUTHORITY = "For an authority of your own, set NODE_EXTRA_CA_CERTS to its PEM file.";
 
 /** Why a service gave no answer, as a sentence. Only Node says why; browsers do not. @param cause what `fetch` threw */
 export function silenceReason(server: string, cause: unknown): string {

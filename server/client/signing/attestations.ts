@@ -42,8 +42,9 @@ export class AttestationsClient extends Area {
 
   /** Signs and submits. @throws ClientError `log-misbehaved` for an invalid receipt */
   async attest(subject: Subject, options: AttestOptions): Promise<Attested> {
+    const manifest = manifestToSign(subject, options);
     const naming = await this.#naming(options);
-    const submitted = await this.#submission(subject, options, naming);
+    const submitted = await this.#submission(manifest, options, naming);
     const size = await this.watch.sizeBefore();
     const answer = await this.#submit(submitted);
     const attested = await this.#receipts
@@ -62,22 +63,27 @@ export class AttestationsClient extends Area {
     options: AttestOptions,
   ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
     let batch: S[] = [];
+    let manifests: Manifest[] = [];
     for await (const subject of subjects) {
+      // As it is now: the next one may be the same object with other members.
+      manifests.push(manifestToSign(subject, options));
       if (batch.push(subject) < wire.MAX_SUBMISSIONS) continue;
-      yield* this.#attestBatch(batch, options);
+      yield* this.#attestBatch(batch, manifests, options);
       batch = [];
+      manifests = [];
     }
-    if (batch.length) yield* this.#attestBatch(batch, options);
+    if (batch.length) yield* this.#attestBatch(batch, manifests, options);
   }
 
   async *#attestBatch<S extends Subject>(
     subjects: readonly S[],
+    manifests: readonly Manifest[],
     options: AttestOptions,
   ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
     const submissions: Submitted[] = [];
     // Each of them may be the first that is recorded.
     const naming = await this.#naming(options);
-    for (const subject of subjects) submissions.push(await this.#submission(subject, options, naming));
+    for (const manifest of manifests) submissions.push(await this.#submission(manifest, options, naming));
     let next = 0;
     for (let length = submissions.length; next < submissions.length; ) {
       const sent = submissions.slice(next, next + length);
@@ -190,9 +196,8 @@ export class AttestationsClient extends Area {
     return notice === undefined ? attested : { ...attested, notice };
   }
 
-  async #submission(subject: Subject, options: AttestOptions, { possession_signature }: Naming): Promise<Submitted> {
+  async #submission(manifest: Manifest, options: AttestOptions, { possession_signature }: Naming): Promise<Submitted> {
     const { type = DEFAULT_TYPE, pseudonym, intent, password } = options;
-    const manifest = manifestToSign(subject, options);
     return {
       manifest,
       public_key_pem: this.auth.key.pem,
