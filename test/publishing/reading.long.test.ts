@@ -60,6 +60,16 @@ async function all<T>(found: AsyncIterable<T>): Promise<T[]> {
   return list;
 }
 
+test.each([400, 405, 512, 5_000, -1, 0.5, Number.NaN, 2 ** 53, "1", undefined])(
+  "there is no leaf %s, and the publisher is not to blame",
+  async (leaf) => {
+    const log = await openStaticLog({ log: await serve(folder), trusted: vkey });
+    const asked = [log.at(leaf as number), log.bundle(leaf as number), log.inclusion(leaf as number)];
+    const codes = (await Promise.allSettled(asked)).map((ended) => ended.status === "rejected" && ended.reason.code);
+    expect(codes).toEqual(["not-found", "not-found", "invalid-input"]);
+  },
+);
+
 test("the client reads entries, proofs, documents and keys from a web server", async () => {
   const asked: string[] = [];
   const log = await openStaticLog({ log: await serve(folder, asked), trusted: vkey });

@@ -162,6 +162,8 @@ export class StaticLog {
 
   /** The entry at a leaf of the tree. @throws ClientError as `entry` does */
   async at(leafIndex: number): Promise<PublishedEntry> {
+    if (!Number.isInteger(leafIndex) || leafIndex < 0 || leafIndex >= this.size)
+      throw new ClientError("not-found", `There is no leaf ${leafIndex} among the ${this.size} of this checkpoint.`);
     const { entry } = (await this.bundle(Math.floor(leafIndex / FULL_TILE)))[leafIndex % FULL_TILE]!;
     return this.#checked({ entry, leafIndex });
   }
@@ -247,9 +249,11 @@ export class StaticLog {
 
   /**
    * The entries of a bundle, each the one in the tree. Signatures of heads are not verified.
-   * @throws ClientError `log-misbehaved`, `GoesOn` for a log that goes on behind its end; `NotServed`
+   * @throws ClientError `not-found`; `log-misbehaved`, `GoesOn` for a log that goes on behind its end; `NotServed`
    */
-  bundle(index: number): Promise<readonly BundledEntry[]> {
+  async bundle(index: number): Promise<readonly BundledEntry[]> {
+    if (!Number.isInteger(index) || index < 0 || index * FULL_TILE >= this.size)
+      throw new ClientError("not-found", `There is no bundle ${index} of the ${this.size} leaves of this checkpoint.`);
     if (this.#bundles.size >= KEPT_BUNDLES && !this.#bundles.has(index))
       this.#bundles.delete(this.#bundles.keys().next().value!);
     return kept(this.#bundles, index, () => this.#read(index));
