@@ -409,6 +409,7 @@ describe("the log", () => {
     expect(await client.log.summary()).toMatchObject({ entry_count: head.tree_size, head: { id: head.tree_size } });
     expect((await client.log.checkpoint()).checkpoint).toMatchObject({ treeSize: head.tree_size });
     expect((await client.log.headOf(2)).tree_size).toBe(2);
+    for (const size of ["2", 2n]) expect((await client.log.headOf(size as never)).tree_size).toBe(2);
     expect((await client.log.heads(2, 2)).map(({ tree_size }) => tree_size)).toEqual([2, 3]);
     expect(await client.log.consistency(2, head.tree_size)).toMatchObject({ from_size: 2, to_size: head.tree_size });
     expect(await failure(client.log.headOf(1e6))).toMatchObject({ status: 404 });

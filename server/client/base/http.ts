@@ -62,7 +62,7 @@ export class Http {
   ) {
     const addresses = (typeof server === "string" ? [server] : server).map(baseOf);
     const [first] = addresses;
-    if (first === undefined) throw new TypeError("No address of a service.");
+    if (first === undefined) throw new TypeError("No address is given.");
     if (publicOrigin !== undefined && !isOrigin(publicOrigin))
       throw new TypeError(`The public origin of a service looks like https://log.example, not like ${publicOrigin}.`);
     this.server = first;
