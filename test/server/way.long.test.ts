@@ -11,14 +11,20 @@ type Coverage = { result: { url: string; functions: { functionName: string; rang
 /** Libraries that the build bundles: nobody reads them to find the next feature. */
 const BUNDLED = /^engine\/typebox\/|\/prom-client\.js$/;
 
-/** The files that each of several requests passed through: timers of the service fall into some. */
-async function filesOnTheWay(prepare: () => Promise<() => Promise<{ status: number }>>): Promise<readonly string[]> {
+/**
+ * The files that each of several requests passed through: timers of the service fall into some; on a busy machine, into so many
+ * that more than `most` files are left, and more requests tell them apart.
+ */
+async function filesOnTheWay(
+  prepare: () => Promise<() => Promise<{ status: number }>>,
+  most: number,
+): Promise<readonly string[]> {
   const session = new Session();
   session.connect();
   onTestFinished(() => session.disconnect());
   await session.post("Profiler.enable");
-  const ways: string[][] = [];
-  for (let round = 0; round < 5; round++) {
+  let common: readonly string[] | undefined;
+  for (let round = 0; round < 5 || (common!.length > most && round < 30); round++) {
     const request = await prepare();
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
     await session.post("Profiler.takePreciseCoverage");
@@ -29,9 +35,10 @@ async function filesOnTheWay(prepare: () => Promise<() => Promise<{ status: numb
       functions.some(({ functionName, ranges }) => functionName && ranges[0]!.count > 0),
     );
     const files = passed.flatMap(({ url }) => /\/dist\/((?:engine|server|wasm)\/.+)$/.exec(url)?.[1] ?? []);
-    ways.push(files.filter((file) => !BUNDLED.test(file)));
+    const way = files.filter((file) => !BUNDLED.test(file));
+    common = common?.filter((file) => way.includes(file)) ?? way;
   }
-  return ways.reduce((common, way) => common.filter((file) => way.includes(file)));
+  return common!;
 }
 
 let service: TestService;
@@ -61,7 +68,7 @@ test.each([
   ],
   ["a proof", 14, async () => () => service.get("/log/1/proof")],
 ] as const)("%s passes through at most %i files", async (_, most, prepare) => {
-  const files = await filesOnTheWay(prepare);
+  const files = await filesOnTheWay(prepare, most);
   expect(files.length, files.join("\n")).toBeLessThanOrEqual(most);
   expect(files.length).toBeGreaterThan(5);
 });
