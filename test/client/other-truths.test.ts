@@ -208,6 +208,24 @@ describe("lists of entries", () => {
     ]);
   });
 
+  test("entries by a hash, in every spelling of it", async () => {
+    const { client } = await acquainted();
+    const { id, payload } = (await truth("/log/2")) as Entry;
+    const { document_hash, signer_key_fingerprint } = payload as Record<string, string>;
+    const spellings = (hash: string) => {
+      const bare = hash.slice("sha256:".length);
+      return [bare, bare.toUpperCase()].flatMap((text) => [text, `sha256:${text}`]);
+    };
+    const lists = [
+      ...spellings(document_hash!).flatMap((hash) => [
+        client.log.auditTrail({ document_hash: hash }),
+        client.log.entries({ search: hash }),
+      ]),
+      ...spellings(signer_key_fingerprint!).map((fingerprint) => client.log.auditTrail({ fingerprint })),
+    ];
+    for (const list of lists) expect((await all(list)).map((entry) => entry.id)).toContain(id);
+  });
+
   test("entries that do not pass the filter", async () => {
     const { client } = await acquainted();
     const [first, second] = [(await truth("/log/1")) as Entry, (await truth("/log/2")) as Entry];
