@@ -440,4 +440,22 @@ describe("reading", () => {
     expect(sizes.length).toBeGreaterThan(1);
     expect(parsePublicKey(saved[0]!.operator_key).fingerprint).toBe((await client.log.operatorKey()).fingerprint);
   });
+
+  test("no head is told that could not be kept", async () => {
+    const store = memoryStore();
+    let isFull = false;
+    const save: typeof store.save = async (state) => {
+      if (isFull) throw new Error("The disk is full.");
+      return store.save(state);
+    };
+    const client = createClient({ server: service.url, store: { load: store.load, save } });
+    const { writer, head } = { writer: newClient(service.url).client, head: await client.log.head() };
+    await writer.attest(newManifest().document);
+    isFull = true;
+    for (const newer of [() => client.log.head(), () => client.log.entry(1), () => client.log.proof(0)])
+      await expect(newer()).rejects.toThrow("The disk is full.");
+    expect(await store.load()).toMatchObject({ head });
+    isFull = false;
+    expect((await client.log.head())!.tree_size).toBeGreaterThan(head!.tree_size);
+  });
 });

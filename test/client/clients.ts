@@ -11,6 +11,7 @@ import {
   type Signer,
 } from "#cairnlog/server/client/index.js";
 import { type Algorithm, newSigner, type TestSigner } from "../server/signers.js";
+import { failureOf } from "../thrown.js";
 import { behind } from "./proxy.js";
 
 /** A test signer in the client's form. */
@@ -39,10 +40,7 @@ export function newClient(server: string, options: Partial<ClientOptions> = {}, 
 
 /** The error with which `work` must fail. */
 export async function failure(work: Promise<unknown>): Promise<ClientError> {
-  const error = await work.then(
-    (value) => expect.fail(`it was taken: ${JSON.stringify(value)}`),
-    (reason: unknown) => reason,
-  );
+  const { thrown: error } = await failureOf(work);
   expect(error).toMatchObject({ name: "ClientError" });
   return error as ClientError;
 }

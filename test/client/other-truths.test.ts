@@ -208,6 +208,23 @@ describe("lists of entries", () => {
     ]);
   });
 
+  test("an entry of before as that of a receipt", async () => {
+    proxy = await LyingProxy.before(service.url);
+    const { client } = newClient(proxy.url);
+    await client.keys.register({ pseudonym: "Ada" });
+    await client.log.head();
+    const [ben, cleo] = [newClient(service.url), newClient(service.url)];
+    for (const other of [ben, cleo]) await other.client.keys.register({ pseudonym: "Other" });
+    const category = "x-service:human_attestation";
+    const { id } = (await client.endorsements.offer({ endorsed_fingerprint: ben.fingerprint, category })).entry;
+    lieAbout("/endorsements/offer", (answer) => ({ ...answer, id }));
+    const second = client.endorsements.offer({ endorsed_fingerprint: cleo.fingerprint, category });
+    expect(await failure(second)).toMatchObject({
+      code: "log-misbehaved",
+      detail: "The receipt names an entry that is older than it.",
+    });
+  });
+
   test("entries by a hash, in every spelling of it", async () => {
     const { client } = await acquainted();
     const { id, payload } = (await truth("/log/2")) as Entry;

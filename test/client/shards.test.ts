@@ -31,6 +31,15 @@ test("the operator ends it, and every client has the end proven", async () => {
   expect(await client.log.head()).toEqual(head);
 });
 
+test("others may write between the head that the operator has seen and the end", async () => {
+  const busy = await startTestService();
+  const operator = createClient({ server: busy.url, signer: operatorSigner(busy.server.dataDir) });
+  for (const pseudonym of ["Ada", "Ben"]) await newClient(busy.url).client.keys.register({ pseudonym });
+  expect(await operator.log.head()).toMatchObject({ tree_size: 2 });
+  for (const pseudonym of ["Cleo", "Dan"]) await newClient(busy.url).client.keys.register({ pseudonym });
+  expect(await operator.shards.freeze({ reason })).toMatchObject({ tree_size: 5 });
+});
+
 test("the beginning names a log whose key has signed the head that it names, or convicts this one", async () => {
   const last = await startTestService();
   const operator = createClient({ server: last.url, signer: operatorSigner(last.server.dataDir) });

@@ -7,6 +7,7 @@ import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Monitor, type MonitorOptions } from "#cairnlog/server/monitor/monitor.js";
 import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { temporaryFolder } from "../server/harness.js";
+import { failureOf } from "../thrown.js";
 
 /** A `fetch` with short pauses between attempts, so that a lie which looks like an outage costs no time. */
 export const hastyFetch = (said: string[] = [], requestMs = 20_000): typeof fetch =>
@@ -33,10 +34,7 @@ export async function caught(
   kind: Misconduct,
   detail = /^.{8,}\.$/s,
 ): Promise<MonitorEvidence> {
-  const error = await work.then(
-    () => expect.fail(`it was taken, and is ${kind}`),
-    (reason: unknown) => reason,
-  );
+  const { thrown: error } = await failureOf(work);
   if (!(error instanceof Misbehaviour)) throw error;
   expect({ kind: error.kind, detail: error.message }).toEqual({ kind, detail: expect.stringMatching(detail) });
   expect(error.name).toBe("Misbehaviour");
@@ -49,10 +47,7 @@ export async function caught(
 
 /** The evidence that is kept for the case that `work`, which must see an older head, goes on seeing it. */
 export async function older(work: Promise<unknown>): Promise<MonitorEvidence> {
-  const error = await work.then(
-    () => expect.fail("it was taken, and is older"),
-    (reason: unknown) => reason,
-  );
+  const { thrown: error } = await failureOf(work);
   if (!(error instanceof OlderHead)) throw error;
   expect(error.code).toBe("stale-answer");
   return (await caught(Promise.reject(error.misbehaviour), "shrunken")) as MonitorEvidence;

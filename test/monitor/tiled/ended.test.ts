@@ -7,6 +7,7 @@ import { tiledFollower } from "#cairnlog/server/cli/log/follower.js";
 import { Misbehaviour, type TiledEvidence } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { temporaryFolder } from "../../server/harness.js";
+import { failureOf } from "../../thrown.js";
 import { newNoteSigner } from "../../verify/note/notes.js";
 import { StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
 
@@ -54,7 +55,7 @@ async function alarmed(
     const path = String(input).slice(URL_OF_LOG.length + 1);
     return (path === "checkpoint" ? answers.truth! : answer)(files.get(path));
   };
-  const error = await followed(quorum).catch((reason: unknown) => reason);
+  const { thrown: error } = await failureOf(followed(quorum));
   if (!(error instanceof Misbehaviour)) throw error;
   expect([error.kind, error.message]).toEqual([
     "after-freeze",

@@ -10,6 +10,7 @@ import { Misbehaviour, mayPass } from "#cairnlog/server/monitor/alarm.js";
 import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { persistentFetch } from "#cairnlog/server/outgoing/traced.js";
 import { temporaryFolder } from "../../server/harness.js";
+import { failureOf } from "../../thrown.js";
 import { StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
 
 const tilesOf = (fetcher: typeof fetch) => new ServedTiles(new Http(URL_OF_LOG, fetcher));
@@ -127,7 +128,7 @@ describe("an old bundle that is gone", () => {
 
   test("is an alarm for a log that must serve everything, raised when the checkpoint is kept and the patience has ended", async () => {
     const { follower, kept } = await followed(true);
-    const error = await follower.round({ audit: true }).catch((reason: unknown) => reason);
+    const { thrown: error } = await failureOf(follower.round({ audit: true }));
     expect(error).toBeInstanceOf(Misbehaviour);
     const { kind, message, evidence } = error as Misbehaviour;
     expect([kind, message, mayPass(error)]).toEqual([

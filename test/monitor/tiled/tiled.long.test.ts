@@ -8,6 +8,7 @@ import type { ClientError } from "#cairnlog/server/client/index.js";
 import { Misbehaviour, type Misconduct, OlderHead, type TiledEvidence } from "#cairnlog/server/monitor/alarm.js";
 import { TiledMonitor } from "#cairnlog/server/monitor/tiled/monitor.js";
 import { temporaryFolder } from "../../server/harness.js";
+import { failureOf } from "../../thrown.js";
 import { newNoteSigner } from "../../verify/note/notes.js";
 import { changed, ORIGIN, StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
 
@@ -43,10 +44,7 @@ const sorted = (files: ReadonlyMap<string, Buffer>) => new Map([...files].sort((
 
 /** The evidence of the alarm that a round must raise. */
 async function caught(round: Promise<unknown>, kind: Misconduct): Promise<TiledEvidence> {
-  const error = await round.then(
-    () => expect.fail(`it was taken, and is ${kind}`),
-    (reason: unknown) => reason,
-  );
+  const { thrown: error } = await failureOf(round);
   if (!(error instanceof Misbehaviour)) throw error;
   expect([error.kind, error.message]).toEqual([kind, expect.stringMatching(/^.{8,}\.$/s)]);
   return error.evidence as TiledEvidence;
@@ -54,7 +52,7 @@ async function caught(round: Promise<unknown>, kind: Misconduct): Promise<TiledE
 
 /** The evidence that is kept for the case that a round, which must see an older checkpoint, is followed by others that do. */
 async function older(round: Promise<unknown>): Promise<TiledEvidence> {
-  const error = await round.catch((reason: unknown) => reason);
+  const { thrown: error } = await failureOf(round);
   if (!(error instanceof OlderHead)) throw error;
   return caught(Promise.reject(error.misbehaviour), "shrunken");
 }
@@ -259,7 +257,7 @@ describe("a log that lies", () => {
           const { proof } = await caught(shown(fork.files(size).get("checkpoint")!), "fork");
           expect(proof).not.toBeNull();
           // Tiles of the fork in the place of what is damaged are caught by the root that was believed, if not by its own.
-          const error = await round(fork.files(size)).catch((reason: unknown) => reason);
+          const { thrown: error } = await failureOf(round(fork.files(size)));
           const isDenied = (error as ClientError).status === 404;
           expect(isDenied || ["fork", "wrong-root"].includes((error as Misbehaviour).kind), `${error}`).toBe(true);
         }
