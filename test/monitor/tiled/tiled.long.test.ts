@@ -68,6 +68,19 @@ describe("an honest log", () => {
     }
   });
 
+  test("says how far a round has come", async () => {
+    const log = new StaticLog(5_000);
+    const told: unknown[][] = [];
+    const url = `${URL_OF_LOG}/`;
+    const policy = parsePolicy(`log ${log.signer.vkey}\nquorum none\n`);
+    const onProgress = (...progress: unknown[]) => void told.push(progress);
+    const mirror = join(temporaryFolder(), "mirror");
+    await new TiledMonitor({ url, policy, mirror, fetch: serving(log.files()), onProgress }).round();
+    expect(told.length).toBeGreaterThan(1);
+    expect(told).toEqual(told.map(([, done]) => ["entries", done, 5_000]));
+    expect(told.at(-1)).toEqual(["entries", 5_000, 5_000]);
+  });
+
   test("is asked for little when it has grown little", async () => {
     const log = new StaticLog(1030);
     const { round } = monitorOf(log);
