@@ -1,16 +1,4 @@
-/**
- * Calls `observer`, a function that a program gave, of what stays as it is, whatever the function throws. That is thrown in a
- * later turn: it is an uncaught error of the program, and whoever calls this goes on and leaves its locks.
- */
-export function tell<Told extends readonly unknown[]>(observer: (...told: Told) => void, ...told: Told): void {
-  try {
-    observer(...told);
-  } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
-  }
-}
+/** How a piece of work gets along with others: it takes its turn at a lock, and those whom it tells of itself cannot break it. */
 
 /** A lock between asynchronous pieces of work of one thread. They hold it in the order in which they asked. */
 export class Lock {
@@ -40,5 +28,19 @@ export class Lock {
   /** Resolves when all that entered so far have left. */
   async settled(): Promise<void> {
     await this.#free;
+  }
+}
+
+/**
+ * Calls `observer`, a function that a program gave, of what stays as it is, whatever the function throws. That is thrown in a
+ * later turn: it is an uncaught error of the program, and whoever calls this goes on and leaves its locks.
+ */
+export function tell<Told extends readonly unknown[]>(observer: (...told: Told) => void, ...told: Told): void {
+  try {
+    observer(...told);
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
   }
 }

@@ -42,13 +42,19 @@ async function withSnapshot(start: (dataDir: string) => Promise<TestService>, da
   return { service, snapshot };
 }
 
-test("a witness that has cosigned more keeps an old snapshot from starting; the newest data start", async () => {
+/** A log whose 5 entries a witness has cosigned, as `withSnapshot` makes it. Its service is stopped. */
+async function cosigned() {
   const { dataDir, signer } = newCosignedDirectory();
   const witness = await startTestWitness([{ signer }]);
   const policy = `witness A ${witness.running.vkey} ${witness.url}\nquorum A\n`;
   const { service, snapshot } = await withSnapshot((folder) => startCosigned(folder, policy), dataDir);
   await service.checkpointed(5);
   await service.close();
+  return { dataDir, snapshot, policy, witness };
+}
+
+test("a witness that has cosigned more keeps an old snapshot from starting; the newest data start", async () => {
+  const { dataDir, snapshot, policy, witness } = await cosigned();
   await expect(startCosigned(snapshot, policy)).rejects.toMatchObject({
     code: "corrupt-log",
     message: expect.stringMatching(/has 2 entries.*the witness A.*has 5.*cairnlog restore/s),
@@ -59,12 +65,7 @@ test("a witness that has cosigned more keeps an old snapshot from starting; the 
 });
 
 test("so does a checkpoint that a quorum has cosigned, while no witness answers", async () => {
-  const { dataDir, signer } = newCosignedDirectory();
-  const witness = await startTestWitness([{ signer }]);
-  const policy = `witness A ${witness.running.vkey} ${witness.url}\nquorum A\n`;
-  const { service, snapshot } = await withSnapshot((folder) => startCosigned(folder, policy), dataDir);
-  await service.checkpointed(5);
-  await service.close();
+  const { dataDir, snapshot, policy, witness } = await cosigned();
   await witness.running.close();
   // The operator has removed the other two, as the refusals said.
   for (const name of ["published.json", "tlog-checkpoint.txt"]) rmSync(join(snapshot, name));
