@@ -83,13 +83,9 @@ export class Cosigning {
   #writing: Promise<void> = Promise.resolve();
   #cannotWrite = false;
 
-  /** What was shown before the start: the log must go on from it. */
-  readonly restored: Pick<Restored, "treeSize" | "rootHash"> | null;
-
   private constructor(parts: CosigningParts, restored: Restored | null) {
     this.#parts = parts;
     this.#published = restored;
-    this.restored = restored;
     // Others may get the cosignatures of those that are not asked.
     this.#askers = parts.policy.witnesses.filter(isAsked).map(({ name, key, url }) => {
       const time = restored?.times.get(name);

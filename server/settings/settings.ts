@@ -148,6 +148,9 @@ export const tlogKeyPath = (dataDir: string): string => join(dataDir, "tlog.pem"
 /** Path of the newest checkpoint of `/tlog/` that was published; in a mirror's data directory, that was mirrored. */
 export const tlogCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-checkpoint.txt");
 
+/** Path of the newest checkpoint of `/tlog/` that a quorum of the witnesses has cosigned. */
+export const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");
+
 /** Path of the verifier key of `/tlog/`, for people on this machine and for a mirror. */
 export const tlogVkeyPath = (dataDir: string): string => join(dataDir, "tlog.vkey");
 

@@ -3,14 +3,17 @@
  * the writer's thread; a mirror shows what it has mirrored (`mirror.ts`).
  */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { closeAll } from "../../engine/base/closing.js";
 import { CairnlogError } from "../../engine/base/error.js";
 import { type OperatorKey, openOperatorKey } from "../../engine/crypto/signer/operator-key.js";
 import type { Log } from "../../engine/log/log.js";
 import { defaultLogName } from "../../engine/log/tlog/checkpoints.js";
-import { setBack } from "../../engine/log/tlog/published.js";
-import { CheckpointPublisher, checkpointIn, type PublishedCheckpoint } from "../../engine/log/tlog/publisher.js";
+import {
+  CheckpointPublisher,
+  checkCheckpoint,
+  checkpointIn,
+  type PublishedCheckpoint,
+} from "../../engine/log/tlog/publisher.js";
 import type { LogView } from "../../engine/log/view/view.js";
 import { keepPrivateFile } from "../../engine/store/lmdb/private.js";
 import { type Policy, verifyNote } from "../../engine/verify/index.js";
@@ -23,7 +26,13 @@ import type { Tlog } from "../http/services.js";
 import type { OperatorNotes } from "../opening/operator.js";
 import type { Logger } from "../process/logger.js";
 import { isReadableByOthers } from "../process/machine.js";
-import { type Settings, tlogCheckpointPath, tlogKeyPath, tlogVkeyPath } from "../settings/settings.js";
+import {
+  cosignedCheckpointPath,
+  type Settings,
+  tlogCheckpointPath,
+  tlogKeyPath,
+  tlogVkeyPath,
+} from "../settings/settings.js";
 
 /**
  * The name of a log: what is set, or else what it took when it was created, or else what follows from its first operator
@@ -58,9 +67,6 @@ export function openTlogKey(dataDir: string, operator: OperatorKey, notes: Opera
 /** The key with which others verify the checkpoints that a key signs. @throws CairnlogError `invalid-input` */
 export const verifierKeyOf = (signer: OperatorKey, origin: string): NoteKey =>
   noteKey(origin, parsePublicKey(signer.public.pem));
-
-/** Where the newest checkpoint with a quorum of witnesses is kept. */
-const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");
 
 /** A log that publishes its checkpoints. */
 export interface OpenedTlog extends Tlog {
@@ -122,11 +128,7 @@ export async function openTlog(parts: TlogParts): Promise<OpenedTlog> {
   const keys = checkpointKeys(publisher.key, log);
   const told = await signedCheckpoint(parts.told ?? null, keys);
   await publisher.open(told);
-  if (cosigning?.restored) {
-    const file = cosignedCheckpointPath(dataDir);
-    const refusal = await publisher.compare(cosigning.restored, `the checkpoint in ${file}`, setBack(file));
-    if (refusal) throw refusal;
-  }
+  await checkCheckpoint(log, cosignedCheckpointPath(dataDir));
   const vkey = formatVkey(publisher.key);
   // For people on this machine, and for whoever serves the directory as a mirror.
   keepPrivateFile(tlogVkeyPath(dataDir), `${vkey}\n`);

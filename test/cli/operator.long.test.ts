@@ -151,24 +151,6 @@ describe("is refused, and nothing has changed", () => {
       1,
     ],
     ["a log that a failure ended", () => writeFileSync(own("failure.json"), "{}"), /Start it once/, 1],
-    [
-      "a log that has lost entries",
-      () => {
-        const head = { tree_size: 9, root_hash: "ab".repeat(32), signature: "", key_id: "", tree_version: 2 };
-        writeFileSync(own("published.json"), JSON.stringify({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }));
-      },
-      /log shrank.*a head of 9/,
-      1,
-    ],
-    [
-      "a log of which a later checkpoint was published",
-      () => {
-        const [root, signature] = [Buffer.alloc(32), Buffer.alloc(68)].map((bytes) => bytes.toString("base64"));
-        writeFileSync(own("tlog-checkpoint.txt"), `log.example/tlog\n9\n${root}\n\n— log.example/tlog ${signature}\n`);
-      },
-      /log shrank.*tlog-checkpoint\.txt has 9/,
-      1,
-    ],
     ["a directory without a log", () => rmSync(own("log"), { recursive: true }), /there is no log in/, 2],
   ])("%s", async (_, prepare, sentence, exitCode) => {
     prepare();
@@ -182,20 +164,6 @@ describe("is refused, and nothing has changed", () => {
     expect((await cairnlog(["operator", "--data", data])).code).toBe(2);
     expect((await cairnlog(["operator", "rotate", "--data", data])).stderr).toContain("--to is missing");
   });
-});
-
-test("no journal begins with a log that is older than what was shown of it: other nodes would go on with it", async () => {
-  const init = async () => {
-    const { code, stderr } = await cairnlog(["replicate", "init", "--data", data], {
-      SERVICE_REPLICATION: "postgres://nobody@127.0.0.1:9/none",
-      SERVICE_REPLICATION_VERIFY: "engine",
-    });
-    return [code, stderr];
-  };
-  expect(await init()).toEqual([1, expect.stringContaining("PostgreSQL does not answer")]);
-  const head = { tree_size: 9, root_hash: "ab".repeat(32), signature: "", key_id: "", tree_version: 2 };
-  writeFileSync(own("published.json"), JSON.stringify({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }));
-  expect(await init()).toEqual([1, expect.stringMatching(/log shrank.*a head of 9/)]);
 });
 
 describe("the verifier key", () => {

@@ -34,8 +34,8 @@ async function changed(change: (rows: Rfc6962Rows) => Promise<void>): Promise<st
 
 test("what the entries make is in order, with its checkpoint and without", async () => {
   expect(await check(whole, pool)).toMatchObject({ ok: true, entries: SIZE });
-  expect(await check(whole, pool, { checkpoint })).toMatchObject({ ok: true });
-  expect(await check(await changed((rows) => rows.clear()), pool, { checkpoint })).toMatchObject({ ok: true });
+  expect(await check(whole, pool, { checkpoints: [checkpoint] })).toMatchObject({ ok: true });
+  expect(await check(await changed((rows) => rows.clear()), pool, { checkpoints: [checkpoint] })).toMatchObject({ ok: true });
 });
 
 test.each<[string, RegExp, (rows: Rfc6962Rows) => Promise<void>]>([
@@ -79,9 +79,9 @@ test("a tile that is missing is named", async () => {
 });
 
 test("a checkpoint of more entries, or with another root, is one of another log", async () => {
-  const longer = await check(whole, pool, { checkpoint: { ...checkpoint, treeSize: 601 } });
+  const longer = await check(whole, pool, { checkpoints: [{ ...checkpoint, treeSize: 601 }] });
   expect(longer.counts).toEqual({ entries: 1, derived: 0, private: 0 });
   expect(sentences(longer)).toEqual(["A checkpoint of 601 entries was published, but the log has only 600."]);
-  const other = await check(whole, pool, { checkpoint: { ...checkpoint, treeSize: 299 } });
+  const other = await check(whole, pool, { checkpoints: [{ ...checkpoint, treeSize: 299 }] });
   expect(sentences(other)).toEqual(["The checkpoint of 299 entries that was published is not of this log."]);
 });

@@ -64,8 +64,8 @@ export interface LogCheckOptions {
   readonly privateChecks?: readonly PrivateCheck[];
   /** The newest head that was shown, as `readPublishedHead` returns it: the log must reach at least this size. */
   readonly published?: TreeHead | undefined;
-  /** The newest checkpoint of the RFC 6962 tree that was shown: the log must make its root. */
-  readonly checkpoint?: Checkpoint | undefined;
+  /** Checkpoints of the RFC 6962 tree that were shown: the log must make their roots. */
+  readonly checkpoints?: readonly Checkpoint[];
   /** Leaves the postings out, whose file is damaged. */
   readonly skipsPostings?: boolean;
   readonly pool: Pool;
@@ -278,14 +278,14 @@ async function checkRfc6962(
   store: Store,
   trees: Trees,
   size: number,
-  { checkpoint, skipsPostings, signal }: LogCheckOptions,
+  { checkpoints = [], skipsPostings, signal }: LogCheckOptions,
   findings: Findings,
 ): Promise<void> {
   const tile = (_: 2, level: 0 | 1, index: number, width: number) =>
     publishedTile(trees[2], size, { level, index, width });
-  const faults = await rfc6962Faults({ size, tile }, skipsPostings ? null : store.rfc6962, checkpoint, signal);
+  const faults = await rfc6962Faults({ size, tile }, skipsPostings ? null : store.rfc6962, checkpoints, signal);
   for (const sentence of faults.nodes) findings.add("derived", sentence);
-  for (const sentence of faults.checkpoint) findings.add("entries", sentence);
+  for (const sentence of faults.checkpoints) findings.add("entries", sentence);
 }
 
 function checkPublished(trees: Trees, size: number, head: TreeHead | undefined, findings: Findings): void {

@@ -1,4 +1,4 @@
-/** Compares what is stored of the RFC 6962 tree, and its newest checkpoint, with what the entries make. */
+/** Compares what is stored of the RFC 6962 tree, and its newest checkpoints, with what the entries make. */
 import type { Rfc6962Rows } from "../../store/postings/contract.js";
 import type { Checkpoint } from "../../verify/note/note.js";
 import { TILE_WIDTH } from "../tree/tree.js";
@@ -9,19 +9,19 @@ import { type LeafSource, MemoryRfc6962Rows, Rfc6962Tree } from "./tree.js";
 interface Rfc6962Faults {
   /** In the stored nodes, which can be made again. */
   readonly nodes: readonly string[];
-  /** Between the checkpoint and the entries. */
-  readonly checkpoint: readonly string[];
+  /** Between the checkpoints and the entries. */
+  readonly checkpoints: readonly string[];
 }
 
 /**
  * @param source the leaves that the entries make
  * @param stored null if the file with the stored nodes cannot be read
- * @param published the newest checkpoint that was shown, if there is one
+ * @param published the checkpoints that were shown
  */
 export async function rfc6962Faults(
   source: LeafSource,
   stored: Rfc6962Rows | null,
-  published: Checkpoint | undefined,
+  published: readonly Checkpoint[],
   signal?: AbortSignal,
 ): Promise<Rfc6962Faults> {
   const expected = new MemoryRfc6962Rows();
@@ -40,17 +40,17 @@ export async function rfc6962Faults(
       nodes.push("The stored nodes of the RFC 6962 tree are of another log.");
     nodes.push(...differences(stored!, expected));
   } else if (stored) nodes.push(...differences(stored, expected));
-  const checkpoint: string[] = [];
-  if (published && published.treeSize > source.size)
-    checkpoint.push(
-      `A checkpoint of ${published.treeSize} entries was published, but the log has only ${source.size}.`,
-    );
-  else if (published) {
-    await growth.extend(published.treeSize, signal);
-    if (Buffer.from(tree.root(published.treeSize)).toString("hex") !== published.rootHash)
-      checkpoint.push(`The checkpoint of ${published.treeSize} entries that was published is not of this log.`);
+  const checkpoints: string[] = [];
+  for (const { treeSize, rootHash } of published) {
+    if (treeSize > source.size) {
+      checkpoints.push(`A checkpoint of ${treeSize} entries was published, but the log has only ${source.size}.`);
+      continue;
+    }
+    await growth.extend(treeSize, signal);
+    if (Buffer.from(tree.root(treeSize)).toString("hex") !== rootHash)
+      checkpoints.push(`The checkpoint of ${treeSize} entries that was published is not of this log.`);
   }
-  return { nodes, checkpoint };
+  return { nodes, checkpoints };
 }
 
 function* differences(stored: Rfc6962Rows, expected: MemoryRfc6962Rows): Iterable<string> {

@@ -14,7 +14,7 @@ import { PRIVATE_CHECKS } from "../../../engine/registry/privatechecks.js";
 import { openStore } from "../../../engine/store/store.js";
 
 /** What the worker is told to do. The one who sends it holds the writer's slot. */
-export interface FsckTask extends Pick<LogCheckOptions, "path" | "operatorKey" | "published" | "checkpoint"> {
+export interface FsckTask extends Pick<LogCheckOptions, "path" | "operatorKey" | "published" | "checkpoints"> {
   readonly files: FilesCheck;
   readonly isToRebuild: boolean;
 }

@@ -8,7 +8,8 @@ import type { LogCheckOptions, LogCheckReport } from "../../../engine/log/check/
 import { readPublishedHead } from "../../../engine/log/tlog/published.js";
 import { publishedCheckpoint } from "../../../engine/log/tlog/publisher.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
-import { publishedHeadPath, tlogCheckpointPath } from "../../settings/settings.js";
+import { publishedHeadPath } from "../../settings/settings.js";
+import { shownCheckpointPaths } from "../../tlog/shown.js";
 import { existingLog, operatorKeyOf } from "../files/data-directory.js";
 import { flag, subcommand, text, textOr } from "../line/subcommand.js";
 import { none, UsageError } from "../line/usage.js";
@@ -30,7 +31,7 @@ const AREAS = { entries: "entries and heads", derived: "derived from the entries
 export const fsck = subcommand({
   forms: ["[--data DIR] [--operator-key FILE.pem] [--rebuild]", "FOLDER|URL (--vkey VKEY | --policy FILE)"],
   about: `Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
-trees, the RFC 6962 tree and its checkpoint, every tile, every tree head, postings and tables, each against what the entries
+trees, the RFC 6962 tree and its checkpoints, every tile, every tree head, postings and tables, each against what the entries
 make. Names what differs. If a file is damaged, it reads what can be read.
 
 Of files that cairnlog publish has put into a FOLDER, s3://BUCKET/PREFIX or behind a URL it checks every tile, bundle and run of the
@@ -66,8 +67,8 @@ cairnlog fsck s3://logs/tlog --vkey log.example/tlog+…`,
     const key = operatorKeyOf(values.data, values["operator-key"]);
     if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");
     const published = readPublishedHead(publishedHeadPath(values.data));
-    const checkpoint = publishedCheckpoint(tlogCheckpointPath(values.data));
-    const task = { path, operatorKey: key.pem, published, checkpoint, isToRebuild: values.rebuild };
+    const checkpoints = shownCheckpointPaths(values.data).flatMap((file) => publishedCheckpoint(file) ?? []);
+    const task = { path, operatorKey: key.pem, published, checkpoints, isToRebuild: values.rebuild };
     const { before, after } = await interruptible((signal) => check(task, signal));
     const report = after ?? before;
     if (values.json) console.log(printableJson({ ...report, rebuilt: after !== null }));

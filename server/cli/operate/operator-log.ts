@@ -22,8 +22,6 @@ import {
   withhold,
 } from "../../../engine/log/operator/entries.js";
 import type { Receipt } from "../../../engine/log/state/executor.js";
-import { PublishedHead } from "../../../engine/log/tlog/published.js";
-import { checkCheckpoint } from "../../../engine/log/tlog/publisher.js";
 import type { LogWriter } from "../../../engine/log/writer.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { PRIVATE_FILE } from "../../../engine/store/lmdb/private.js";
@@ -31,7 +29,8 @@ import { parseVkey, requestedTime } from "../../../engine/verify/index.js";
 import { canonicalJson } from "../../../engine/verify/json/canonical.js";
 import type { TreeHead } from "../../../engine/verify/tree/treehead.js";
 import { type Client, ClientError, createClient } from "../../client/index.js";
-import { failurePath, publishedHeadPath, type Settings, tlogCheckpointPath } from "../../settings/settings.js";
+import { failurePath, type Settings } from "../../settings/settings.js";
+import { checkShown } from "../../tlog/shown.js";
 import { existingLog } from "../files/data-directory.js";
 import { UsageError } from "../line/usage.js";
 
@@ -91,7 +90,7 @@ export async function keyAt(place: string, settings: Settings, signers: SocketSi
 
 /**
  * The log, to be written. Nothing is signed in one with which the service would not start.
- * @throws CairnlogError `precondition-failed`; as `openLog`, `PublishedHead.check` and `checkCheckpoint` do
+ * @throws CairnlogError `precondition-failed`; as `openLog` and `checkShown` do
  */
 export async function openSoundLog({ dataDir }: Settings, path: string, signer: OperatorKey): Promise<LogWriter> {
   if (existsSync(failurePath(dataDir)))
@@ -101,8 +100,7 @@ export async function openSoundLog({ dataDir }: Settings, path: string, signer: 
     );
   const log = await openLog({ path, signer, projection });
   try {
-    new PublishedHead(publishedHeadPath(dataDir), log).check();
-    await checkCheckpoint(log, tlogCheckpointPath(dataDir));
+    await checkShown(log, dataDir);
     return log;
   } catch (error) {
     return closeAfter(error, () => log.close());

@@ -10,14 +10,14 @@ import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords, leaveRecords } from "../../../engine/log/history/first-records.js";
 import { type LogReaderOptions, openLogReader } from "../../../engine/log/log.js";
 import { defaultLogName } from "../../../engine/log/tlog/checkpoints.js";
-import { PublishedHead } from "../../../engine/log/tlog/published.js";
 import { projection } from "../../../engine/registry/events/projection.js";
 import { makePrivateFolder } from "../../../engine/store/lmdb/private.js";
 import { openStore } from "../../../engine/store/store.js";
 import { formatVkey } from "../../../engine/verify/note/key.js";
 import { openOperator } from "../../opening/operator.js";
 import { bindingSettings } from "../../replication/settings.js";
-import { publishedHeadPath, type Settings } from "../../settings/settings.js";
+import type { Settings } from "../../settings/settings.js";
+import { checkShown } from "../../tlog/shown.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../tlog/tlog.js";
 import { existingLog, logFolder, operatorKeyOf } from "../files/data-directory.js";
 import { flag, subcommandWithActions, text, type Values } from "../line/subcommand.js";
@@ -95,7 +95,7 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
     const vkey = formatVkey(verifierKeyOf(key, tlogOrigin(settings, logName)));
     const binding = bindingSettings(settings, vkey);
     const options = { path: logFolder(dataDir), operatorKey: operator.public.pem, projection, settings: binding };
-    await checkShown(options, publishedHeadPath(dataDir));
+    await checkNotSetBack(options, dataDir);
     const entries = await beginRecords(options, (beginning) =>
       makeJournal(replication, beginning, replicationVerify === "engine", (done) => {
         bar ??= startProgress("Copying:", done);
@@ -116,14 +116,17 @@ async function init(settings: Replicated, { json }: Given): Promise<number> {
 
 /**
  * Checks that the log is not older than what was shown of it: other nodes, which go on with it, have no file that says so.
- * @throws CairnlogError as `PublishedHead.check` does
+ * @throws CairnlogError as `checkShown` does
  */
-async function checkShown(options: Pick<LogReaderOptions, "path" | "operatorKey" | "projection">, file: string) {
+async function checkNotSetBack(
+  options: Pick<LogReaderOptions, "path" | "operatorKey" | "projection">,
+  dataDir: string,
+) {
   // Where there is no log, or one that cannot be read, `beginRecords` knows what to do.
   const log = await openLogReader(options).catch(() => null);
   if (log)
     await closing(
-      async () => new PublishedHead(file, log).check(),
+      () => checkShown(log, dataDir),
       () => log.close(),
     );
 }
