@@ -13,7 +13,7 @@ import { LeaderTasks } from "./leader-tasks.js";
 import { openingOf } from "./opening/opening.js";
 import type { Logger } from "./process/logger.js";
 import { type Ground, type Service, serviceOf, tellErasing } from "./service.js";
-import { failurePath, operatorPublicKeyPath } from "./settings/settings.js";
+import { failurePath, operatorPublicKeyPath, type Settings } from "./settings/settings.js";
 import { MirroredLog, readIfThere } from "./tlog/mirrored.js";
 import { logNameOf } from "./tlog/tlog.js";
 
@@ -23,7 +23,7 @@ export async function openMirror(ground: Ground): Promise<Service> {
   const { dataDir } = settings;
   const operator = mirroredOperator(dataDir);
   const options = { ...openingOf(settings, operator, null), pool };
-  if (settings.obeyWithholding) await obeyWithholding(options.path, logger);
+  if (settings.obeyWithholding) await obeyWithholding(settings, options.path, logger);
   const registry = await openRegistryReader(options);
   const { log } = registry;
   opened.addFoundation("the log", () => registry.close());
@@ -66,9 +66,13 @@ export function mirroredOperator(dataDir: string): OperatorKey {
  * Takes withheld payloads from a mirror, unless a monitor writes it: then that is the monitor's to do.
  * @throws CairnlogError as `eraseWithheld` does, but `in-use`
  */
-async function obeyWithholding(path: string, logger: Pick<Logger, "info" | "warn" | "error">): Promise<void> {
+async function obeyWithholding(
+  { minFreeBytes }: Settings,
+  path: string,
+  logger: Pick<Logger, "info" | "warn" | "error">,
+): Promise<void> {
   try {
-    await eraseWithheld({ path, projection, onErasing: tellErasing(logger) });
+    await eraseWithheld({ path, projection, minFreeBytes, onErasing: tellErasing(logger) });
   } catch (error) {
     if (!(error instanceof CairnlogError && error.code === "in-use")) throw error;
     logger.warn({ reason: error.message }, "withheld payloads are the monitor's to erase: give it --obey-withholding");

@@ -84,12 +84,14 @@ test("a service that is told to obey takes it from a mirror that nobody writes, 
   const shown = (await service.get(`/log/${id}`)).text;
   const obeying = { SERVICE_OBEY_WITHHOLDING: "on" };
   // All of them show what the log shows.
-  for (const [settings, isKept] of [
-    [obeying, true],
-    [{}, true],
-    [obeying, false],
+  for (const [settings, hasMonitor, isKept] of [
+    [obeying, true, true],
+    [{}, true, true],
+    // There is no disk with so much room.
+    [{ ...obeying, SERVICE_MIN_FREE_BYTES: `${2 ** 49}` }, false, true],
+    [obeying, false, false],
   ] as const) {
-    if (!isKept) await monitor.close();
+    if (!hasMonitor) await monitor.close();
     const mirror = await served(folder.mirror, settings);
     expect((await mirror.get(`/log/${id}`)).text).toBe(shown);
     await mirror.close();

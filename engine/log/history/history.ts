@@ -72,6 +72,8 @@ export interface HistoryOptions extends Erasure {
   readonly pool?: Pool;
   /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
+  /** As in `LogOptions`. */
+  readonly minFreeBytes?: number;
   /** As in `StoreOptions`: for a log that is being built. */
   readonly isUnshared?: boolean;
 }

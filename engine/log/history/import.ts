@@ -47,6 +47,8 @@ export interface ImportOptions {
   readonly pool?: Pool;
   /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
+  /** As in `LogOptions`. */
+  readonly minFreeBytes?: number;
 }
 
 /** NDJSON in pieces of any size, or entries. */
@@ -116,16 +118,12 @@ export async function importEntries(
   }
 }
 
-function opened({ path, mapSize }: Pick<ImportOptions, "path" | "mapSize">): Store {
-  return openStore(mapSize === undefined ? { path } : { path, mapSize });
-}
-
 /** @throws CairnlogError unless there is no log, or an empty one of this operator that no other process has open */
 async function checkEmpty(options: ImportOptions): Promise<void> {
   const { path, signer } = options;
   // Without its file but with postings, a log has lost its entries, and `openStore` refuses it.
   if (!existsSync(join(path, DATA_FILE)) && !existsSync(postingsFolder(path))) return;
-  const store = opened(options);
+  const store = openStore(options);
   try {
     checkAlone(store, path);
     const meta = store.get("meta", "log");
@@ -148,10 +146,10 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
 /** Copies accounts, passwords and subscriptions, which an empty log may have, at least for its operator key. */
 async function copyPrivateRows(options: ImportOptions, building: string): Promise<void> {
   if (!existsSync(join(options.path, DATA_FILE))) return;
-  const from = opened(options);
+  const from = openStore(options);
   let to: Store | undefined;
   const copy = async () => {
-    to = opened({ ...options, path: building });
+    to = openStore({ ...options, path: building });
     const meta = from.get("meta", "log");
     if (meta) await migrate(from, meta, refilingFor(options.projection ?? noProjection));
     const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>

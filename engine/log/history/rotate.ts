@@ -34,6 +34,8 @@ interface RotateOptions {
   readonly to: KeyHolder;
   /** The projection with which the log is opened. */
   readonly projection: Projection;
+  /** As in `LogOptions`. */
+  readonly minFreeBytes?: number;
 }
 
 /** A rotation that is on disk. */
@@ -50,8 +52,8 @@ export interface Rotated extends RotationStatement {
  *   `invalid-input` for a key that is or was an operator key of this log; `wrong-key-status` for one that is registered
  *   and ends; `precondition-failed` for a log without a head; `frozen`; `signer-unavailable`, `storage-failed`
  */
-export async function rotateOperatorKey({ path, from, to, projection }: RotateOptions): Promise<Rotated> {
-  const writer = await openHistory({ path, operatorKey: from.public.pem, projection });
+export async function rotateOperatorKey({ path, from, to, ...options }: RotateOptions): Promise<Rotated> {
+  const writer = await openHistory({ ...options, path, operatorKey: from.public.pem });
   try {
     if (writer.frozen) throw logFrozen(writer.frozen);
     writer.operators.checkCurrent(from.fingerprint);

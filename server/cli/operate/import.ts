@@ -52,10 +52,11 @@ hashes, chain versions and anchoring proofs stay as they are; the operator key s
     const bar = startProgress("imported", total, formatBytes);
     let report: ImportReport;
     try {
-      const target = { path: join(settings.dataDir, "log"), signer: operator, projection };
+      const { dataDir, minFreeBytes } = settings;
+      const target = { path: join(dataDir, "log"), signer: operator, projection, minFreeBytes };
       report = await importEntries(target, source, {
         progress: ({ bytes }) => bar.update(bytes),
-        placing: () => replaceFile(operatorPublicKeyPath(settings.dataDir), operator.public.pem, PRIVATE_FILE),
+        placing: () => replaceFile(operatorPublicKeyPath(dataDir), operator.public.pem, PRIVATE_FILE),
       });
     } finally {
       bar.end();

@@ -92,13 +92,17 @@ export async function keyAt(place: string, settings: Settings, signers: SocketSi
  * The log, to be written. Nothing is signed in one with which the service would not start.
  * @throws CairnlogError `precondition-failed`; as `openLog` and `checkShown` do
  */
-export async function openSoundLog({ dataDir }: Settings, path: string, signer: OperatorKey): Promise<LogWriter> {
+export async function openSoundLog(
+  { dataDir, minFreeBytes }: Settings,
+  path: string,
+  signer: OperatorKey,
+): Promise<LogWriter> {
   if (existsSync(failurePath(dataDir)))
     throw new CairnlogError(
       "precondition-failed",
       `The service ended because a write failed (${failurePath(dataDir)}). Start it once with the present key: it checks the newest entries.`,
     );
-  const log = await openLog({ path, signer, projection });
+  const log = await openLog({ path, signer, projection, minFreeBytes });
   try {
     await checkShown(log, dataDir);
     return log;
@@ -266,6 +270,6 @@ export async function withholdAt(
     await log.close();
   }
   // The next start of the service would do so.
-  await eraseWithheld({ path, projection });
+  await eraseWithheld({ path, projection, minFreeBytes: place.settings.minFreeBytes });
   return withheldBy;
 }

@@ -181,7 +181,7 @@ async function rotate(values: Given): Promise<number> {
   const path = existingLog(settings.dataDir);
   return withKey(settings, async (from, signers) => {
     const to = await keyAt(target, settings, signers);
-    const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
+    const rotated = (await isHandedOver(settings, path, from, to)) ? null : await handOver(settings, path, from, to);
     const isPlaced = settings.signer === null && settings.operatorKey === null && !isSocket(target);
     const file = operatorKeyPath(settings);
     // The private key comes last: a run that finds the new one there has nothing left to do.
@@ -309,10 +309,15 @@ function comparison({ clock, expected, compared_at }: ClockComparison, isAccepte
 }
 
 /** Whether an earlier run came so far that the log belongs to the new key, and not so far that its file is in place. */
-async function isHandedOver(path: string, from: OperatorKey, to: OperatorKey): Promise<boolean> {
+async function isHandedOver(
+  { minFreeBytes }: Settings,
+  path: string,
+  from: OperatorKey,
+  to: OperatorKey,
+): Promise<boolean> {
   if (from.fingerprint === to.fingerprint) return false;
   try {
-    const log = await openLog({ path, signer: to, projection });
+    const log = await openLog({ path, signer: to, projection, minFreeBytes });
     const isRetired = log.operators.rotations.at(-1)?.old_fingerprint === from.fingerprint;
     await log.close();
     return isRetired;
@@ -325,7 +330,7 @@ async function isHandedOver(path: string, from: OperatorKey, to: OperatorKey): P
 /** @throws CairnlogError also for a log that the service would not start with: a rotation signs a head, too */
 async function handOver(settings: Settings, path: string, from: OperatorKey, to: OperatorKey): Promise<Rotated> {
   await (await openSoundLog(settings, path, from)).close();
-  return rotateOperatorKey({ path, from, to, projection });
+  return rotateOperatorKey({ path, from, to, projection, minFreeBytes: settings.minFreeBytes });
 }
 
 function described(
