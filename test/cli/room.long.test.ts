@@ -8,6 +8,7 @@ import { operatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import { createClient } from "#cairnlog/server/client/index.js";
+import { formsOf, holding } from "../backup/bytes.js";
 import { asSigner } from "../client/clients.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { scratchFolder, startService } from "../service.js";
@@ -68,4 +69,25 @@ test("operator and import leave as much of the disk free as SERVICE_MIN_FREE_BYT
       code: 0,
       stderr: "",
     });
+});
+
+test("a payload that is withheld, and stays on a disk without room for the copy, is said to stay until a start", async () => {
+  const { data, id } = await dataWith("Quittengelee");
+  showFree(0, (path) => path.includes("erasing"));
+  const { code, stdout, stderr } = await cairnlog([
+    "operator",
+    "withhold",
+    id,
+    "--reason",
+    "An order.",
+    "--data",
+    data,
+  ]);
+  const secrets = formsOf({ title: "Quittengelee" });
+  expect(holding(data, secrets)).not.toEqual([]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: `Entry 3 withholds what entry ${id} says.\n` });
+  expect(stderr).toMatch(/^The disk still has it, until a start .* take it away: .*Only 0 MiB are free.*\n$/);
+  showFree(2 ** 40, () => true);
+  await (await startService(data)).stop();
+  expect(holding(data, secrets)).toEqual([]);
 });

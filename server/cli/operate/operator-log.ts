@@ -250,12 +250,16 @@ type LogAccess =
   | { readonly settings: Settings }
   | { readonly server: string; readonly publicOrigin: string | undefined };
 
-/** @returns the id of the entry that withholds the payload */
+/**
+ * @param say told why the payload is still on the disk, if it is
+ * @returns the id of the entry that withholds the payload
+ */
 export async function withholdAt(
   place: LogAccess,
   key: OperatorKey,
   entryId: number,
   said: WithholdingReason,
+  say: (sentence: string) => void,
 ): Promise<number> {
   if ("server" in place) {
     const client = operatorClient(place.server, place.publicOrigin, key);
@@ -269,7 +273,11 @@ export async function withholdAt(
   } finally {
     await log.close();
   }
-  // The next start of the service would do so.
-  await eraseWithheld({ path, projection, minFreeBytes: place.settings.minFreeBytes });
+  const stays = ({ message }: Error) =>
+    say(`The disk still has it, until a start of the service can take it away: ${message}`);
+  const { minFreeBytes } = place.settings;
+  const onErasing = (_: number, refusal: Error | null) => refusal && stays(refusal);
+  // Nothing takes the entry back, whatever becomes of this.
+  await eraseWithheld({ path, projection, minFreeBytes, onErasing }).catch(stays);
   return withheldBy;
 }

@@ -206,7 +206,6 @@ async function freeze(values: Given): Promise<number> {
   const publicOrigin = publicOriginOf(values.as);
   return withKey(settings, async (key) => {
     const { server } = values;
-    const say = (sentence: string) => console.error(printable(sentence));
     const sth = await (server === undefined
       ? freezeLog(settings, key, ending)
       : interruptible((signal) =>
@@ -220,6 +219,8 @@ async function freeze(values: Given): Promise<number> {
   });
 }
 
+const say = (sentence: string): void => console.error(printable(sentence));
+
 const STILL_THERE =
   "\nThe disks of its nodes still have it: restart each of them. With a journal in PostgreSQL, run cairnlog replicate erase.";
 
@@ -232,7 +233,7 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
   return withKey(settings, async (key) => {
     const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
-    const withheld_by = await withholdAt(place, key, entryId, { reason, basis, ...member });
+    const withheld_by = await withholdAt(place, key, entryId, { reason, basis, ...member }, say);
     console.log(
       values.json
         ? printableJson({ entry_id: entryId, withheld_by, reason, basis, ...member })
