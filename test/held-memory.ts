@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
+export const collectGarbage = runInNewContext("gc") as () => void;
 
 /** Bytes of objects and of buffers. */
 export function heldMemory(): number {

@@ -5,6 +5,7 @@ import { checkTls } from "../transport/tls.js";
 import {
   type ConnectionCount,
   cannotListen,
+  type RequestHandler,
   type Serving,
   type ServingOptions,
   type Transport,
@@ -24,10 +25,18 @@ export const uwsTransport = (library: Library): Transport => ({
   serve: (options) => new UwsServing(library, options),
 });
 
-/** An app of the library. The certificate of an app never changes, so a new one needs a new app. */
+/**
+ * An app of the library. The certificate of an app never changes, so a new one needs a new app. The library keeps the functions
+ * that an app was given until the process ends, also when it is closed. So these hold this object alone, which then lets go of
+ * the service: whoever starts many of them in a process would keep all their memory.
+ */
 interface Running {
   readonly app: TemplatedApp;
   connections: number;
+  /** Of each path, and for all others. */
+  handlers: readonly RequestHandler[];
+  /** Called with +1 and −1. */
+  connected: (response: HttpResponse, change: number) => void;
 }
 
 interface ListenAt {
@@ -59,10 +68,13 @@ class UwsServing implements Serving {
     const { tls, handlers, otherwise } = this.#options;
     const { App, SSLApp } = this.#library;
     const app = tls ? SSLApp({ cert_file_name: tls.certificate, key_file_name: tls.key }) : App();
-    const running = { app, connections: 0 };
-    app.filter((response, change) => this.#connected(running, response, Number(change)));
-    for (const [path, handler] of handlers) app.any(path.replace(/\{(\w+)\}/g, ":$1"), handler);
-    app.any("/*", otherwise);
+    const running: Running = {
+      app,
+      connections: 0,
+      handlers: [...handlers.values(), otherwise],
+      connected: (response, change) => this.#connected(running, response, change),
+    };
+    addRoutes(running, [...handlers.keys()]);
     this.#running.add(running);
     return running;
   }
@@ -121,7 +133,7 @@ class UwsServing implements Serving {
     if (running === this.#newest || running.connections > 0) return;
     // Not in a callback of the same app.
     setImmediate(() => {
-      if (this.#running.delete(running)) running.app.close();
+      if (this.#running.delete(running)) end(running);
     });
   }
 
@@ -131,7 +143,7 @@ class UwsServing implements Serving {
   }
 
   close(): void {
-    for (const { app } of this.#running) app.close();
+    for (const running of this.#running) end(running);
     this.#running.clear();
   }
 
@@ -156,4 +168,20 @@ class UwsServing implements Serving {
     this.connectionsRefused++;
     response.close();
   }
+}
+
+/** Outside the class: functions that are made in one place hold all that any of them uses. */
+function addRoutes(running: Running, paths: readonly string[]): void {
+  const { app } = running;
+  app.filter((response, change) => running.connected(response, Number(change)));
+  const routes = [...paths.map((path) => path.replace(/\{(\w+)\}/g, ":$1")), "/*"];
+  for (const [index, route] of routes.entries())
+    app.any(route, (response, request) => running.handlers[index]!(response, request));
+}
+
+/** Closes all connections of an app, which no request can reach then, and lets go of what it called. */
+function end(running: Running): void {
+  running.app.close();
+  running.handlers = [];
+  running.connected = () => {};
 }

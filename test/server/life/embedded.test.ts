@@ -7,6 +7,7 @@ import { CairnlogError } from "#cairnlog/engine/base/error.js";
 import { type GivenSettings, type LogSink, startServer } from "#cairnlog/server/index.js";
 import { completeSettings, readSettings } from "#cairnlog/server/settings/settings.js";
 import { anyEvent } from "../../anyevent.js";
+import { collectGarbage } from "../../held-memory.js";
 import { keepUncaught } from "../../uncaught.js";
 import { temporaryFolder, WANTED_TRANSPORT } from "../harness.js";
 
@@ -192,4 +193,22 @@ describe("functions that throw", () => {
     await expect.poll(() => uncaught.length).toBeGreaterThan(3);
     expect(new Set(uncaught)).toEqual(new Set([own]));
   });
+});
+
+test("a program that starts and closes one service after the other holds none but perhaps the newest", async () => {
+  const logs: WeakRef<object>[] = [];
+  const use = async () => {
+    const server = await startServer({ ...small(), frontEnds: 0 }, { logger: keeping().logger });
+    await (await fetch(`${server.url}/api/v1/health`)).text();
+    logs.push(new WeakRef(server.registry.log));
+    await server.close();
+  };
+  for (let count = 0; count < 4; count++) await use();
+  const isHeld = (log: WeakRef<object>) => log.deref() !== undefined;
+  await expect
+    .poll(() => {
+      collectGarbage();
+      return logs.filter(isHeld).length;
+    })
+    .toBeLessThan(2);
 });
