@@ -470,14 +470,15 @@ class LmdbStore implements Store {
     const places = [...this.#left, this.#handles].map((handles) => () => handles.places.close());
     await closeAll(
       () => this.#reserve?.close(),
-      ...places,
       () => this.#postings?.close(),
       // After a failure LMDB must not be called any more; the end of the process closes its files.
       () => this.health.failure || this.#closeEnvironments(),
+      ...places,
     );
   }
 
   #closeEnvironments(): Promise<void> {
+    this.health.closed();
     this.#pinned?.done();
     this.#pinned = undefined;
     return closeAll(...[...this.#left, this.#handles].map((handles) => () => handles.environment.close()));

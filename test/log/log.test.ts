@@ -262,7 +262,17 @@ describe("limits of a log", () => {
   });
 });
 
-test("a log that was closed says so to whoever reads on, and does not blame the disk", async () => {
+/** What `read` throws. */
+function errorOf(read: () => unknown): unknown {
+  try {
+    read();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+test("a log that is closed, or being closed, says so to whoever reads on, and does not blame the disk", async () => {
   const { log, path } = await openTestLog();
   await log.append([event(1), event(2), event(3)]);
   const reader = await openTestReader(path);
@@ -270,9 +280,10 @@ test("a log that was closed says so to whoever reads on, and does not blame the 
     const snapshot = view.snapshot();
     const entries = view.entries()[Symbol.iterator]();
     entries.next();
-    await view.close();
+    // A range of LMDB that is gone on with, given back, or left.
+    const [range, given, left] = [1, 2, 3].map(() => snapshot.range("meta")[Symbol.iterator]());
+    for (const begun of [range, given, left]) begun!.next();
     const reads: (() => unknown)[] = [
-      () => entries.next(),
       () => view.entry(2),
       () => view.treeHead(),
       () => view.receipt(0),
@@ -285,7 +296,22 @@ test("a log that was closed says so to whoever reads on, and does not blame the 
       () => snapshot.get("meta", "log"),
       () => reader.refresh(),
     ];
+    let isClosed = false;
+    const closing = view.close().then(() => {
+      isClosed = true;
+    });
+    for (let times = 1; !isClosed; times++) {
+      const failed = reads.flatMap((read) => errorOf(read) ?? []);
+      expect(failed).toEqual(failed.map(() => failsWith("closed")));
+      await (times % 50 ? null : new Promise(setImmediate));
+    }
+    await closing;
+    reads.push(
+      () => entries.next(),
+      () => range!.next(),
+    );
     for (const read of reads) expect(read).toThrow(failsWith("closed"));
+    given!.return?.();
     snapshot.close();
     await view.close();
   }

@@ -477,7 +477,6 @@ export abstract class LogView {
       () => this.#verification.close(),
       () => memory.close(),
       () => store.close(),
-      () => store.health.closed(),
     );
   }
 

@@ -132,17 +132,29 @@ export class StoreHealth {
     }
   }
 
-  /** The rows that `read` returns, one at a time. @throws as `reading` does */
+  /**
+   * The rows that `read` returns, one at a time. Whoever takes them may do so over several turns, and the log be closed meanwhile:
+   * LMDB ends the process if a range of a closed environment is gone on with, or given back.
+   * @throws as `reading` does
+   */
   *readingEach<T>(read: () => Iterable<T>): Iterable<T> {
     this.check();
+    let rows: Iterator<T> | undefined;
     try {
-      yield* read();
+      rows = read()[Symbol.iterator]();
+      for (let next = rows.next(); !next.done; next = rows.next()) {
+        yield next.value;
+        this.check();
+      }
+      rows = undefined;
     } catch (cause) {
       throw failedRead(cause);
+    } finally {
+      if (this.isUsable) rows?.return?.();
     }
   }
 
-  /** To be called by whoever has closed the log: from now on `check` says so, and does not blame the disk. */
+  /** To be called before an environment is closed: from now on `check` says so, and does not blame the disk. */
   closed(): void {
     this.#isClosed = true;
   }

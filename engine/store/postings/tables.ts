@@ -212,7 +212,7 @@ export function openPostings(options: PostingOptions, room: Room, health: StoreH
       };
       await closeAll(
         () => reserve?.close(),
-        () => health.failure || closeAll(release, ...closings),
+        () => health.failure || closeAll(() => health.closed(), release, ...closings),
       );
     },
   };
