@@ -125,6 +125,7 @@ export class OperatorPins {
   /** What the store has. The end that another client has noted there is believed from now on. */
   async stored(): Promise<State | undefined> {
     const state = await this.#store.load();
+    this.#http.hasSeen(state?.head?.tree_size ?? 0);
     this.end ??= state?.frozen;
     return state;
   }

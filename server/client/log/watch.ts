@@ -327,9 +327,7 @@ export class Watch {
   }
 
   async #knownHead(): Promise<TreeHead | null> {
-    const head = ((await this.#pins.stored())?.head ?? null) as TreeHead | null;
-    this.#http.hasSeen(head?.tree_size ?? 0);
-    return head;
+    return ((await this.#pins.stored())?.head ?? null) as TreeHead | null;
   }
 
   /**

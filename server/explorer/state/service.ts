@@ -5,7 +5,7 @@
 
 import { sparingStore } from "../../client/base/demonstration.js";
 import { Http } from "../../client/base/http.js";
-import { type Client, createClient, type Signer } from "../../client/index.js";
+import { type Client, createClient, type Signer, type Store } from "../../client/index.js";
 import { isDemonstration, lastingStore } from "./memory.js";
 import { timelyFetch } from "./timely.js";
 
@@ -55,16 +55,28 @@ const noted: typeof fetch = async (input, init) => {
 /** Where the page is: the root of the service, which a proxy may show below a path. */
 const server = new URL(".", window.location.href).href;
 
-/** The client's memory of the log. */
-export const store = sparingStore(lastingStore, server, timelyFetch, (_, isSpared) => {
+/** Checks only the form of answers: `http.get(wire.AnchorStatus, "/log/anchor-status")`. */
+export const http = new Http(server, noted);
+
+const kept = sparingStore(lastingStore, server, timelyFetch, (_, isSpared) => {
   isDemonstration.value = isSpared;
 });
+
+/** The client's memory of the log. What it has seen, `http` must not get an older answer than: nodes may be behind. */
+export const store: Store = {
+  async load() {
+    const state = await kept.load();
+    http.hasSeen(state?.head?.tree_size ?? 0);
+    return state;
+  },
+  async save(state) {
+    http.hasSeen(state.head?.tree_size ?? 0);
+    await kept.save(state);
+  },
+};
 
 /** Verifies everything that it returns. */
 export const client = createClient({ server, store, fetch: noted });
 
 /** The client with a key, for requests that need a signature. */
 export const clientOf = (signer: Signer): Client => createClient({ server, store, signer, fetch: noted });
-
-/** Checks only the form of answers: `http.get(wire.AnchorStatus, "/log/anchor-status")`. */
-export const http = new Http(server, noted);
