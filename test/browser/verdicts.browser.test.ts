@@ -4,11 +4,16 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { openOperatorKey } from "#cairnlog/engine/crypto/signer/operator-key.js";
+import { importEntries } from "#cairnlog/engine/index.js";
+import { projection } from "#cairnlog/engine/registry/events/projection.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { fillLog, newPeople } from "#cairnlog/server/cli/demo/fill-log.js";
 import { asSigner, newClient } from "../client/clients.js";
+import { chain } from "../log/history/entries.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, sha256, submission } from "../server/signers.js";
 import { Reader } from "./explorer.js";
@@ -235,8 +240,9 @@ describe("a key", () => {
 });
 
 describe("a file", () => {
-  const verdictOf = async (reader: Reader, ...paths: string[]) => {
-    const page = await reader.open(service.url, "#/file");
+  const verdictOf = (reader: Reader, ...paths: string[]) => verdictFrom(service.url, reader, ...paths);
+  const verdictFrom = async (url: string, reader: Reader, ...paths: string[]) => {
+    const page = await reader.open(url, "#/file");
     await page.locator('input[type="file"]').setInputFiles(paths);
     await page.locator("main .verdict").waitFor();
     const found = await verdicts(page);
@@ -274,6 +280,56 @@ describe("a file", () => {
       finding: "bad",
       text: expect.stringContaining("not the one that was attested"),
     });
+    await reader.leave();
+  });
+
+  test("with a receipt that has what the log does not show is judged by the status of its key, too", async () => {
+    const [file, content_hash] = [join(folder, "long.txt"), sha256("long")];
+    const { client } = newClient(service.url);
+    const said = { title: "Long", content_hash, pages: 7 };
+    const { bundle } = await client.attest(said as never, { pseudonym: "Lou" });
+    writeFileSync(file, "long");
+    writeFileSync(`${file}.attestation.json`, JSON.stringify(bundle));
+    const reader = await Reader.arrive();
+    const signed = /This file was signed by Lou \w{8} on [^;]*; the log proves it\./;
+    const found = await verdictOf(reader, file, `${file}.attestation.json`);
+    expect(found).toEqual({ finding: "good", text: expect.stringMatching(new RegExp(`${signed.source} ?$`)) });
+    await client.keys.revoke();
+    const later = await verdictOf(reader, file, `${file}.attestation.json`);
+    expect(later).toEqual({
+      finding: "open",
+      text: expect.stringMatching(new RegExp(`${signed.source} The service says that a key was revoked\\.`)),
+    });
+    await reader.leave();
+  });
+
+  test("that was signed in a history of version 1 was signed, at a time that nothing proves", async () => {
+    const told = [people.grace, people.ada].flatMap(({ fingerprint }, i) =>
+      entries
+        .filter(({ payload: p }) => [p!.fingerprint, p!.signer_key_fingerprint].includes(fingerprint))
+        // One of the services that had made such histories called all of them so.
+        .map(({ event_type: type, payload }) => ({
+          event_type: i && type.startsWith("https:") ? "attestation" : type,
+          payload: payload!,
+        })),
+    );
+    const history = chain(told);
+    const dataDir = temporaryFolder();
+    const signer = openOperatorKey(join(dataDir, "operator.pem"));
+    const lines = Buffer.from(history.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    await importEntries({ path: join(dataDir, "log"), signer, projection }, Readable.from([lines]));
+    const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
+    const reader = await Reader.arrive();
+    expect(await verdictFrom(imported.url, reader, join(folder, "compiler.txt"))).toEqual({
+      finding: "good",
+      text: expect.stringMatching(/signed by Grace Hopper \w{8} ?, at a time that no hash covers/),
+    });
+    for (const { id } of history) {
+      const page = await reader.open(imported.url, `#/entries/${id}`);
+      expect(await verdicts(page)).toEqual([
+        { finding: "good", text: expect.stringMatching(/at a time that no hash covers.*, and the signature fits\.$/) },
+      ]);
+    }
     await reader.leave();
   });
 

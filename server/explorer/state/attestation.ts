@@ -26,7 +26,7 @@ export interface CheckedAttestation {
   readonly signed: SignedMembers | null;
   /** `open`: everything is verified except the signature, which cannot be checked without the whole manifest. */
   readonly standing: "holds" | "open" | "wrong";
-  /** Null if the log does not contain the whole manifest, or the page reads files, which do not have the proof for it. */
+  /** Null if no file can have it: the log lacks a part of the manifest, the entry is old, or published files have no proof for it. */
   readonly bundle: AttestationBundle | null;
 }
 
@@ -48,6 +48,7 @@ export async function checkAttestation(
   const attested = normaliseContentHash(event.document_hash) ?? event.document_hash;
   const manifest = rebuiltManifest(event, attested);
   const { ots_proof: _, ...bare } = proven.entry;
+  const isOld = bare.chain_version !== 2;
   const bundle: AttestationBundle = {
     format: BUNDLE_FORMAT,
     // Without the real manifest, everything else can still be checked.
@@ -63,18 +64,30 @@ export async function checkAttestation(
       ...(event.intent_statement ? { intent_statement: event.intent_statement } : {}),
     },
     public_key: key.public_key,
-    entry: bare,
+    // Only the form of the file wants this version. That an older entry has its hash, this page has checked before.
+    entry: { ...bare, chain_version: 2 },
     ...evidence,
   };
   const verdict = await verifyBundle(bundle, { fileHash, operatorKey });
-  const checks = verdict.checks.map((check) => source().judged(check, proven));
-  const standing = checks.every(({ ok }) => ok) ? "holds" : "wrong";
+  const checks = verdict.checks.map((check) =>
+    source().judged(isOld && check.name === "entry" ? OF_OLD_ENTRY : check, proven),
+  );
+  // Histories of others have members that no file has. That is not wrong.
+  const isForeign = isOld && checks.some(({ name, ok }) => name === "format" && !ok);
+  const standing = isForeign ? "open" : checks.every(({ ok }) => ok) ? "holds" : "wrong";
   const { signed } = verdict;
-  if (manifest) return { event, key, checks, signed, standing, bundle: hasService() ? bundle : null };
-  const isOpen = checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
+  if (manifest) return { event, key, checks, signed, standing, bundle: hasService() && !isOld ? bundle : null };
+  const isOpen = isForeign || checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
   const rest = { signed: null, standing: isOpen ? "open" : "wrong", bundle: null } as const;
   return { event, key, checks: checks.map(withoutManifest), ...rest };
 }
+
+/** In place of the check of an entry of version 2. */
+const OF_OLD_ENTRY: BundleCheck = {
+  name: "entry",
+  ok: true,
+  detail: "The log entry's hash is that of its content. It is of version 1, so the hash covers no time.",
+};
 
 const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);
 

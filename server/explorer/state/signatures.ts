@@ -3,7 +3,7 @@
  * session by which an endorsement was offered, only the log has seen.
  */
 
-import { isPredicate } from "../../../engine/verify/events/kinds.js";
+import { isEventType } from "../../../engine/verify/events/kinds.js";
 import { isCut } from "../../../engine/verify/events/withheld.js";
 import {
   canonicalJson,
@@ -47,7 +47,8 @@ interface Shown {
 /** @throws ClientError if what is needed for the check cannot be fetched */
 export async function checkSignatures(proven: Proven): Promise<CheckedSignatures> {
   const { entry } = proven;
-  if (entry.payload && isPredicate(entry.event_type) && isAttestation(entry.payload)) {
+  // An older history may have another name for their type.
+  if (entry.payload && !isEventType(entry.event_type) && isAttestation(entry.payload)) {
     const attestation = await checkAttestation(proven, entry.payload);
     const checks = attestation.checks
       .filter(({ name }) => OF_SIGNATURE.has(name))

@@ -1,6 +1,7 @@
 /** Who signed the file, when, and whether the log proves it. The receipt is judged, if there is one, and what the log has. */
 import type { ComponentChildren } from "preact";
-import { FailedVerdict, KeyName, Time, Verdict } from "../../components/index.js";
+import type { Entry } from "../../../../engine/verify/index.js";
+import { FailedVerdict, KeyName, RecordedOn, Verdict } from "../../components/index.js";
 import { teller } from "../../state/source.js";
 import type { CheckedReceipt } from "./ReceiptCard.js";
 import type { ClaimRecords } from "./records.js";
@@ -20,7 +21,14 @@ interface FileVerdictProps {
 }
 
 export function FileVerdict({ claims, error, results, receipt }: FileVerdictProps) {
-  const standing = (wanted: string) => results.filter(({ checked }) => checked?.standing === wanted);
+  const bundle = receipt?.bundle;
+  const isInReceipt = ({ entry }: Result) => entry.entry_hash === bundle?.entry.entry_hash;
+  // A receipt that holds has all that was signed, also what the log does not show.
+  const standing = (wanted: string) =>
+    results.filter((each) => {
+      const found = each.checked?.standing;
+      return wanted === (found === "open" && isInReceipt(each) ? "holds" : found);
+    });
   const [fitting, wrong, open] = [standing("holds"), standing("wrong"), standing("open")];
   const failed = results.find((result) => result.error !== undefined);
   if (receipt?.verdict === "withheld") return <Verdict finding="open">{faultOf(receipt.checks)}</Verdict>;
@@ -40,10 +48,9 @@ export function FileVerdict({ claims, error, results, receipt }: FileVerdictProp
   const signers = fitting.map(({ entry, checked }) => ({
     fingerprint: checked!.event.signer_key_fingerprint,
     name: checked!.key.pseudonym,
-    at: entry.timestamp,
+    entry,
   }));
-  const bundle = receipt?.bundle;
-  const isListed = bundle && fitting.some(({ entry }) => entry.entry_hash === bundle.entry.entry_hash);
+  const isListed = fitting.some(isInReceipt);
   const all = bundle && !isListed ? [{ ...signerOf(bundle), name: undefined }, ...signers] : signers;
   const revoked = fitting.length - sound.length;
   const rest = [
@@ -71,12 +78,12 @@ export function FileVerdict({ claims, error, results, receipt }: FileVerdictProp
 interface Signer {
   readonly fingerprint: string;
   readonly name: string | undefined;
-  readonly at: string;
+  readonly entry: Entry;
 }
 
 const signerOf = ({ attestation, entry }: NonNullable<CheckedReceipt["bundle"]>) => ({
   fingerprint: attestation.signer_key_fingerprint,
-  at: entry.timestamp,
+  entry,
 });
 
 /** "Ada on …, Grace on … and 3 more". */
@@ -85,10 +92,11 @@ function named(signers: readonly Signer[]): ComponentChildren {
   const shown = signers.slice(0, MAX_NAMED);
   return (
     <>
-      {shown.map(({ fingerprint, name, at }, i) => (
-        <span key={fingerprint + at}>
+      {shown.map(({ fingerprint, name, entry }, i) => (
+        <span key={entry.entry_hash}>
           {i > 0 && (i === shown.length - 1 && more <= 0 ? " and by " : ", by ")}
-          <KeyName fingerprint={fingerprint} name={name} isLink /> on <Time at={at} />
+          <KeyName fingerprint={fingerprint} name={name} isLink />
+          <RecordedOn entry={entry} />
         </span>
       ))}
       {more > 0 && ` and ${NUMBER.format(more)} more`}
