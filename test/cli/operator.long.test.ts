@@ -70,6 +70,19 @@ test("with --json it says what it did, and where the keys are", async () => {
   });
 });
 
+test("where the keys cannot be put in place, it says that the log is the new key's already", async () => {
+  const inTheWay = own("operator.pub.pem.new");
+  mkdirSync(join(inTheWay, "folder"), { recursive: true });
+  const { code, stdout, stderr } = await rotate();
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(
+    `The log is handed over to ${newKey.fingerprint}, so keep ${newFile}. Run the command again`,
+  );
+  rmSync(inTheWay, { recursive: true });
+  expect((await rotate()).stdout).toContain(`The log had been handed over to ${newKey.fingerprint} before.`);
+  expect(text(own("operator.pem"))).toBe(newPem);
+});
+
 test("a key that SERVICE_OPERATOR_KEY names stays where it is", async () => {
   const elsewhere = join(scratch.path, "elsewhere.pem");
   writeFileSync(elsewhere, oldPem);

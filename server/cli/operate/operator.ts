@@ -22,6 +22,7 @@ import { flag, subcommandWithActions, text, textOr, type Values } from "../line/
 import { none, only, required, UsageError } from "../line/usage.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { settingsAt } from "./environment.js";
 import {
   continueLog,
@@ -184,9 +185,17 @@ async function rotate(values: Given): Promise<number> {
     const rotated = (await isHandedOver(settings, path, from, to)) ? null : await handOver(settings, path, from, to);
     const isPlaced = settings.signer === null && settings.operatorKey === null && !isSocket(target);
     const file = operatorKeyPath(settings);
-    // The private key comes last: a run that finds the new one there has nothing left to do.
-    await putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
-    const retired = isPlaced ? await putInPlace(file, from, readPrivateKey(target)) : null;
+    const place = async () => {
+      // The private key comes last: a run that finds the new one there has nothing left to do.
+      await putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
+      return isPlaced ? putInPlace(file, from, readPrivateKey(target)) : null;
+    };
+    const retired = await place().catch((cause: Error) => {
+      const why = isSystemError(cause) ? systemSentence(cause, settings.dataDir) : cause.message;
+      // Without its key, the log would have come to its end.
+      const detail = `The log is handed over to ${to.fingerprint}, so keep ${target}. Run the command again, which puts the keys in place: ${why}`;
+      throw new CairnlogError("storage-failed", detail, { cause });
+    });
     const keys = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint };
     const placed = { operator_key_file: isPlaced ? file : null, retired_key_file: retired };
     console.log(
