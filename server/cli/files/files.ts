@@ -1,5 +1,5 @@
 /** The files that a command line names, by themselves or by their directories. */
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import { flag, texts, type Values } from "../line/subcommand.js";
@@ -106,8 +106,33 @@ export const SELECTION_OPTIONS = {
   ),
 } as const;
 
+/** The bytes in a file; `-` is standard input. @throws the file system's error */
+export const readBytes = (file: string): Buffer => (file === "-" ? readInput() : readFileSync(onDisk(file)));
+
 /** The text in a file, without a byte order mark; `-` is standard input. @throws the file system's error */
-export const readText = (file: string): string => withoutMark(readFileSync(file === "-" ? 0 : onDisk(file), "utf8"));
+export const readText = (file: string): string => withoutMark(readBytes(file).toString("utf8"));
+
+const STDIN = 0;
+const PIECE_BYTES = 2 ** 16;
+const LOOK_MS = 10;
+
+/**
+ * Standard input, to its end. Where another process has the same pipe and made it one that nobody waits for, as `npx` does, Node's
+ * own `readFileSync` fails as soon as it is empty.
+ */
+function readInput(): Buffer {
+  const pieces: Buffer[] = [];
+  for (;;)
+    try {
+      const piece = Buffer.allocUnsafe(PIECE_BYTES);
+      const length = readSync(STDIN, piece);
+      if (!length) return Buffer.concat(pieces);
+      pieces.push(piece.subarray(0, length));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MS);
+    }
+}
 
 export interface NamedFiles {
   /** Files as they were named, and the regular files in each directory, in the order of their paths. */

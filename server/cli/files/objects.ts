@@ -1,18 +1,17 @@
 /** JSON objects that commands take from files. */
 import { isUtf8 } from "node:buffer";
-import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { parseIJson } from "../../../engine/verify/index.js";
 import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
 import { withoutMark } from "./byte-order-mark.js";
-import { onDisk } from "./disk-names.js";
+import { readBytes } from "./files.js";
 
 /**
  * The object in a file; `-` is standard input.
  * @throws CairnlogError `not-i-json`; `invalid-input` for what is no object
  */
 export function readObject(file: string): JsonObject {
-  const text = readFileSync(file === "-" ? 0 : onDisk(file));
+  const text = readBytes(file);
   const value = isUtf8(text) ? parseIJson(withoutMark(text.toString("utf8"))) : undefined;
   if (isObject(value)) return value;
   const name = file === "-" ? "Standard input" : file;

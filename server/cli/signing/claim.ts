@@ -2,7 +2,7 @@
  * `cairnlog claim`: encrypts claims, decrypts them and checks their commitments, all on this machine. Plaintext and
  * keys come from files or standard input, never from arguments, which other users of the machine can see.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { CairnlogError } from "../../../engine/base/error.js";
 import { writeKeyFile } from "../../../engine/crypto/signer/operator-key.js";
 import {
@@ -18,6 +18,7 @@ import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js"
 import type { SealedClaim } from "../../client/base/types.js";
 import { type Action, listAnswer, runAction } from "../connection/actions.js";
 import { CONNECTION_OPTIONS } from "../connection/connection.js";
+import { readBytes } from "../files/files.js";
 import { readObject } from "../files/objects.js";
 import { readPublicKey } from "../files/public-key.js";
 import { privateKeyIn } from "../files/secrets.js";
@@ -139,7 +140,7 @@ function encrypt(operands: readonly string[], values: Values<typeof ENCRYPT>): n
     throw new UsageError("give either --lookup-key or --lookup-secret");
   checkNew(keyOut);
   const recipient = readPublicKey(to);
-  const lookupKey = given ?? deriveLookupKey(read(secret!), values["lookup-context"]);
+  const lookupKey = given ?? deriveLookupKey(readBytes(secret!), values["lookup-context"]);
   const plaintext = readPlaintext(values.in, values.bytes);
   const options = { recipient, lookupKey, nameRecipient: values["name-recipient"] };
   const { payload, commitmentKey } = encryptClaim(plaintext, options);
@@ -178,7 +179,7 @@ async function check(operands: readonly string[], values: Values<typeof CHECK>):
     isKeyed && key !== undefined
       ? deriveCommitmentKey(payload, await readSecretKey(key, values["passphrase-file"]))
       : undefined;
-  const commitmentKey = kept === undefined ? derived : read(kept).toString("utf8").trim();
+  const commitmentKey = kept === undefined ? derived : readBytes(kept).toString("utf8").trim();
   const valid = verifyClaimCommitment(payload, readPlaintext(values.in, values.bytes), commitmentKey);
   const commitment = isKeyed ? "hmac-sha256-ecdh-v1" : "sha256";
   if (values.json) console.log(printableJson({ valid, commitment_alg: commitment }));
@@ -193,13 +194,9 @@ function checkNew(path: string | undefined): void {
     throw new UsageError(`${path} exists already; a key is never overwritten`);
 }
 
-function read(path: string): Buffer {
-  return readFileSync(path === STDIN ? 0 : path);
-}
-
 /** A JSON object, or with `bytes` the bytes of any file. */
 function readPlaintext(path: string, bytes: boolean): JsonObject | Uint8Array {
-  return bytes ? read(path) : readObject(path);
+  return bytes ? readBytes(path) : readObject(path);
 }
 
 /** The payload of a claim. The file has the payload, or an answer of the service with the member `payload`. */
