@@ -4,6 +4,7 @@ import {
   closeSync,
   fsyncSync,
   lchownSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -134,6 +135,29 @@ export function throughDraft(path: string, write: (draft: string) => void): void
   } catch (error) {
     dropDraft(draft);
     throw error;
+  }
+}
+
+/** @throws the file system's error if something has the name */
+export function requireNew(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false }))
+    throw Object.assign(new Error(`EEXIST: ${path} exists already`), { code: "EEXIST", syscall: "open", path });
+}
+
+/** Codes of disks on which a file has one name, such as FAT. */
+const NO_LINKS: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
+
+/**
+ * Gives a draft a name that nothing has; the draft may stay. A file that has got the name meanwhile keeps it.
+ * @throws the file system's error, also if something has the name
+ */
+export function nameNew(draft: string, path: string): void {
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    requireNew(path);
+    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
+    renameSync(draft, path);
   }
 }
 

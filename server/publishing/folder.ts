@@ -5,9 +5,9 @@
  * If we crash here: a draft is left in `.drafts`, which a later run removes when it is a day old.
  */
 import { randomUUID } from "node:crypto";
-import { linkSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { flushFolder, flushFolders, makeFolders } from "../../engine/base/files.js";
+import { flushFolder, flushFolders, makeFolders, nameNew } from "../../engine/base/files.js";
 import { keepFile, writeFlushed } from "../monitor/folder.js";
 import { LEFT_FOR_MS, type Stored, type StoredFile, type Target } from "./target.js";
 
@@ -54,7 +54,7 @@ export class FolderTarget implements Target {
       // The first checkpoint comes last, too.
       if (dirname(target) === this.#path) this.#flush();
       // A file that has the name already keeps it, also if it got it just now.
-      linkSync(draft, target);
+      nameNew(draft, target);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       return false;

@@ -1,8 +1,8 @@
 /** The operator key, as a small interface: it signs tree heads, and its fingerprint identifies the log. */
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../base/error.js";
-import { draftOf, flushFolders, giveToOwner, makeFolders } from "../../base/files.js";
+import { draftOf, dropDraft, flushFolders, giveToOwner, makeFolders, nameNew } from "../../base/files.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { generatePrivateKey, privateKey, signEach, verifySync } from "../keys/signatures.js";
 import { importPublicKey, type ServerKey } from "../keys/spki.js";
@@ -129,9 +129,9 @@ export function writeKeyFile(path: string, pem: string): void {
     } finally {
       closeSync(file);
     }
-    linkSync(draft, path);
+    nameNew(draft, path);
   } finally {
-    unlinkSync(draft);
+    dropDraft(draft);
   }
   flushFolders(dirname(path));
 }

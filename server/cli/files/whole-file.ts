@@ -5,9 +5,9 @@
  * If we crash before that: a draft is left over, which has a random ending.
  */
 import { once } from "node:events";
-import { createWriteStream, linkSync, lstatSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { createWriteStream, realpathSync, statSync, writeFileSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { draftOf, dropDraft, throughDraft } from "../../../engine/base/files.js";
+import { draftOf, dropDraft, nameNew, requireNew, throughDraft } from "../../../engine/base/files.js";
 
 /** Writes a new file from a stream. @throws the reason of `signal`; the file system's error, also if the file exists */
 export async function streamNew(path: string, text: () => AsyncIterable<string>, signal: AbortSignal): Promise<void> {
@@ -55,24 +55,5 @@ export function writeWhole(path: string, content: string | Uint8Array, mode = 0o
   } catch (error) {
     if (!found || !NO_DRAFT.has((error as NodeJS.ErrnoException).code)) throw error;
     writeFileSync(path, content);
-  }
-}
-
-function requireNew(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false }))
-    throw Object.assign(new Error(`${path} exists already`), { code: "EEXIST", syscall: "open", path });
-}
-
-/** Codes of disks on which a file has one name, such as FAT. */
-const NO_LINKS: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
-
-/** A file that has got the name meanwhile keeps it. */
-function nameNew(draft: string, path: string): void {
-  try {
-    linkSync(draft, path);
-  } catch (error) {
-    requireNew(path);
-    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
-    renameSync(draft, path);
   }
 }
