@@ -207,6 +207,14 @@ test("the true chain is not believed where the log does not begin with the tree 
   expect(await store.load()).toEqual({ operator_key: a.publicPem, head: null });
 });
 
+test("a head that nobody has signed is called so by a monitor to which the true chain is new", async () => {
+  const signature = x.sign("something else");
+  proxy.lie = (path, answer) => (path === "/log/sth" ? { ...answer, signature } : answer);
+  const { monitor } = newMonitor(proxy.url, { operatorKey: a.publicPem });
+  expect(await caught(monitor.round(), "bad-signature")).toMatchObject({ shown: { signature } });
+  await monitor.close();
+});
+
 const verdictOf = async (told: AttestationBundle) =>
   (await verifyBundle(told, { fileHash: FILE, operatorKey: parsePublicKey(a.publicPem) })).valid;
 
