@@ -127,6 +127,12 @@ test("at a day the log ends by itself, though the service is away then; an old c
   const args = [...freezing, "--server", proxy.url, "--as", last.url, "--json"];
   expect((await spawned([...freezing, "--at", day])).stderr).toContain("--at is for a service that runs");
   expect((await spawned([...args, "--at", "soon"])).code).toBe(2);
+  const lastYear = new Date(midnight - 365 * DAY_MS).toISOString().slice(0, 10);
+  const mistaken = await spawned([...args, "--at", lastYear]);
+  expect(mistaken).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`--at ${lastYear}T00:00:00.000Z has long passed`),
+  });
   const waiting = spawned([...args, "--at", day], { env });
   // An hour before.
   clock.set(midnight - Date.now() - 3_600_000);

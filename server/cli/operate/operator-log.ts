@@ -193,6 +193,8 @@ export async function freezeLog(settings: Settings, key: OperatorKey, ending: En
 /** Milliseconds between two looks at the clock, and two tries. */
 const LOOK_MS = 1_000;
 const AGAIN_MS = 5_000;
+/** Milliseconds after which a time is taken for a mistake, such as the wrong year, and not for a command that was started again. */
+const LATE_MS = 7 * 86_400_000;
 
 const isSame = (one: Ending | null, other: Ending): boolean =>
   one?.reason === other.reason &&
@@ -216,13 +218,15 @@ interface FreezeAt {
 /**
  * Ends the log of a service that runs, at once or at a time. From that time on it is tried until the service answers.
  * @returns its last head
- * @throws ClientError, before the wait for a log of another key; CairnlogError `closed` when interrupted
+ * @throws UsageError for a time that has long passed; ClientError, before the wait for a log of another key; CairnlogError `closed` when interrupted
  */
 export async function freezeAt({ server, publicOrigin, key, ending, at, signal, say }: FreezeAt): Promise<TreeHead> {
   const client = operatorClient(server, publicOrigin, key);
   if (ending.successor) parseVkey(ending.successor.vkey);
   // What is wrong with address or key must not show on the day.
   const early = at === null ? null : await client.shards.end();
+  if (at !== null && !early && at < Date.now() - LATE_MS)
+    throw new UsageError(`--at ${new Date(at).toISOString()} has long passed; without it, the log ends now`);
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => Promise.reject(signal.reason));
   // The clock may be set meanwhile.
   while (at !== null && !early && Date.now() < at) await pause(Math.min(at - Date.now(), LOOK_MS));
