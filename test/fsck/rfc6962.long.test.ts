@@ -35,7 +35,9 @@ async function changed(change: (rows: Rfc6962Rows) => Promise<void>): Promise<st
 test("what the entries make is in order, with its checkpoint and without", async () => {
   expect(await check(whole, pool)).toMatchObject({ ok: true, entries: SIZE });
   expect(await check(whole, pool, { checkpoints: [checkpoint] })).toMatchObject({ ok: true });
-  expect(await check(await changed((rows) => rows.clear()), pool, { checkpoints: [checkpoint] })).toMatchObject({ ok: true });
+  expect(await check(await changed((rows) => rows.clear()), pool, { checkpoints: [checkpoint] })).toMatchObject({
+    ok: true,
+  });
 });
 
 test.each<[string, RegExp, (rows: Rfc6962Rows) => Promise<void>]>([
