@@ -221,8 +221,19 @@ describe("signing", () => {
   test("with a key that cannot leave the browser; the command accepts the receipt", async () => {
     const path = newFile("mine.txt");
     const reader = await Reader.arrive();
+    const asked: string[] = [];
+    await reader.context.exposeFunction("askedToKeep", () => asked.push("keep"));
+    await reader.context.addInitScript(() => {
+      navigator.storage.persist = async () => {
+        await (globalThis as unknown as { askedToKeep(): Promise<void> }).askedToKeep();
+        return true;
+      };
+    });
     const page = await openWith(reader, path);
+    expect(asked).toEqual([]);
     await signInPage(page, path);
+    // Otherwise the browser may remove the key when it needs the room.
+    expect(asked).toEqual(["keep"]);
     const { code, stdout } = await cairnlog(["verify", path, "--operator-key", operatorKey]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("mine.txt: verified") });
     await card(page, "Attestations in the log").getByRole("heading", { name: "Grace" }).waitFor();

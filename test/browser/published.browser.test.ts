@@ -97,7 +97,7 @@ test("entries are listed, newest first, and each is proven by the checkpoint, wi
   await page.getByRole("link", { name: "every entry about it" }).click();
   await expect.poll(shown).toEqual(ids.map(String).reverse());
   await page.goto(`${page.url().split("#")[0]}#/entries/301`);
-  await page.getByText("There is no entry 301 in the tree of the signed checkpoint.").waitFor();
+  await verdict(page, "open").getByText("says that there is no entry 301. Nothing proves that.").waitFor();
   expect(
     asked.filter((path) => !/^(index\.html|explorer\/.*|checkpoint|vkey|(tile|entries|index|log)\/.*)$/.test(path)),
   ).toEqual([]);
@@ -297,6 +297,20 @@ describe("what was verified is remembered", () => {
     });
     await reader.leave();
   });
+});
+
+test("a number that a web server leaves out is not proven to be none", async () => {
+  const target = copyOf(folder);
+  const path = join(target, "entries", "000");
+  const lines = gunzipSync(readFileSync(path)).toString();
+  // The next bundle begins with this number.
+  writeFileSync(path, gzipSync(lines.replace('{"id":256,', '{"id":257,')));
+  const reader = await Reader.arrive();
+  const page = await reader.open(await served(target), "#/entries/256");
+  await page.getByRole("heading", { name: "No entry 256", level: 1 }).waitFor();
+  await page.locator("main .verdict").waitFor();
+  expect(await verdict(page, "good").allInnerTexts()).toEqual([]);
+  await reader.leave();
 });
 
 test("an entry that is not the one in the tree is not shown: the page raises the alarm", async () => {

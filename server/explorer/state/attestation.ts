@@ -86,7 +86,7 @@ export async function checkAttestation(
 const OF_OLD_ENTRY: BundleCheck = {
   name: "entry",
   ok: true,
-  detail: "The log entry's hash is that of its content. It is of version 1, so the hash covers no time.",
+  detail: "The log entry's hash is that of its content. It covers no time.",
 };
 
 const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);

@@ -31,6 +31,8 @@ export async function makeKey(isExportable: boolean): Promise<BrowserKey> {
   const { fingerprint } = parsePublicKey(signer.publicKeyPem);
   const kept: Kept = { fingerprint, made_at: new Date().toISOString(), pair };
   await inStore("readwrite", (store) => store.put(kept));
+  // Where there is little room, a browser removes what it was not asked to keep: a key that cannot leave it would be lost.
+  void navigator.storage?.persist?.().catch(() => {});
   return { ...kept, signer, isExportable };
 }
 
