@@ -2,7 +2,7 @@
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Evidence } from "#cairnlog/server/client/index.js";
 import { sayingEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -229,6 +229,53 @@ test("a browser that has no room for what it saw last remembers that until the p
   await expect.poll(() => shown).toBeGreaterThan(1);
   expect(await page.locator("main .verdict").innerText()).toContain("7 entries");
   await reader.leave();
+});
+
+test("an alarm lasts, also where the log has chosen more evidence than a browser keeps", async () => {
+  const { reader, page } = await known();
+  await reader.context.route("**/api/v1/log?*", async (route) => {
+    const response = await route.fetch();
+    const { entries, ...rest } = await response.json();
+    const [last] = entries.slice(-1);
+    const changed = { ...last, payload: { ...last.payload, reason: "x".repeat(6_000_000) } };
+    await route.fulfill({ response, json: { ...rest, entries: [...entries.slice(0, -1), changed] } });
+  });
+  await page.reload();
+  await alarms(page).waitFor();
+  const detail = await alarms(page).locator("p").first().innerText();
+  expect((await evidenceOf(page, detail)).entry).toMatchObject({ id: 5 });
+  await reader.context.unrouteAll({ behavior: "ignoreErrors" });
+  await page.reload();
+  await page.locator("main .verdict:not(.verdict-busy)").waitFor();
+  expect(await alarms(page).locator("p").first().innerText()).toBe(detail);
+  await reader.leave();
+});
+
+describe("a browser that has lost a part of what it remembered", () => {
+  const lose = async (page: Page, name: string) => {
+    await page.evaluate((name) => localStorage.removeItem(`cairnlog.${name}`), name);
+    await page.reload();
+  };
+
+  test("does not say that it has compared what it cannot compare", async () => {
+    const { reader, page } = await known();
+    await page.reload();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    await lose(page, "state");
+    const checks = page.locator(".head-checks", { hasText: "Signed" });
+    await checks.waitFor();
+    expect(await checks.innerText()).toContain("First visit.");
+    await reader.leave();
+  });
+
+  test("does not believe that a log which it knows is empty", async () => {
+    const { reader, page } = await known();
+    await turn(reader, /^\/log\/(?:sth|head)$/, await startTestService());
+    await lose(page, "visit");
+    await page.getByText("Log empty").or(alarms(page)).first().waitFor();
+    expect(await alarms(page).allInnerTexts()).toHaveLength(1);
+    await reader.leave();
+  });
 });
 
 test("the log of a demonstration is not pinned: the next one at this address raises no alarm", async () => {

@@ -251,6 +251,31 @@ describe("signing", () => {
     await reader.leave();
   });
 
+  test("a key that the browser does not give, or does not delete, is not taken for one that it did", async () => {
+    const path = newFile("kept-key.txt");
+    const reader = await Reader.arrive();
+    const page = await openWith(reader, path);
+    page.on("dialog", (dialog) => void dialog.accept());
+    await page.getByLabel("It can be exported").check();
+    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByRole("button", { name: "Delete" }).waitFor();
+    await page.evaluate(() => {
+      const refuse = (): never => {
+        throw new DOMException("It is locked.", "UnknownError");
+      };
+      IDBObjectStore.prototype.delete = refuse;
+      crypto.subtle.exportKey = refuse;
+    });
+    for (const [name, what] of [
+      ["Export the private key", "export"],
+      ["Delete", "delete"],
+    ] as const) {
+      await page.getByRole("button", { name }).click();
+      await page.getByText(`The browser did not ${what} the key: It is locked.`).waitFor();
+    }
+    await reader.leave();
+  });
+
   test("with an exported key: the command signs with it, and the page accepts the command's receipt", async () => {
     const path = newFile("shared.txt");
     const reader = await Reader.arrive();

@@ -99,6 +99,42 @@ test("the key signs one challenge and is neither sent nor stored; the session ha
   await reader.leave();
 });
 
+test("who signs out while the session is being renewed stays signed out", async () => {
+  const reader = await Reader.arrive();
+  await reader.context.route("**/api/v1/auth/login", async (route) => {
+    const response = await route.fetch();
+    const soon = new Date(Date.now() + 60_000).toISOString();
+    await route.fulfill({ response, json: { ...(await response.json()), expires_at: soon } });
+  });
+  let asked = () => {};
+  let answer = () => {};
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const isLeft = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await reader.context.route("**/api/v1/auth/renew", async (route) => {
+    asked();
+    await isLeft;
+    await route.fallback();
+  });
+  const page = await reader.open(service.url, "#/operator");
+  const renewed = page.waitForResponse("**/api/v1/auth/renew");
+  await signIn(page);
+  await isAsked;
+  await page.getByRole("button", { name: "Sign out" }).click();
+  answer();
+  await (await renewed).finished();
+  await expect.poll(() => page.evaluate(() => document.body.innerText)).toContain("With the key itself");
+  await page.getByRole("link", { name: "Keys", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { level: 1, name: "Operator" }).waitFor();
+  expect(await page.getByRole("button", { name: "Sign out" }).count()).toBe(0);
+  await reader.leave();
+});
+
 test("the numbers are those of the counters", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url, "#/operator");

@@ -4,6 +4,7 @@ import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
 import { putAway, type ShownAlarm } from "../state/alarm.js";
 import { forgetLog } from "../state/memory.js";
+import { shownText } from "../state/names.js";
 import { server } from "../state/source.js";
 import { lookNow } from "../state/watching.js";
 
@@ -14,7 +15,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: ShownAlarm }) {
         <h2>
           <AlarmIcon /> {alarm.keys ? "The operator key has changed" : "This log misbehaves"}
         </h2>
-        <p>{alarm.detail}</p>
+        <p>{shownText(alarm.detail)}</p>
         {alarm.keys && (
           <dl class="alarm-keys">
             <div>

@@ -24,6 +24,9 @@ type Wrong = Pick<ShownAlarm, "detail" | "evidence" | "code"> & Partial<Pick<Sho
 
 /** A hostile log may misbehave in ever new ways: this many are shown, the first ones. */
 const MAX_ALARMS = 8;
+/** It also chooses most of the evidence. Larger alarms last without it: a browser takes some five million characters in all. */
+const MAX_LASTING = 2 ** 19;
+const MAX_DETAIL = 2_000;
 
 const kept = (): readonly ShownAlarm[] =>
   [recall("alarm", Type.Union([ShownAlarm, Type.Array(ShownAlarm)])) ?? []].flat();
@@ -38,7 +41,9 @@ const newestOf = (all: readonly ShownAlarm[]): number =>
 export const misbehavedAt = new Cell(newestOf(alarms.value));
 
 watchOthers("alarm", () => {
-  alarms.value = kept();
+  const own = new Map(alarms.value.map((alarm) => [alarmId(alarm), alarm]));
+  // Its evidence may have been too large to be kept.
+  alarms.value = kept().map((alarm) => own.get(alarmId(alarm)) ?? alarm);
   misbehavedAt.value = newestOf(alarms.value);
 });
 
@@ -57,7 +62,8 @@ function known(): readonly ShownAlarm[] {
  */
 export function raise({ keys = null, ...wrong }: Wrong): void {
   misbehavedAt.value = Date.now();
-  const raised = { ...wrong, keys, raised_at: new Date().toISOString() };
+  const detail = wrong.detail.slice(0, MAX_DETAIL);
+  const raised = { ...wrong, detail, keys, raised_at: new Date().toISOString() };
   const before = known();
   if (before.some((other) => kindOf(other) === kindOf(raised) || follows(raised, other))) return;
   const others = before.filter((other) => !follows(other, raised));
@@ -93,6 +99,9 @@ export function putAway(dismissed: ShownAlarm): void {
 
 function keep(all: readonly ShownAlarm[]): void {
   alarms.value = all;
-  if (all.length) remember("alarm", all);
+  if (all.length) remember("alarm", all.map(lasting));
   else forget("alarm");
 }
+
+const lasting = (alarm: ShownAlarm): ShownAlarm =>
+  JSON.stringify(alarm).length > MAX_LASTING ? { ...alarm, evidence: null } : alarm;

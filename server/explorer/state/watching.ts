@@ -2,8 +2,10 @@
  * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed, or one to
  * which that key handed the log, and that is proven to extend the last one, of this visit or an earlier one.
  */
+import Type from "typebox";
+import { TreeSize } from "../../../engine/contract/common.js";
 import type { OperatorKeys, TreeHead } from "../../../engine/verify/index.js";
-import { ClientError } from "../../client/index.js";
+import { ClientError, ClientState } from "../../client/index.js";
 import { alarms, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
@@ -35,10 +37,17 @@ export const operators = new Cell<OperatorKeys | null>(null);
 /** The name of the log in its signed checkpoint; null until the checkpoint is verified. */
 export const signedLogName = new Cell<string | null>(null);
 /** The last check before this page was opened; null on a first visit. It does not change. */
-export const lastVisit: Visit | null = recall("visit", Visit) ?? null;
+export const lastVisit: Visit | null = knownVisit();
 
 /** When the operator key was pinned, ISO 8601. */
 export const pinnedAt = lastVisit?.pinned_at ?? new Date().toISOString();
+
+/** Null also if what heads are compared with has not that of the visit: storage may have taken the one and not the other. */
+function knownVisit(): Visit | null {
+  const visit = recall("visit", Visit);
+  const compared = recall("state", ClientState)?.head ?? recall("published", Type.Object({ tree_size: TreeSize }));
+  return visit && (visit.head?.tree_size ?? 0) <= (compared?.tree_size ?? 0) ? visit : null;
+}
 
 let delay = SOONEST;
 let timer: ReturnType<typeof setTimeout> | undefined;

@@ -12,7 +12,7 @@ import type { ProvenEntry } from "../../../client/index.js";
 import { raise } from "../alarm.js";
 import { matchingEntries, neighbours, provenEntries, provenEntry } from "../entries.js";
 import { recall, remember } from "../memory.js";
-import { client, http } from "../service.js";
+import { client, http, store } from "../service.js";
 import type { Source } from "../source.js";
 import { timelyFetch } from "../timely.js";
 import { lastVisit, operators, sight, signedLogName } from "../watching.js";
@@ -60,7 +60,7 @@ export const serviceSource: Source = {
  * asked for then; the next entry brings one, which is verified.
  */
 async function isStillEmpty(): Promise<boolean> {
-  const known = sight.value.status === "proven" ? sight.value.head : lastVisit?.head;
+  const known = sight.value.status === "proven" ? sight.value.head : (await store.load())?.head;
   return !known && (await http.get(LogHead, "/log/head")).entry_count === 0;
 }
 

@@ -59,6 +59,8 @@ export function KeyChoice({ keys, chosen, choose, changed }: KeyChoiceProps) {
 
 function ChosenKey({ signingKey, forgotten }: { readonly signingKey: BrowserKey; forgotten(): void }) {
   const { fingerprint, signer, isExportable } = signingKey;
+  const [error, setError] = useState<string | null>(null);
+  const failed = (what: string) => (reason: unknown) => setError(`The browser did not ${what}: ${reasonOf(reason)}`);
   const save = async () => {
     if (window.confirm(EXPORT_WARNING))
       saveFile(
@@ -82,13 +84,18 @@ function ChosenKey({ signingKey, forgotten }: { readonly signingKey: BrowserKey;
       </Badge>
       <a href={viewAddress(["keys", fingerprint])}>In the log</a>
       {isExportable && (
-        <button type="button" class="button" onClick={save}>
+        <button type="button" class="button" onClick={() => save().catch(failed("export the key"))}>
           Export the private key
         </button>
       )}
-      <button type="button" class="button" onClick={forget}>
+      <button type="button" class="button" onClick={() => forget().catch(failed("delete the key"))}>
         Delete
       </button>
+      {error && (
+        <p class="form-error" role="alert">
+          {error}
+        </p>
+      )}
     </div>
   );
 }
@@ -105,7 +112,7 @@ function NewKey({ made }: { made(key: BrowserKey): void }) {
       announce("A key was made.");
       made(key);
     } catch (reason) {
-      setError(`The browser did not make a key: ${reason instanceof Error ? reason.message : String(reason)}`);
+      setError(`The browser did not make a key: ${reasonOf(reason)}`);
     } finally {
       setBusy(false);
     }
@@ -137,6 +144,8 @@ function NewKey({ made }: { made(key: BrowserKey): void }) {
     </div>
   );
 }
+
+const reasonOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason));
 
 const EXPORT_WARNING =
   "The file will be the private key itself, PKCS #8 in PEM, not encrypted: anybody who gets it can sign as you. Save it?";

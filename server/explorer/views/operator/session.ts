@@ -67,9 +67,12 @@ export function signOut(): void {
 /** The header of the session, which is renewed if it ends soon. @throws ClientError */
 export async function bearer(): Promise<{ readonly authorization: string }> {
   const current = session.value;
-  if (current && !current.readOnly && Date.parse(current.expires_at) - Date.now() < RENEW_BEFORE_MS)
-    session.value = { ...(await http.post(LoginResult, "/auth/renew", {}, header(current))), readOnly: false };
-  return header(session.value);
+  if (!current || current.readOnly || Date.parse(current.expires_at) - Date.now() >= RENEW_BEFORE_MS)
+    return header(current);
+  const renewed = { ...(await http.post(LoginResult, "/auth/renew", {}, header(current))), readOnly: false };
+  // Who has signed out meanwhile stays signed out.
+  if (session.value === current) session.value = renewed;
+  return header(renewed);
 }
 
 const header = (current: Pick<Session, "token"> | null) => ({ authorization: `Bearer ${current?.token ?? ""}` });
