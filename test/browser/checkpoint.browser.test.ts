@@ -209,7 +209,7 @@ describe("a witness that dies", () => {
       await route.fulfill({ response, json: ready });
     });
     const page = await reader.open(service.url);
-    await page.locator("main .verdict-open").getByText("A and B are late.").waitFor();
+    await page.locator("main .verdict-open").getByText("A and B are late by the clock of this browser.").waitFor();
     await reader.leave();
   });
 });

@@ -381,6 +381,27 @@ describe("an .attestation.json", () => {
     await reader.leave();
   });
 
+  test("is known by its name, also by that which a browser gives to a second copy", async () => {
+    const names = [
+      "attestation.json",
+      "attestation.1.json",
+      "attestation (1).json",
+      "attestation(1).json",
+      "attestation-1.json",
+    ];
+    const reader = await Reader.arrive();
+    for (const name of names) {
+      // The order in which files are chosen says nothing.
+      const page = await openWith(reader, newFile(`copy.${name}`, JSON.stringify(bundle)), path);
+      await page.getByText("Hashing the file").waitFor({ state: "detached" });
+      await card(page, `copy.${name}`).or(page.getByText("nobody has signed this file")).first().waitFor();
+      expect(await page.getByText("nobody has signed this file").count(), name).toBe(0);
+      await card(page, `copy.${name}`).getByText("Holds", { exact: true }).waitFor();
+      await page.close();
+    }
+    await reader.leave();
+  });
+
   test("that was changed is not verified, with the reason; other files are refused", async () => {
     const changed = newFile(
       "changed.attestation.json",

@@ -107,6 +107,39 @@ describe("the list", () => {
     await reader.leave();
   });
 
+  test("of thousands is searched by status in pieces, each of which goes on where the one before has ended", async () => {
+    const reader = await Reader.arrive();
+    const asked: number[] = [];
+    await reader.context.route("**/api/v1/keys?*", async (route) => {
+      const { searchParams } = new URL(route.request().url());
+      const page = Number(searchParams.get("page"));
+      if (searchParams.get("per_page") !== "200") return route.fallback();
+      asked.push(page);
+      const [model] = (await (await route.fetch({ url: `${service.url}/api/v1/keys?per_page=1` })).json()).keys;
+      const key = (n: number) => ({
+        ...model,
+        fingerprint: `sha256:${n.toString(16).padStart(64, "0")}`,
+        pseudonym: `Key ${n}`,
+        status: n % 200 ? "active" : "revoked",
+      });
+      const keys = Array.from({ length: 200 }, (_, i) => key((page - 1) * 200 + i));
+      return route.fulfill({ json: { keys, page, per_page: 200, total: 2_600 } });
+    });
+    const page = await reader.open(service.url, "#/keys?status=revoked");
+    for (const [count, looked] of [
+      [5, "1,000"],
+      [10, "2,000"],
+    ] as const) {
+      await page.getByText(`Searched ${looked} of 2,600 keys.`).waitFor();
+      expect(await page.locator(".key-name").count()).toBe(count);
+      await page.getByRole("button", { name: "Search further" }).click();
+    }
+    await page.getByText("13 keys", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "Search further" }).count()).toBe(0);
+    expect(asked).toEqual(Array.from({ length: 13 }, (_, i) => i + 1));
+    await reader.leave();
+  });
+
   test("of a log without keys says so, and so does an address that names none", async () => {
     const empty = await startTestService();
     const reader = await Reader.arrive({ viewport: TELEPHONE });
@@ -257,7 +290,12 @@ describe("the graph", () => {
   test("has the same in its table, and is walked there", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
-    await graph(page).getByText("The same data as a table").click();
+    const fold = graph(page).getByText("The same data as a table");
+    await fold.waitFor();
+    // Of thousands it takes seconds to be made.
+    expect(await graph(page).locator("tr").count()).toBe(0);
+    await fold.click();
+    await graph(page).locator("tbody tr").nth(3).waitFor();
     expect(await rows(page)).toEqual([
       "Ada Lovelace | Grace Hopper | human attestation | active",
       "Grace Hopper | Alan Turing | human attestation | active",

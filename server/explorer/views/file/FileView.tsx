@@ -13,8 +13,8 @@ import type { FileToSign } from "./SignForm.js";
 import { useHashing } from "./useHashing.js";
 import "./file.css";
 
-/** Names of receipts: the second one that `cairnlog attest` keeps of a document has a number. */
-const RECEIPT = /\.attestation(?:\.\d+)?\.json$/;
+/** Names of receipts: commands and browsers put a number into that of a second one, each in its way. */
+const RECEIPT = /\.attestation\b.*\.json$/;
 
 /** @param props `SignCard`: absent where nothing can be signed */
 export function FileView({ SignCard }: { readonly SignCard?: ComponentType<FileToSign> }) {

@@ -49,14 +49,17 @@ function witnessed(head: TreeHead, { value, error }: Task<ShownCheckpoint | null
   if (value && !cosigners.length) return "No witness is asked.";
   const witnesses = known.filter(({ isVerified }) => isVerified);
   const missing = Math.max(0, head.tree_size - (value ? witnessedSize(value) : 0));
-  const late = known.filter(({ state }) => state === "late").map(({ name }) => shownText(name));
+  const lateOnes = known.filter(({ state }) => state === "late");
+  const late = lateOnes.map(({ name }) => shownText(name));
+  // It may be that clock which is wrong.
+  const whose = lateOnes.every(({ isLateHere }) => isLateHere) ? " by the clock of this browser" : "";
   const parts = [
     missing === 0
       ? `Witnessed by ${LIST.format(witnesses.map(({ name }) => shownText(name)))}`
       : missing === head.tree_size
         ? "Not witnessed yet"
         : `${NUMBER.format(missing)} newest ${missing === 1 ? "entry" : "entries"} not witnessed yet`,
-    ...(late.length ? [`${LIST.format(late)} ${late.length === 1 ? "is" : "are"} late`] : []),
+    ...(late.length ? [`${LIST.format(late)} ${late.length === 1 ? "is" : "are"} late${whose}`] : []),
   ];
   return `${parts.join("; ")}.`;
 }

@@ -26,6 +26,8 @@ export interface Cosigner {
    * name, by a key that nobody told.
    */
   readonly state: "signed" | "unknown" | "late" | "waiting";
+  /** Whether nobody but the clock of this browser says that it is late. */
+  readonly isLateHere?: boolean;
   /** Whether its cosignature of this checkpoint was verified here. */
   readonly isVerified: boolean;
   /** Size of the newest checkpoint that it has cosigned; null if none is known. */
@@ -84,6 +86,7 @@ async function cosignersOf(note: string, { treeSize: size }: Checkpoint, own: st
     return {
       name,
       state: late || isSilent ? "late" : signed ? "signed" : "waiting",
+      isLateHere: isSilent && !late,
       isVerified: signed !== undefined,
       treeSize: signed ? Math.max(size, tree_size ?? 0) : tree_size,
       at: time === null || time < 0 || age < -CLOCK_SKEW_MS ? null : new Date(time * 1000).toISOString(),

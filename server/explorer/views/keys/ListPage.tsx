@@ -1,5 +1,5 @@
 /** All keys, or those that match a filter, in order of registration. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import {
   Card,
   Choice,
@@ -22,12 +22,18 @@ export function KeyListPage({ query }: { readonly query: URLSearchParams }) {
   const filter = { pseudonym: query.get("pseudonym")?.trim() ?? "", status: statusOf(query) };
   const page = pageNumberIn(query);
   const [reach, setReach] = useState(1);
-  const task = useTask(() => fetchKeys(filter, page, reach), [filter.pseudonym, filter.status, page, reach]);
+  const name = JSON.stringify(filter);
+  const found = useRef<{ readonly name: string; readonly listed: ListedKeys } | null>(null);
+  const task = useTask(async () => {
+    const listed = await fetchKeys(filter, page, found.current?.name === name ? found.current.listed : null);
+    found.current = { name, listed };
+    return listed;
+  }, [name, page, reach]);
   const at = (number: number) => viewAddress(["keys"], { ...filter, page: number > 1 ? number : undefined });
   return (
     <div class="stack">
       <Heading title="Keys" />
-      <Filters key={JSON.stringify(filter)} filter={filter} />
+      <Filters key={name} filter={filter} />
       <Card
         title={filter.pseudonym || filter.status ? "Matching keys" : "All keys"}
         aside={<Count task={task.value} />}

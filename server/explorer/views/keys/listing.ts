@@ -26,22 +26,23 @@ export interface ListedKeys {
   readonly lookedAt: number | null;
 }
 
-/** @param reach how many times the reader has asked to search further @throws ClientError */
-export async function fetchKeys(filter: KeyFilter, page: number, reach: number): Promise<ListedKeys> {
-  if (filter.status) return withStatus(filter, reach);
+/** @param before what a search by the same status has found, to be continued @throws ClientError */
+export async function fetchKeys(filter: KeyFilter, page: number, before: ListedKeys | null): Promise<ListedKeys> {
+  if (filter.status) return withStatus(filter, before);
   const { keys, total } = await onePage(filter, page, KEYS_PER_PAGE);
   return { keys, total, lookedAt: null };
 }
 
 /** Every key with the status among as many keys as may be searched. */
-async function withStatus(filter: KeyFilter, reach: number): Promise<ListedKeys> {
-  const found: KeySummary[] = [];
-  for (let page = 1; ; page++) {
+async function withStatus(filter: KeyFilter, before: ListedKeys | null): Promise<ListedKeys> {
+  const found = [...(before?.keys ?? [])];
+  const first = Math.floor((before?.lookedAt ?? 0) / MAX_PER_PAGE) + 1;
+  for (let page = first; ; page++) {
     const { keys, total } = await onePage(filter, page, MAX_PER_PAGE);
     found.push(...keys.filter(({ status }) => status === filter.status));
     // Not every place has a key: some have named themselves in a later one.
     const lookedAt = Math.min(page * MAX_PER_PAGE, total);
-    if (lookedAt === total || page === reach * MAX_REQUESTS) return { keys: found, total, lookedAt };
+    if (lookedAt === total || page === first + MAX_REQUESTS - 1) return { keys: found, total, lookedAt };
   }
 }
 

@@ -1,4 +1,5 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
+import { useState } from "preact/hooks";
 import { Graph } from "../../../../../engine/contract/signing/trust.js";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/keys/contract.js";
 import { Card, Choice, EndorsementBadge, KeyName, spoken, TaskView, Time } from "../../../components/index.js";
@@ -117,58 +118,72 @@ function Where({ graph, fingerprint, go }: { graph: GraphAnswer; fingerprint: st
 }
 
 function GraphTable({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerprint: string): void }) {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details>
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>The same data as a table</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: without focus it could not be scrolled by keyboard */}
-      <section class="table-frame graph-table" aria-label="Table of endorsements around the key" tabIndex={0}>
-        <table class="table">
-          <thead>
-            <tr>
-              <th scope="col">From</th>
-              <th scope="col">To</th>
-              <th scope="col">Category</th>
-              <th scope="col">Status</th>
-              <th scope="col">Since</th>
-              <th scope="col">Until</th>
-              <th scope="col">Entry</th>
-            </tr>
-          </thead>
-          <tbody>
-            {graph.edges.map(({ from, to, category, status, since, until, offer_entry_id }) => (
-              <tr key={offer_entry_id}>
-                <td data-label="From">
-                  <Walk graph={graph} to={from} walk={walk} />
-                </td>
-                <td data-label="To">
-                  <Walk graph={graph} to={to} walk={walk} />
-                </td>
-                <td data-label="Category">{spoken(category)}</td>
-                <td data-label="Status">
-                  <EndorsementBadge status={status} />
-                </td>
-                <td data-label="Since">
-                  <Time at={since} />
-                </td>
-                <td data-label="Until">{until === null ? "—" : <Time at={until} />}</td>
-                <td data-label="Entry">
-                  <a href={viewAddress(["entries", offer_entry_id])}>{offer_entry_id}</a>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      {isOpen && <Rows graph={graph} walk={walk} />}
     </details>
   );
 }
 
-function Walk({ graph, to, walk }: { readonly graph: GraphAnswer; readonly to: string; walk(to: string): void }) {
-  const node = graph.nodes.find(({ fingerprint }) => fingerprint === to);
+/** Of the largest graphs they take the browser seconds: who does not open the table need not wait for them. */
+function Rows({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerprint: string): void }) {
+  const nodes = new Map(graph.nodes.map((node) => [node.fingerprint, node]));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: without focus it could not be scrolled by keyboard
+    <section class="table-frame graph-table" aria-label="Table of endorsements around the key" tabIndex={0}>
+      <table class="table">
+        <thead>
+          <tr>
+            <th scope="col">From</th>
+            <th scope="col">To</th>
+            <th scope="col">Category</th>
+            <th scope="col">Status</th>
+            <th scope="col">Since</th>
+            <th scope="col">Until</th>
+            <th scope="col">Entry</th>
+          </tr>
+        </thead>
+        <tbody>
+          {graph.edges.map(({ from, to, category, status, since, until, offer_entry_id }) => (
+            <tr key={offer_entry_id}>
+              <td data-label="From">
+                <Walk node={nodes.get(from)} to={from} walk={walk} />
+              </td>
+              <td data-label="To">
+                <Walk node={nodes.get(to)} to={to} walk={walk} />
+              </td>
+              <td data-label="Category">{spoken(category)}</td>
+              <td data-label="Status">
+                <EndorsementBadge status={status} />
+              </td>
+              <td data-label="Since">
+                <Time at={since} />
+              </td>
+              <td data-label="Until">{until === null ? "—" : <Time at={until} />}</td>
+              <td data-label="Entry">
+                <a href={viewAddress(["entries", offer_entry_id])}>{offer_entry_id}</a>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface WalkProps {
+  readonly node: GraphAnswer["nodes"][number] | undefined;
+  readonly to: string;
+  walk(to: string): void;
+}
+
+function Walk({ node, to, walk }: WalkProps) {
   return (
     <span class="key-link">
       <button type="button" class="walk" onClick={() => walk(to)}>
-        <KeyName fingerprint={to} />
+        <KeyName fingerprint={to} name={node?.pseudonym} />
       </button>
       {node && node.status !== "active" && <span class="soft">{node.status}</span>}
     </span>
