@@ -27,7 +27,11 @@ const bytes = Buffer.from(TEXT);
 const OPENING = "who opens a log";
 
 /** Of these there is one at a time: a log has one writer, and what a user asks for is asked for by that user. */
-const ALONE: ReadonlySet<string> = new Set(["the clock, the newest head, the newest checkpoint", "a receipt"]);
+const ALONE: ReadonlySet<string> = new Set([
+  "the clock, the newest head, the newest checkpoint",
+  "a receipt",
+  "a receipt with a private title",
+]);
 
 /** Everything that writes a draft, by what is written. Each writes into a folder that it has for itself. */
 const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
@@ -48,9 +52,23 @@ const WRITERS: Readonly<Record<string, (folder: string) => unknown>> = {
     new FolderTarget(folder).replace("file", bytes, { bytes: readFileSync(join(folder, "file")), tag: null }),
   "what the command remembers of a log": (folder) =>
     new StateFolder("http://log.example", folder).saveSession({ TEXT } as never),
+  "evidence that the command keeps": (folder) =>
+    new StateFolder("http://log.example", folder).saveEvidence({ TEXT } as never),
   "the command's configuration": () => writeConfig({ services: {} }),
   "a receipt": (folder) => new DocumentFiles().keep(join(folder, "document"), "receipt", TEXT, () => false),
+  "a receipt with a private title": (folder) =>
+    new DocumentFiles().keep(join(folder, "document"), "receipt", '{ "private_title": {} }', () => false),
 };
+
+/** What these write can be had again after a power failure. */
+const NOT_FLUSHED: ReadonlySet<string> = new Set([
+  "a clock that is believed",
+  "the lock file of a log",
+  OPENING,
+  "what the command remembers of a log",
+  "the command's configuration",
+  "a receipt",
+]);
 
 const full = () =>
   Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" });
@@ -140,6 +158,44 @@ test.each(CASES)("%s: %s", async (writer, fault) => {
   if (fault === "the disk is full" && writer !== OPENING) expect(failure?.message).toContain("ENOSPC");
   expect(failure || writer === OPENING ? filesIn(folder) : before).toEqual(before);
 });
+
+test.each(Object.entries(WRITERS))(
+  "%s: on disk before it has its name, where nobody has it again",
+  async (name, write) => {
+    const steps: string[] = [];
+    const folder = folderOf();
+    const handle = await open(join(folder, "file"));
+    const prototype = Object.getPrototypeOf(handle) as fs.promises.FileHandle;
+    await handle.close();
+    const note = () => {
+      const { fsyncSync } = fs;
+      vi.spyOn(fs, "fsyncSync").mockImplementation((fd) => {
+        if (fs.fstatSync(fd).isFile()) steps.push("flushed");
+        fsyncSync(fd);
+      });
+      const { sync } = prototype;
+      vi.spyOn(prototype, "sync").mockImplementation(function (this: fs.promises.FileHandle) {
+        steps.push("flushed");
+        return sync.call(this);
+      });
+      for (const named of ["renameSync", "linkSync"] as const) {
+        const original = fs[named];
+        vi.spyOn(fs, named).mockImplementation((from, to) => {
+          steps.push("named");
+          original(from, to);
+        });
+      }
+      const { rename } = fs.promises;
+      vi.spyOn(fs.promises, "rename").mockImplementation(async (from, to) => {
+        steps.push("named");
+        await rename(from, to);
+      });
+    };
+    await during(note, async () => write(folder));
+    const isFlushed = steps.slice(0, steps.indexOf("named")).includes("flushed");
+    expect(isFlushed).toBe(!NOT_FLUSHED.has(name));
+  },
+);
 
 /** Mocks that are in force while `work` runs. */
 async function during<T>(mock: () => void, work: () => Promise<T>): Promise<T> {

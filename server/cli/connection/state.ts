@@ -89,9 +89,9 @@ export class StateFolder {
     for (const file of [this.memoryFile, this.#file("session.json")]) rmSync(file, { force: true });
   }
 
-  /** Keeps evidence of a log's misbehaviour. @returns the file */
+  /** Keeps evidence of a log's misbehaviour, which may never be shown again: it is on disk then. @returns the file */
   saveEvidence(evidence: Evidence): string {
-    return this.#write(`evidence-${randomUUID()}.json`, evidence);
+    return this.#write(`evidence-${randomUUID()}.json`, evidence, true);
   }
 
   /**
@@ -125,11 +125,11 @@ export class StateFolder {
   }
 
   /** Writes the whole file or nothing. Other users can never read it, not even for a moment. */
-  #write(name: string, value: unknown): string {
+  #write(name: string, value: unknown, flush = false): string {
     makeFolders(this.path, 0o700);
     const file = this.#file(name);
     throughDraft(file, (fresh) => {
-      writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+      writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx", flush });
       chmodSync(fresh, 0o600);
     });
     return file;

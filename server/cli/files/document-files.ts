@@ -220,11 +220,15 @@ function writable<Place extends EmptyFile>(place: Place): Place {
   return place;
 }
 
-/** Writes to another name first, so that an interrupted run leaves no partial file under the real name. */
+/**
+ * Writes to another name first, so that an interrupted run leaves no partial file under the real name. The salt of a private title
+ * is nowhere else, so it is on disk before it gets that name; any other receipt can be had again, and to wait for the disk would
+ * take most of the time that many documents need.
+ */
 function replace(path: string, text: string): void {
   const draft = draftOf(path);
   try {
-    writeFileSync(draft, text);
+    writeFileSync(draft, text, { flush: text.includes('"private_title"') });
     renameSync(draft, onDisk(path));
   } catch (error) {
     rmSync(draft, { force: true });
