@@ -5,11 +5,11 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { Health } from "#cairnlog/engine/contract/service/health.js";
 import { Http } from "#cairnlog/server/client/base/http.js";
-import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { type Client, createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest } from "../server/signers.js";
-import { asSigner, failure, newClient } from "./clients.js";
+import { all, asSigner, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
 let service: TestService;
@@ -245,6 +245,34 @@ test("of two heads that come at once and do not fit one another, only one is bel
     const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     expect(refused).toMatchObject([{ code: "log-misbehaved" }]);
   }
+});
+
+test.each<[string, (client: Client) => Promise<unknown>]>([
+  ["the head", ({ log }) => log.head()],
+  ["heads", ({ log }) => log.heads(1, 3)],
+  ["the checkpoint", ({ log }) => log.checkpoint()],
+  ["a proof", ({ log }) => log.proof(1)],
+  ["an entry", ({ log }) => log.entry(2)],
+  ["the summary", ({ log }) => log.summary()],
+  ["all entries", ({ log }) => all(log.since(0))],
+  ["whether all is well", ({ log }) => log.verify()],
+  ["whether it has ended", ({ shards }) => shards.end()],
+  ["how it began", ({ shards }) => shards.beginning()],
+])("%s: an honest log may grow, and be seen to, while an answer is on its way", async (_, ask) => {
+  const store = memoryStore();
+  const other = createClient({ server: service.url, store });
+  await other.log.head();
+  let grown = 0;
+  const growing: typeof fetch = async (input, init) => {
+    grown++;
+    const response = await fetch(input, init);
+    const body = await response.arrayBuffer();
+    await service.server.registry.log.append([anyEvent({ n: 4 })]);
+    await other.log.head();
+    return new Response(body, response);
+  };
+  await ask(createClient({ server: service.url, store, fetch: growing }));
+  expect(grown).toBeGreaterThan(0);
 });
 
 test("a head that is refused is not what is asked for from then on", async () => {

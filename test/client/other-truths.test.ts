@@ -3,12 +3,14 @@
  * trusted.
  */
 import { beforeAll, describe, expect, test } from "vitest";
+import { eventOf, type PayloadOf } from "#cairnlog/engine/verify/events/kinds.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { successionMessage } from "#cairnlog/engine/verify/keys/contract.js";
 import { type Client, createClient, memoryStore } from "#cairnlog/server/client/index.js";
 import { startCalendar } from "../anchoring/calendar.js";
 import { startTestService, type TestService } from "../server/harness.js";
-import { newManifest } from "../server/signers.js";
-import { all, conviction, failure, newClient, operatorSigner } from "./clients.js";
+import { newManifest, newSigner } from "../server/signers.js";
+import { all, asSigner, conviction, failure, newClient, operatorSigner } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
 const SIZE = 12;
@@ -160,7 +162,10 @@ describe("lists of entries", () => {
     await newClient(other.url).client.keys.register({ pseudonym: "Ben" });
     const late = await LyingProxy.before(other.url);
     late.lie = (path, answer) => (path === "/log/anchor" ? anchored : answer);
-    await conviction(createClient({ server: late.url, publicOrigin: other.url, signer }).anchoring.anchor());
+    const operator = createClient({ server: late.url, publicOrigin: other.url, signer });
+    await conviction(operator.anchoring.anchor());
+    late.lie = (path, answer) => (path === "/log/anchor" ? { ...answer, ots_proof: another } : answer);
+    expect(await failure(operator.anchoring.anchor())).toMatchObject({ code: "malformed-answer" });
     const { client } = await acquainted();
     for (const ots_proof of ["", "AAAA", "no base64", another]) {
       isList((entries) => entries.map((entry, i) => (i === 2 ? { ...entry, ots_proof } : entry)));
@@ -222,6 +227,77 @@ describe("lists of entries", () => {
     expect(await failure(second)).toMatchObject({
       code: "log-misbehaved",
       detail: "The receipt names an entry that is older than it.",
+    });
+  });
+
+  test("an offer that only another log has, and its acceptance here", async () => {
+    proxy = await LyingProxy.before(service.url);
+    const [ada, bob, elsewhere] = [newClient(service.url), newClient(proxy.url), await startTestService()];
+    for (const { client } of [ada, bob]) await client.keys.register({ pseudonym: "Somebody" });
+    const category = "x-service:human_attestation";
+    const { entry } = await ada.client.endorsements.offer({ endorsed_fingerprint: bob.fingerprint, category });
+    await bob.client.log.head();
+    const endorser_fingerprint = `sha256:${"e".repeat(64)}`;
+    const { event_type: _, ...offered } = entry.payload as PayloadOf<"endorsement_offer"> & { event_type: string };
+    const invented = { ...offered, endorser_key_fingerprint: endorser_fingerprint };
+    for (let id = 1; id <= entry.id; id++)
+      await elsewhere.server.registry.log.append([eventOf("endorsement_offer", invented)]);
+    const offer = (await elsewhere.get(`/log/${entry.id}`)).body as Entry;
+    const { size } = service.server.registry.log;
+    const acceptance = { ...invented, offer_entry_id: entry.id, note: null };
+    await service.server.registry.log.append([eventOf("endorsement_acceptance", acceptance)]);
+    const log_entry = (await truth(`/log/${size + 1}`)) as Entry;
+    const { timestamp: accepted_at } = log_entry;
+    proxy.lie = (path, answer) => {
+      if (path === `/log/${entry.id}`) return offer;
+      if (path !== "/endorsements/accept") return answer;
+      const times = { offered_at: offer.timestamp, accepted_at, activates_at: accepted_at };
+      return { log_entry, endorsement: { ...answer.endorsement, endorser_fingerprint, ...times, status: "active" } };
+    };
+    const { entry: shown } = await conviction(bob.client.endorsements.accept(entry.id));
+    expect(shown).toEqual(offer);
+  });
+
+  test.each<[string, unknown]>([
+    ["old_fingerprint", newSigner().fingerprint],
+    ["fingerprint", newSigner().fingerprint],
+    ["public_key", newSigner().publicKey],
+    ["pseudonym", "Mallory"],
+    ["key_algorithm", "ecdsa-p256"],
+    ["expiration_date", "2030-01-01T00:00:00.000000Z"],
+    ["new_key_signature", newSigner().sign("another message")],
+  ])("a succession that the log has recorded with another %s", async (member, value) => {
+    proxy = await LyingProxy.before(service.url);
+    const { client, fingerprint: old_fingerprint } = newClient(proxy.url);
+    await client.keys.register({ pseudonym: "Ada" });
+    await client.log.head();
+    const successor = newSigner();
+    const { fingerprint, publicKey } = successor;
+    const event_type = "key_succession";
+    const payload = {
+      ...{ event_type, old_fingerprint, fingerprint, public_key: publicKey, pseudonym: "Ada again" },
+      ...{ key_algorithm: "ed25519", expiration_date: null },
+      new_key_signature: successor.sign(successionMessage(old_fingerprint, fingerprint)),
+      [member]: value,
+    };
+    let id = 0;
+    const record = async () => {
+      await service.server.registry.log.append([{ event_type, payload }]);
+      const { head, entry_count } = await truth("/log/head");
+      ({ id } = head);
+      const place = { log_entry_id: id, leaf_index: entry_count - 1, entry_hash: head.entry_hash };
+      return JSON.stringify({ old_fingerprint, new_fingerprint: fingerprint, ...place });
+    };
+    proxy.seize = (path, response) => {
+      if (path !== "/keys/succeed") return false;
+      response.setHeader("content-type", "application/json");
+      void record().then((receipt) => response.end(receipt));
+      return true;
+    };
+    const work = client.keys.succeed(asSigner(successor), { pseudonym: "Ada again" });
+    expect(await failure(work)).toMatchObject({
+      code: "log-misbehaved",
+      detail: `Entry ${id} is not what was asked for: it differs in ${member}.`,
     });
   });
 

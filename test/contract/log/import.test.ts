@@ -9,6 +9,7 @@ import { all, newClient } from "../../client/clients.js";
 import { chain, definedRoot, type MadeEntry, momentNumber, type Wanted } from "../../log/history/entries.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
 import { canonical, newManifest, newSigner, registration, sha256, submission } from "../../server/signers.js";
+import { preUpgrade } from "../signing/claimants.js";
 
 const alice = newSigner();
 const bob = newSigner();
@@ -42,7 +43,14 @@ const attestation = {
   tags: ["Old", "report"],
 };
 
-/** Entries 1 to 6. The attestation is entry 3, the offer entry 4. */
+const LOOKUP_KEY = "5".repeat(64);
+/** Of version 2, in the served form. */
+const laterClaim = {
+  ...{ ciphertext: "", commitment: "", commitment_alg: "", ephemeral_public_key: "", event_type: "encrypted_claim" },
+  ...{ lookup_key: LOOKUP_KEY, nonce: "" },
+};
+
+/** Entries 1 to 7. The attestation is entry 3, the offer entry 4, the claim entry 7. */
 const beginning: Wanted[] = [
   registered(alice, "Alice"),
   registered(bob, "Bob"),
@@ -53,6 +61,7 @@ const beginning: Wanted[] = [
   },
   { event_type: "endorsement_acceptance", payload: { ...names, offer_entry_id: 4, note: null } },
   registered(victim, "Victim"),
+  preUpgrade(LOOKUP_KEY),
 ];
 const ODD: readonly unknown[] = [
   null,
@@ -133,7 +142,8 @@ beforeAll(async () => {
         chain_version: n % 2 ? 1 : null,
       }),
     ),
-    ...Array<Wanted>(10).fill({ chain_version: 2 }),
+    ...Array<Wanted>(9).fill({ chain_version: 2 }),
+    { chain_version: 2, payload: laterClaim },
   ]);
   const options = { path: join(dataDir, "log"), signer: openOperatorKey(join(dataDir, "operator.pem")), projection };
   await importEntries(options, history as never);
@@ -294,6 +304,11 @@ describe("with live entries behind", () => {
     expect(rest).toMatchObject({ entries: entries.slice(beginning.length + odd.length), total: 46 });
     const { text } = await service.get("/audit/export?format=csv&page_size=1000");
     expect(text.split("\r\n")[1]).toMatch(/^1,/);
+  });
+
+  test("a client verifies claims of either version, which come without their version", async () => {
+    const { client } = newClient(service.url);
+    expect(await all(client.claims.list(LOOKUP_KEY))).toMatchObject([{ id: 7 }, { id: history.at(-1)!.id }]);
   });
 
   test("a repeated imported attestation gets its first receipt, without a head", async () => {
