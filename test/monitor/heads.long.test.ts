@@ -1,8 +1,10 @@
 /** Lies in the heads of sizes other than the newest, and in the checkpoint. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { OperatorKeys, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
+import { checkpointPath } from "#cairnlog/server/settings/settings.js";
 import { startTestService } from "../server/harness.js";
 import { at, COMMON, grow, headAt, isPage, Liar, newestAt, noSignature, otherHash } from "./liar.js";
 import { caught, expectFork, isSigned, older } from "./monitors.js";
@@ -162,6 +164,19 @@ describe("the checkpoint", () => {
     expect(checkpoint).toBe(note);
     expect(known).toEqual((await liar.service.get(`/log/sth/${COMMON}`)).body);
     await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("of another history, and of a size that is mirrored by the same round", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    const other = await startTestService({ SERVICE_OPERATOR_KEY: join(liar.service.server.dataDir, "operator.pem") });
+    await grow(other, size + 2);
+    const note = (await other.get("/log/checkpoint")).text;
+    liar.proxy.lie = at(isCheckpoint, () => note);
+    const { checkpoint, known } = await caught(monitor.round(), "fork");
+    expect(checkpoint).toBe(note);
+    expect(known).toEqual((await liar.service.get(`/log/sth/${size + 2}`)).body);
+    expect(readFileSync(checkpointPath(folder.mirror), "utf8")).not.toBe(note);
+    await liar.expectUnharmed(monitor, folder, size + 3);
   });
 
   test("not signed, or larger than the head that came after it", async () => {

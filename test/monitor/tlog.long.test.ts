@@ -87,11 +87,11 @@ test("a node that has less than the checkpoint that another one has shown is wai
 
 const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/** A checkpoint by the operator. */
-async function signed(treeSize: number, rootHash: string): Promise<string> {
+/** A checkpoint by the operator, of this log or of another one. */
+async function signed(treeSize: number, rootHash: string, of?: string): Promise<string> {
   const operator = operatorKey(readFileSync(join(dataDir, "operator.pem"), "utf8"));
   const origin = (await service.send("GET", "/tlog/vkey")).text.split("+")[0]!;
-  const text = checkpointText({ origin, treeSize, rootHash });
+  const text = checkpointText({ origin: of ?? origin, treeSize, rootHash });
   const [signature] = await operator.sign([Buffer.from(text)]);
   return signedNote(text, origin, noteKeyId(origin, parsePublicKey(operator.public.pem)), signature!);
 }
@@ -113,10 +113,18 @@ test.each([300, 299])("one of %i entries with another root than these is a fork,
   }
 });
 
-test("one that is ahead of the entries waits, and what is no checkpoint of the key is passed over", async () => {
+test("one that is ahead of the entries waits, and what is no checkpoint of the log and its key is passed over", async () => {
   const ahead = await signed(301, "ab".repeat(32));
+  const another = await signed(299, "ab".repeat(32), "other.example");
   const own = (await service.send("GET", "/tlog/checkpoint")).text;
-  for (const text of [ahead, "<html>", "", own.replace("\n300\n", "\n299\n"), own.replace(/\n\u2014 .*\n$/, "\n")]) {
+  for (const text of [
+    ahead,
+    another,
+    "<html>",
+    "",
+    own.replace("\n300\n", "\n299\n"),
+    own.replace(/\n\u2014 .*\n$/, "\n"),
+  ]) {
     const { monitor, folder } = monitorOf(text);
     await monitor.round();
     expect(() => kept(folder.mirror)).toThrow("ENOENT");

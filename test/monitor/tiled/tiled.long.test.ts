@@ -58,6 +58,19 @@ async function older(round: Promise<unknown>): Promise<TiledEvidence> {
 }
 
 describe("an honest log", () => {
+  test("is not taken for another one of the policy, larger or smaller, that the folder has", async () => {
+    const [log, other] = [new StaticLog(300), new StaticLog(300, { signer: newNoteSigner("other.example") })];
+    const policy = `log ${log.signer.vkey}\nlog ${other.signer.vkey}\nquorum none\n`;
+    const { mirror, round } = monitorOf(log, temporaryFolder(), policy);
+    await round(log.files(260));
+    for (const size of [10, 260, 300]) {
+      const { thrown: error } = await failureOf(round(other.files(size)));
+      const message = `This directory has the log ${ORIGIN}, and the checkpoint is of other.example.`;
+      expect(error).toMatchObject({ name: "ClientError", code: "malformed-answer", message });
+    }
+    expect(filesIn(mirror)).toEqual(sorted(log.files(260)));
+  });
+
   test("is mirrored under its own paths, whatever the steps in which it grows", async () => {
     const log = new StaticLog(1030);
     const { mirror, round } = monitorOf(log);
