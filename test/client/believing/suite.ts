@@ -1,7 +1,15 @@
 /** Calls a method of a client, and then repeats the call with each possible lie in one of the answers. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type ClientOptions, createClient, memoryStore, type State } from "#cairnlog/server/client/index.js";
+import { Http } from "#cairnlog/server/client/base/http.js";
+import { Authority } from "#cairnlog/server/client/base/session.js";
+import {
+  type ClientOptions,
+  createClient,
+  memoryStore,
+  type Signer,
+  type State,
+} from "#cairnlog/server/client/index.js";
 import { type Falsehood, Falsehoods, type Schema } from "./falsehoods.js";
 import { addingMember } from "./own-members.js";
 import { type Exchange, Recording } from "./recording.js";
@@ -105,7 +113,7 @@ export class Suite {
   }
 
   /**
-   * The members of a method's requests that can be changed or omitted on the way without an error.
+   * The members of a method's requests that can be changed or omitted on the way, or by the service, without an error.
    * @throws Error for a failure that is not a `ClientError`
    */
   async changeable(name: string): Promise<string[]> {
@@ -131,7 +139,7 @@ export class Suite {
     for (let n = 0; ; n++) {
       const { options, act } = await STEPS[name]!(this.#world);
       let isLast = true;
-      const twisting: typeof fetch = (input, init) => {
+      const twisting: typeof fetch = async (input, init) => {
         const path = String(input).replace(/^.*?\/api\/v1/, "");
         const operation = this.#operation({ method: init?.method ?? "GET", path });
         if (operation.route !== route) return fetch(input, init);
@@ -139,7 +147,12 @@ export class Suite {
         const told = lies.filter((lie) => lie.label === label);
         isLast = n >= told.length - 1;
         const lie = told[n];
-        return lie ? fetch(input, { ...init, body: lie.text }) : Promise.reject(new Error("There is no such lie."));
+        if (!lie) throw new Error("There is no such lie.");
+        const isOfProof = label.startsWith("auth");
+        return fetch(input, {
+          ...init,
+          body: isOfProof ? lie.text : await this.#proven(path, lie.text, options?.signer),
+        });
       };
       const isNoticed = await act(this.#client({ ...options, fetch: twisting }, false)).then(
         () => false,
@@ -151,6 +164,14 @@ export class Suite {
       if (!isNoticed) return false;
       if (isLast) return true;
     }
+  }
+
+  /** The body with a proof for what it now says: a service that records something else than was asked needs none. */
+  async #proven(path: string, text: string, signer: Signer | undefined): Promise<string> {
+    const { auth, ...body } = JSON.parse(text);
+    if (!auth) return text;
+    const authority = new Authority(new Http(this.#world.service.url, fetch), signer);
+    return JSON.stringify({ ...body, auth: await authority.proof(path, body) });
   }
 
   /**
