@@ -85,7 +85,7 @@ test("a payload that is withheld, and stays on a disk without room for the copy,
   ]);
   const secrets = formsOf({ title: "Quittengelee" });
   expect(holding(data, secrets)).not.toEqual([]);
-  expect({ code, stdout }).toEqual({ code: 0, stdout: `Entry 3 withholds what entry ${id} says.\n` });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: `Entry 3 withholds what entry ${id} says.\n` });
   expect(stderr).toMatch(/^The disk still has it, until a start .* take it away: .*Only 0 MiB are free.*\n$/);
   showFree(2 ** 40, () => true);
   await (await startService(data)).stop();

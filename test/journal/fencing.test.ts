@@ -220,7 +220,7 @@ describe("on the disk of a node of a replicated log", () => {
   const preceding = { url: "https://log.example", operator_key: "", tree_head: head };
   const OPERATOR_WORK: Readonly<Record<string, (settings: Settings, path: string) => Promise<unknown>>> = {
     "an ending": (settings) => freezeLog(settings, operator, ending),
-    "an entry that withholds": (settings) => withholdAt({ settings }, operator, 1, said, () => {}),
+    "an entry that withholds": (settings) => withholdAt({ settings }, operator, 1, said),
     "an entry that continues": (settings) => continueLog(settings, operator, preceding),
     "a rotation": (settings, path) => openSoundLog(settings, path, operator),
     "whatever a service does": ({ dataDir }) => startServer({ dataDir, port: 0 }),

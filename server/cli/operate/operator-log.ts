@@ -254,20 +254,23 @@ type LogAccess =
   | { readonly settings: Settings }
   | { readonly server: string; readonly publicOrigin: string | undefined };
 
-/**
- * @param say told why the payload is still on the disk, if it is
- * @returns the id of the entry that withholds the payload
- */
+interface Withheld {
+  /** Id of the entry that withholds the payload. */
+  readonly withheldBy: number;
+  /** Why the payload is still on the disk of the log in the data directory; null if it is not. */
+  readonly staysBecause: string | null;
+}
+
 export async function withholdAt(
   place: LogAccess,
   key: OperatorKey,
   entryId: number,
   said: WithholdingReason,
-  say: (sentence: string) => void,
-): Promise<number> {
+): Promise<Withheld> {
   if ("server" in place) {
     const client = operatorClient(place.server, place.publicOrigin, key);
-    return (await client.withholding.withhold(entryId, said)).log_entry_id;
+    const { log_entry_id: withheldBy } = await client.withholding.withhold(entryId, said);
+    return { withheldBy, staysBecause: null };
   }
   const path = existingLog(place.settings.dataDir);
   const log = await openSoundLog(place.settings, path, key);
@@ -277,11 +280,13 @@ export async function withholdAt(
   } finally {
     await log.close();
   }
-  const stays = ({ message }: Error) =>
-    say(`The disk still has it, until a start of the service can take it away: ${message}`);
+  let staysBecause: string | null = null;
+  const stays = (refusal: Error | null) => {
+    staysBecause = refusal?.message ?? null;
+  };
   const { minFreeBytes } = place.settings;
-  const onErasing = (_: number, refusal: Error | null) => refusal && stays(refusal);
+  const onErasing = (_: number, refusal: Error | null) => stays(refusal);
   // Nothing takes the entry back, whatever becomes of this.
   await eraseWithheld({ path, projection, minFreeBytes, onErasing }).catch(stays);
-  return withheldBy;
+  return { withheldBy, staysBecause };
 }

@@ -156,7 +156,7 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
     },
   },
   notes:
-    "Exit codes: 0 handed over, frozen, withheld, continued, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
+    "Exit codes: 0 handed over, frozen, withheld, continued, or printed; 1 refused, failed, or withheld but still on the disk; 2 the command or a setting was not understood.",
   examples: "cairnlog operator rotate --to new.pem --data /var/lib/cairnlog",
   async run(operands, values, action) {
     if (action !== "withhold") none(operands);
@@ -167,13 +167,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
 /** Works with the present key. @returns the exit code */
 async function withKey(
   settings: Settings,
-  work: (key: OperatorKey, signers: SocketSigner[]) => Promise<void>,
+  work: (key: OperatorKey, signers: SocketSigner[]) => Promise<number>,
 ): Promise<number> {
   const signers: SocketSigner[] = [];
   const signing = async () =>
     work(await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers), signers);
-  await closing(signing, () => closeAll(...signers.map((signer) => () => signer.close())));
-  return 0;
+  return closing(signing, () => closeAll(...signers.map((signer) => () => signer.close())));
 }
 
 async function rotate(values: Given): Promise<number> {
@@ -203,6 +202,7 @@ async function rotate(values: Given): Promise<number> {
         ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
         : printable(described(rotated, keys, retired, target)),
     );
+    return 0;
   });
 }
 
@@ -225,6 +225,7 @@ async function freeze(values: Given): Promise<number> {
         ? printableJson({ ...ending, sth })
         : printable(`The log is frozen. Its last head is of size ${sth.tree_size}, with the root ${sth.root_hash}.`),
     );
+    return 0;
   });
 }
 
@@ -242,14 +243,17 @@ async function withholdEntry(values: Given, operands: readonly string[]): Promis
   return withKey(settings, async (key) => {
     const { server, basis = null } = values;
     const place = server === undefined ? { settings } : { server: webAddress(server, "--server"), publicOrigin };
-    const withheld_by = await withholdAt(place, key, entryId, { reason, basis, ...member }, say);
+    const { withheldBy, staysBecause } = await withholdAt(place, key, entryId, { reason, basis, ...member });
     console.log(
       values.json
-        ? printableJson({ entry_id: entryId, withheld_by, reason, basis, ...member })
+        ? printableJson({ entry_id: entryId, withheld_by: withheldBy, reason, basis, ...member })
         : printable(
-            `Entry ${withheld_by} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.${server === undefined ? "" : STILL_THERE}`,
+            `Entry ${withheldBy} withholds ${member ? "the name in" : "what"} entry ${entryId}${member ? "" : " says"}.${server === undefined ? "" : STILL_THERE}`,
           ),
     );
+    if (staysBecause === null) return 0;
+    say(`The disk still has it, until a start of the service can take it away: ${staysBecause}`);
+    return 1;
   });
 }
 
@@ -274,6 +278,7 @@ async function goOn(values: Given): Promise<number> {
             `This log ${said} from the ${tree_size} entries at ${predecessor.url}, whose root is ${root_hash}.`,
           ),
     );
+    return 0;
   });
 }
 
@@ -295,6 +300,7 @@ async function token(values: Given): Promise<number> {
     const made = await readOnlyToken(key, now, now + hours * 3600);
     const expires_at = new Date((now + hours * 3600) * 1000).toISOString();
     console.log(values.json ? printableJson({ token: made, expires_at, fingerprint: key.fingerprint }) : made);
+    return 0;
   });
 }
 
