@@ -148,7 +148,8 @@ export function requireNew(path: string): void {
 const NO_LINKS: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
 
 /**
- * Gives a draft a name that nothing has; the draft may stay. A file that has got the name meanwhile keeps it.
+ * Gives a draft a name that nothing has; the draft may stay. A file that has got the name meanwhile keeps it; on a disk on which a
+ * file has one name, one that gets it between the look and the renaming is replaced.
  * @throws the file system's error, also if something has the name
  */
 export function nameNew(draft: string, path: string): void {

@@ -1,6 +1,6 @@
 /**
  * The log as a C2SP transparency log: which key signs its checkpoints, under which origin, and who publishes them. Runs in
- * the writer's thread; a mirror shows what it has mirrored (`mirror.ts`).
+ * the writer's thread; a mirror shows what it has mirrored (`mirrored.ts`).
  */
 import { existsSync } from "node:fs";
 import { closeAll } from "../../engine/base/closing.js";
